@@ -126,7 +126,7 @@ lock: ## Renew the pins in requirements/ (needs uv)
 	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
 		pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header --allow-unsafe \
-		requirements/tools.in -o requirements/tools.txt
+		requirements/tools.in -c requirements/dev.txt -o requirements/tools.txt
 
 clean: ## Remove what was made, but for the cache of Maven artifacts
 	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

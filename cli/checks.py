@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import click
-
 from cli.following import without_waiting_words
+from cli.printing.standard_output import print_line
 from cli.running import ExitCode, run_until_stopped
 from controller.alerts.conditions import counted
 from dashboards.errors import ServeError
@@ -46,10 +45,10 @@ def check(questions: Iterable[Question]) -> int:
             if stop.is_set():
                 return
             try:
-                click.echo(f"ok     {what}: {ask(stop)}")
+                print_line(f"ok     {what}: {ask(stop)}")
             except _OUR_ERRORS as error:
                 failed.append(what)
-                click.echo(f"wrong  {what}: {error}")
+                print_line(f"wrong  {what}: {error}")
 
     code = run_until_stopped({"check": run})
     return code or (ExitCode.UNAVAILABLE if failed else ExitCode.OK)

@@ -14,6 +14,7 @@ import click
 from cli.interrupts import INTERRUPTED, leave_at_ctrl_c
 from cli.lazy_group import LazyGroup, Section
 from cli.printing import output
+from cli.printing.standard_output import print_line
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 
@@ -87,6 +88,15 @@ class _Kontrast(LazyGroup):
             leave_at_ctrl_c()  # the interpreter's end would show it as a failure
         sys.exit(int(code or ExitCode.OK))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the whole command line; refuse an argument whose bytes are not UTF-8, which no file or row can hold."""
+        for argument in args:
+            try:
+                argument.encode()
+            except UnicodeEncodeError as error:
+                raise click.UsageError(f"The argument {argument!r} is not UTF-8.", ctx) from error
+        return super().parse_args(ctx, args)
+
 
 def _sentence(error: click.UsageError | ConfigError) -> str:
     if isinstance(error, ConfigError):
@@ -101,9 +111,9 @@ def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) ->
     import importlib.metadata  # as long to import as all of click: not for every command
 
     try:
-        click.echo(f"kontrast {importlib.metadata.version('kontrast')}")
+        print_line(f"kontrast {importlib.metadata.version('kontrast')}")
     except importlib.metadata.PackageNotFoundError:
-        click.echo("kontrast, run from a source tree that is not installed")
+        print_line("kontrast, run from a source tree that is not installed")
     ctx.exit()
 
 

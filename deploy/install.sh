@@ -85,9 +85,10 @@ install_packages() {
     say "installing the pinned packages (pyspark alone is 450 MB: a few minutes the first time)"
     # An environment begins with the pip and setuptools that its Python was released with, years old.
     pip_install --require-hashes -r requirements/tools.txt
-    # pyspark comes as source; an old pip would build it in a way of its own.
-    pip_install --use-pep517 --require-hashes -r "requirements/$profile.txt"
-    pip_install --no-deps -e .
+    # pyspark is published as source only. pip builds it, and Kontrast, with the tools that are pinned by hash; in an
+    # isolated environment pip would fetch tools of any version without a hash.
+    pip_install --no-build-isolation --require-hashes -r "requirements/$profile.txt"
+    pip_install --no-build-isolation --no-deps -e .
     checksum run >.venv/installed-run # is part of dev
     checksum "$profile" >".venv/installed-$profile"
 }

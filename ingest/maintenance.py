@@ -8,13 +8,14 @@ import json
 import logging
 import os
 import re
-import sys
+import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -22,11 +23,7 @@ from controller.alerts.conditions import counted
 from controller.contract.znodes import Int32, MaintenanceWindow
 from ingest.errors import IngestError
 from transport.forwarding import Forwarding
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from transport.toml_file import TomlError, parse_toml
 
 _LOG = logging.getLogger("kontrast.ingest.maintenance")
 
@@ -35,6 +32,10 @@ _HEADER: Final = """\
 # keeps the windows that are not over, and no comments.
 """
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+LONGEST_REASON: Final = 500  # characters
+_MOST_BYTES: Final = 65_536  # of the file: its windows in force are in each heartbeat
+_LOCK_SECONDS: Final = 5.0  # another `kontrast maintenance` holds the lock for milliseconds
+_LOCK_LOOK_SECONDS: Final = 0.05
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,7 +44,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cluster: str
     until: datetime
     brokers: tuple[Int32, ...] = ()
-    reason: str = ""
+    reason: Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)] = ""
     id: str = ""
 
     @property
@@ -65,17 +66,22 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_windows(path: Path) -> tuple[Window, ...]:
     """The windows of a file, over or not; none if it is not there; raises IngestError for a file of anything else."""
     try:
-        text = path.read_text(encoding="utf-8")
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise IngestError(f"{path}: cannot read the maintenance windows: it is not a regular file")
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise IngestError(f"{path}: cannot read the maintenance windows: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise IngestError(f"{path}: not a TOML file: {error}") from error
+    return _windows_in(content, path)
+
+
+def _windows_in(content: bytes, path: Path) -> tuple[Window, ...]:
     try:
-        windows = msgspec.convert(tomllib.loads(text), _Document).window
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise IngestError(f"{path}: not a TOML file: {error}") from error
+        windows = msgspec.convert(parse_toml(content, _MOST_BYTES), _Document).window
+    except TomlError as error:
+        raise IngestError(f"{path}: {error}") from error
     except msgspec.ValidationError as error:
         raise IngestError(f"{path}: no maintenance windows: {error}") from error
     for window in windows:
@@ -84,6 +90,13 @@ def read_windows(path: Path) -> tuple[Window, ...]:
                 f"{path}: until = {window.until.isoformat()} has no offset from UTC: write it like "
                 f"{window.until.isoformat()}Z"
             )
+        try:
+            window.until.astimezone(timezone.utc)
+        except OverflowError as error:
+            raise IngestError(
+                f"{path}: until = {window.until.isoformat()} is not within the years 1 to 9999 in UTC: write an "
+                "earlier time, like 9999-12-31T00:00:00Z"
+            ) from error
     return windows
 
 
@@ -91,22 +104,42 @@ def read_windows(path: Path) -> tuple[Window, ...]:
 def changing_windows(path: Path) -> Iterator[Callable[[Sequence[Window]], None]]:
     """Hold the file against others who change it; what is given replaces its windows at once and whole.
 
-    Raises IngestError when the file or its folder may not be written.
+    A link stays a link: the file that it leads to is replaced. Raises IngestError when the file or its folder may not
+    be written, when another process keeps the lock, or when the windows would make a file that cannot be read.
     """
+    file = Path(os.path.realpath(path))
     try:
-        with Path(f"{path}.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield lambda windows: _replace(path, windows)
+        with Path(f"{file}.lock").open("a") as lock:
+            _acquire(lock.fileno(), Path(lock.name))
+            yield lambda windows: _replace(file, windows)
     except OSError as error:
         raise IngestError(f"{path}: cannot write the maintenance windows: {error.strerror or error}") from error
 
 
+def _acquire(descriptor: int, lock_file: Path) -> None:
+    give_up_at = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() >= give_up_at:
+                raise IngestError(
+                    f"another process has held the lock {lock_file} for {_LOCK_SECONDS:.0f} s, nothing was changed: "
+                    f"find it with `fuser {lock_file}`, end it, and try again"
+                ) from error
+            time.sleep(_LOCK_LOOK_SECONDS)
+        else:
+            return
+
+
 def _replace(path: Path, windows: Sequence[Window]) -> None:
+    content = (_HEADER + "".join(map(_table, windows))).encode()
+    _windows_in(content, path)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     handle, written = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(_HEADER + "".join(map(_table, windows)))
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(written, mode)

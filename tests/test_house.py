@@ -27,7 +27,6 @@ LONG_FUNCTIONS = {
     "cli/commands/ask/place.py place": "twelve lines are its options",
     "cli/commands/ask/report.py report": "thirteen lines are its options",
     "cli/commands/ask/replay.py replay": "fourteen lines are its options",
-    "cli/commands/ask/show.py show": "ten lines are its options",
     "cli/commands/ask/timeline.py timeline": "eleven lines are its options",
     "controller/derived/gauges.py gauges_row": "one field of a row a line, without a branch",
     "dashboards/boards/brokers.py board": A_TABLE,

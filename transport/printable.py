@@ -1,4 +1,4 @@
-"""Make foreign text harmless in a log or on a terminal."""
+"""Make foreign text harmless in a log, on a terminal and in JSON."""
 
 from __future__ import annotations
 
@@ -12,3 +12,20 @@ def printable(text: str, longest: int | None = None) -> str:
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
+
+
+def printable_json(line: bytes) -> bytes:
+    """Return the JSON with each character that is not printable as an escape: the value stays the same.
+
+    The JSON has no line ends between its values, as in one object a line.
+    """
+    if line.isascii() and b"\x7f" not in line:
+        return line  # an encoder escapes the other control characters itself
+    return "".join(map(_json_escape, line.decode())).encode()
+
+
+def _json_escape(character: str) -> str:
+    if character.isprintable():
+        return character
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escaped_markup
+
+from transport.printable import printable
 
 
 class Narrator:
@@ -20,15 +22,15 @@ class Narrator:
     def chapter(self, title: str) -> None:
         """Open a chapter."""
         self._chapter += 1
-        self._console.print(f"\n[bold]{self._chapter}. {escape(title)}[/bold]")
+        self._console.print(f"\n[bold]{self._chapter}. {_escaped(title)}[/bold]")
 
     def say(self, sentence: str) -> None:
         """Tell something within a chapter."""
-        self._console.print(f"   {escape(sentence)}")
+        self._console.print(f"   {_escaped(sentence)}")
 
     def fail(self, sentence: str) -> None:
         """Tell why the story ended early."""
-        self._console.print(f"\n[bold red]The demo failed:[/bold red] {escape(sentence)}")
+        self._console.print(f"\n[bold red]The demo failed:[/bold red] {_escaped(sentence)}")
 
     def stays_up(self, metrics_address: str) -> None:
         """Tell that everything goes on until Ctrl-C."""
@@ -41,11 +43,16 @@ class Narrator:
         """Show that something is being waited for, and how long it took."""
         started = time.monotonic()
         if self._console.is_terminal:
-            with self._console.status(escape(what)):
+            with self._console.status(_escaped(what)):
                 yield
-            done = f"{escape(what)} "
+            done = f"{_escaped(what)} "
         else:
             self.say(f"{what} ...")
             yield
             done = ""
         self._console.print(f"   [green]ok[/green] {done}[dim]({time.monotonic() - started:.1f} s)[/dim]")
+
+
+def _escaped(sentence: str) -> str:
+    """The sentence without markup, control and direction characters."""
+    return escaped_markup(printable(sentence))

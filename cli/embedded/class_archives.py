@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.server import Server
 from cli.embedded.zookeeper import ZooKeeper, zookeeper_class_path
+from cli.printing import output
 from streaming.errors import StreamError
 from streaming.java.artifacts import KAFKA_BROKER, jars
 from streaming.java.class_archive import find_archive, written
@@ -52,7 +52,8 @@ def _archiving_to(archive: Path) -> Iterator[None]:
 
 
 if __name__ == "__main__":
+    output.configure()
     try:
         make()
     except (EmbeddedError, StreamError) as error:
-        sys.stderr.write(f"{error}\n")
+        output.complain(str(error))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from pathlib import Path
@@ -26,8 +25,6 @@ from migration.preflight.tree import MIGRATION, Tree
 
 if TYPE_CHECKING:
     from ingest.zookeeper.client import WatchedZooKeeper
-    from migration.comparison.comparing import Comparison
-    from migration.nodes.nodes import Nodes
 
 _LOOK_SECONDS: Final = 0.1
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
@@ -131,7 +128,7 @@ def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLog
         reader.close()
     if zookeeper.stop.is_set():
         raise StoppedError
-    _print(nodes, comparison, as_json=as_json)
+    (print_json if as_json else print_comparison)(nodes, comparison)
     return ExitCode.OK if comparison.verdict is Verdict.EQUAL else ExitCode.FAILED
 
 
@@ -142,11 +139,3 @@ def _why_nothing_to_compare(zookeeper: _ZooKeeper, tree: Tree) -> str:
         "there is nothing to compare: no KRaft quorum rules this cluster, or it has not yet copied ZooKeeper's "
         "metadata (/controller is a broker's, or /migration has no offset)"
     )
-
-
-def _print(nodes: Nodes, comparison: Comparison, *, as_json: bool) -> None:
-    try:
-        (print_json if as_json else print_comparison)(nodes, comparison)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        output.discard_rows()

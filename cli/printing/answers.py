@@ -1,15 +1,11 @@
-"""Print answers to questions: coloured and wrapped on a terminal, one plain line each elsewhere."""
+"""Make the lines of answers to questions: times, ages and coloured words, with foreign text escaped."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from typing import Final
 
-import click
-import msgspec
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
@@ -17,7 +13,6 @@ from cli.printing.tables import age_of
 from questions.picture import Moment
 from transport.printable import printable
 
-_UNBOUNDED: Final = 10_000  # columns where nobody's terminal ends
 COLOURS: Final = {"page": "bold red", "warn": "yellow", "info": "cyan", "ok": "green", "unknown": "magenta"}
 
 
@@ -46,26 +41,3 @@ def line(*parts: str | tuple[str, str], indent: int = 0) -> RenderableType:
 def severity_word(word: str) -> tuple[str, str]:
     """A word in the colour of its severity."""
     return word, COLOURS.get(word, "")
-
-
-def print_answer(lines: Iterable[RenderableType]) -> None:
-    """Print the lines to standard output."""
-    if sys.stdout.isatty():
-        Console().print(*lines, sep="\n")
-        return
-    for plain in plain_lines(lines):
-        click.echo(plain)
-
-
-def plain_lines(lines: Iterable[RenderableType]) -> Iterator[str]:
-    """The lines without colours, one for each."""
-    console = Console(width=_UNBOUNDED, color_system=None, force_terminal=False)
-    with console.capture() as captured:
-        for item in lines:
-            console.print(item)
-    yield from (plain.rstrip() for plain in captured.get().splitlines())
-
-
-def print_json(answer: msgspec.Struct) -> None:
-    """Print the answer as one JSON object."""
-    click.echo(msgspec.json.encode(answer))

@@ -1,12 +1,14 @@
-"""Print the result of `kontrast migration compare`, for people and as JSON; foreign text is escaped."""
+"""Print the result of `kontrast migration compare`, for people and as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
-import click
-import msgspec
+from rich.console import RenderableType
 
+from cli.printing.answers import line
+from cli.printing.standard_output import print_json as print_object, print_renderables
 from migration.comparison.comparing import Comparison, SubjectResult, Verdict
 from migration.comparison.view import Difference, Key
 from migration.nodes.modes import Mode
@@ -27,12 +29,16 @@ _SENTENCES: Final = {
 
 def print_comparison(nodes: Nodes, comparison: Comparison) -> None:
     """Print it for people: the nodes, each subject with its differences, and the sum."""
+    print_renderables(_lines(nodes, comparison))
+
+
+def _lines(nodes: Nodes, comparison: Comparison) -> Iterator[RenderableType]:
     for node in nodes.nodes:
-        click.echo(f"{_safe(node.name)}: {_safe(node.mode.words if node.mode else node.reason)}")
+        yield line(f"{_cut(node.name)}: {_cut(node.mode.words if node.mode else node.reason)}")
     for result in comparison.subjects:
-        _print_subject(result)
+        yield from _subject(result)
     if comparison.verdict is not Verdict.EQUAL and nodes.in_mode(Mode.CONTROLLER):
-        click.echo(
+        yield line(
             "a controller is without the migration's flag: if the migration is finalized, ZooKeeper is never written "
             "again, and there is no way back"
         )
@@ -42,37 +48,37 @@ def print_comparison(nodes: Nodes, comparison: Comparison) -> None:
         f"/migration is at offset {comparison.offset}, the quorum's high watermark is "
         f"{comparison.high_watermark} (lag {comparison.lag}){leader}"
     )
-    click.echo(f"{_SENTENCES[comparison.verdict]}; {position}")
+    yield line(f"{_SENTENCES[comparison.verdict]}; {position}")
 
 
-def _print_subject(result: SubjectResult) -> None:
-    word = click.style(f"{result.verdict.value:<12}", fg=_COLOURS.get(result.verdict))
+def _subject(result: SubjectResult) -> Iterator[RenderableType]:
+    word = (f"{result.verdict.value:<12}", _COLOURS.get(result.verdict, ""))
     if result.verdict is Verdict.NOT_COMPARED:
-        click.echo(f"{word}  {result.subject.value}: {_safe(result.reason)}")
+        yield line(word, f"  {result.subject.value}: {_cut(result.reason)}")
         return
     count = f"{len(result.differences)} of {result.compared}" if result.differences else f"{result.compared}"
-    click.echo(f"{word}  {result.subject.value}: {count}, by {_safe(result.source)}")
+    yield line(word, f"  {result.subject.value}: {count}, by {_cut(result.source)}")
     for key, difference in list(result.differences.items())[:_SHOWN]:
-        click.echo(f"  {_safe(str(key))}: {_sides(difference)}")
+        yield line(f"{_cut(str(key))}: {_sides(difference)}", indent=2)
     if len(result.differences) > _SHOWN:
-        click.echo(f"  and {len(result.differences) - _SHOWN} more; --json names all")
+        yield line(f"and {len(result.differences) - _SHOWN} more; --json names all", indent=2)
     for group, reason in sorted(result.withheld.items()):
-        click.echo(f"  not compared: {_safe(group)}: {_safe(reason)}")
+        yield line(f"not compared: {_cut(group)}: {_cut(reason)}", indent=2)
 
 
 def _sides(difference: Difference) -> str:
-    zookeeper, quorum = ("nothing" if side is None else _safe(side) or '""' for side in difference)
+    zookeeper, quorum = ("nothing" if side is None else _cut(side) or '""' for side in difference)
     return f"ZooKeeper has {zookeeper}, the quorum has {quorum}"
 
 
 def print_json(nodes: Nodes, comparison: Comparison) -> None:
     """Print one object a line: each node, each subject, and the whole."""
     for node in nodes.nodes:
-        _print_row(_node_row(node))
+        print_object(_node_row(node))
     for result in comparison.subjects:
-        _print_row(_subject_row(result))
+        print_object(_subject_row(result))
     quorum = nodes.quorum
-    _print_row(
+    print_object(
         {
             "type": "comparison",
             "verdict": comparison.verdict.value,
@@ -113,9 +119,5 @@ def _difference_row(key: Key, difference: Difference) -> dict[str, Any]:
     return {"of": key.group, "name": key.name, "zookeeper": difference.zookeeper, "quorum": difference.quorum}
 
 
-def _print_row(row: dict[str, Any]) -> None:
-    click.echo(msgspec.json.encode(row).decode())
-
-
-def _safe(text: str) -> str:
+def _cut(text: str) -> str:
     return printable(text, _LONGEST)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-import click
 import msgspec
 from rich.console import RenderableType
 
-from cli.printing.answers import line, print_answer
+from cli.printing.answers import line
+from cli.printing.standard_output import print_json, print_renderables
 from controller.alerts.conditions import counted
 from questions.diff.differences import Difference, Differences
 from questions.diff.side import Kind, Value
@@ -19,20 +19,16 @@ _NAMED: Final = 20
 
 def print_differences(differences: Differences, *, is_all: bool) -> None:
     """Print how much differs, and the worst of it, or all."""
-    print_answer(_lines(differences, None if is_all else _NAMED))
+    print_renderables(_lines(differences, None if is_all else _NAMED))
 
 
 def print_json_lines(differences: Differences) -> None:
     """Print one JSON object a difference, and last one with the counts."""
     sides = {"a": differences.a, "b": differences.b}
     for one in differences.differences:
-        _print_object({"object": "difference", **sides, **msgspec.to_builtins(one)})
+        print_json({"object": "difference", **sides, **msgspec.to_builtins(one)})
     counts = {name: getattr(differences, name) for name in ("compared", "differing", "fields")}
-    _print_object({"object": "compared", **sides, **counts})
-
-
-def _print_object(fields: dict[str, Any]) -> None:
-    click.echo(msgspec.json.encode(fields))
+    print_json({"object": "compared", **sides, **counts})
 
 
 def _lines(differences: Differences, most: int | None) -> Iterator[RenderableType]:

@@ -10,7 +10,6 @@ from cli.printing.answers import line, severity_word, since, time_of
 from cli.printing.tables import table_of
 from questions.explain.explanation import Cause, Certainty, Explanation
 from questions.key import KeyAnswer
-from transport.printable import printable
 
 _SURE = {certainty: "" if certainty is Certainty.SEEN else f"  [{certainty.value}]" for certainty in Certainty}
 
@@ -22,7 +21,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[RenderableType]:
     if explanation.since is not None:
         yield line(f"{since(explanation.since, explanation.as_of_ms)}", indent=2)
     yield line("")
-    rows = [(said.about, f"{printable(said.says)}{_SURE[said.certainty]}") for said in explanation.statements]
+    rows = [(said.about, f"{said.says}{_SURE[said.certainty]}") for said in explanation.statements]
     yield table_of(("what", "is known, as of " + time_of(explanation.as_of_ms)), rows)
     if explanation.causes:
         yield line("")

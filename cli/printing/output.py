@@ -1,13 +1,11 @@
 """Print sentences (`kontrast: …`) and the log to standard error, as text or as JSON.
 
-Commands print their rows themselves, to standard output; only a closed standard output is handled here.
+Answers go to standard output, by `standard_output`.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from datetime import datetime, timezone
 from typing import Final
 
@@ -15,7 +13,7 @@ import click
 import msgspec
 
 from transport.complaints import Complaints
-from transport.printable import printable
+from transport.printable import printable, printable_json
 
 _LONGEST_LINE: Final = 8_000  # kafka-python quotes what it cannot decode, megabytes of it
 _MOST_KNOWN: Final = 1_000
@@ -60,11 +58,6 @@ def warn(sentence: str) -> None:
 def complain(sentence: str) -> None:
     """Tell the person who started the command what went wrong, in one sentence."""
     _OWN.error(sentence)
-
-
-def discard_rows() -> None:
-    """Drop what is still buffered for standard output: its reader has left, and the interpreter's end must not fail."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _OnceAMinute(logging.Filter):
@@ -127,7 +120,7 @@ class _JsonLine(logging.Formatter):
         }
         if record.exc_info is not None:
             line["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line).decode()
+        return printable_json(msgspec.json.encode(line)).decode()
 
 
 def _harmless(text: str) -> str:
@@ -136,6 +129,7 @@ def _harmless(text: str) -> str:
 
 
 def _cut(text: str) -> str:
+    text = text.encode(errors="backslashreplace").decode()  # names of files need not be UTF-8, JSON is
     return text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + "…"
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
-import click
-import msgspec
+from rich.console import RenderableType
 
+from cli.printing.answers import line
+from cli.printing.standard_output import print_json as print_object, print_renderables
 from migration.preflight.check import Check, Outcome, written
 from migration.preflight.report import Found, Report
 from transport.printable import printable
@@ -19,25 +21,29 @@ _COLOURS: Final = {"loses": "red", "kills": "red", "sticks": "red", "blocks": "y
 
 def print_report(report: Report) -> None:
     """Print it for people: what was found, worst first, then advice, what was not checked, and the sum."""
+    print_renderables(_lines(report))
+
+
+def _lines(report: Report) -> Iterator[RenderableType]:
     for found in report.found:
-        _print_found(found, found.check.outcome.value)
+        yield from _found(found, found.check.outcome.value)
     for found in report.advice:
-        _print_found(found, "advice")
+        yield from _found(found, "advice")
     for unchecked in report.unchecked:
-        click.echo(f"not checked: {unchecked.check.name} ({unchecked.check.what}): {_safe(unchecked.reason)}")
-    click.echo(_sum(report))
+        yield line(f"not checked: {unchecked.check.name} ({unchecked.check.what}): {_cut(unchecked.reason)}")
+    yield line(_sum(report))
 
 
-def _print_found(found: Found, word: str) -> None:
+def _found(found: Found, word: str) -> Iterator[RenderableType]:
     check = found.check
-    click.echo(f"{click.style(word, fg=_COLOURS.get(word))}  {check.name}: {check.what}")
+    yield line((word, _COLOURS.get(word, "")), f"  {check.name}: {check.what}")
     for finding in found.findings[:_SHOWN]:
-        click.echo(f"  {_safe(finding.znode)}: {_safe(finding.detail)}")
+        yield line(f"{_cut(finding.znode)}: {_cut(finding.detail)}", indent=2)
     if len(found.findings) > _SHOWN:
-        click.echo(f"  and {len(found.findings) - _SHOWN} more; --json names all")
-    click.echo(f"  means: {check.means}")
-    click.echo(f"  do: {check.mend}")
-    click.echo(f"  releases: {check.releases}; source: {check.source}")
+        yield line(f"and {len(found.findings) - _SHOWN} more; --json names all", indent=2)
+    yield line(f"means: {check.means}", indent=2)
+    yield line(f"do: {check.mend}", indent=2)
+    yield line(f"releases: {check.releases}; source: {check.source}", indent=2)
 
 
 def _sum(report: Report) -> str:
@@ -68,11 +74,11 @@ def print_json(report: Report) -> None:
     releases = {"oldest": written(report.oldest[:2]), "newest": written(report.newest[:2])}
     if report.oldest == report.newest:
         releases = dict.fromkeys(releases, written(report.oldest))
-    click.echo(msgspec.json.encode({"type": "releases", **releases}).decode())
+    print_object({"type": "releases", **releases})
 
 
 def _print_line(kind: str, check: Check, **fields: object) -> None:
-    line = {
+    fields_of_check = {
         "type": kind,
         "check": check.name,
         "outcome": check.outcome.value,
@@ -83,8 +89,8 @@ def _print_line(kind: str, check: Check, **fields: object) -> None:
         "releases": check.releases,
         "source": check.source,
     }
-    click.echo(msgspec.json.encode(line).decode())
+    print_object(fields_of_check)
 
 
-def _safe(text: str) -> str:
+def _cut(text: str) -> str:
     return printable(text, _LONGEST)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any, Final
 
 import msgspec
 
 from cli.printing.agreement import Agreement
+from cli.printing.incident_lines import Incidents
 from cli.printing.migration_lines import MigrationPast
+from cli.printing.standard_output import print_json, print_line
 from cli.printing.summary_lines import summary_lines
-from controller.alerts.conditions import counted
-from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import BrokerRow
 from controller.contract.outputs import OUTPUTS
 from controller.contract.records import LATEST_MS, Record, RecordKind
 from controller.contract.refused_row import RefusedRow
@@ -70,7 +71,7 @@ class RowWriter:
         self._since_ms: int | None = None
         self._gauges: dict[str, Any] | None = None
         self._newest: Record | None = None
-        self._held: list[str] = []
+        self._held: list[Mapping[str, Any]] = []
         self._before: Agreement | None = None  # until what is printed begins
 
     def before(self, record: Record, context: Context) -> None:
@@ -83,7 +84,8 @@ class RowWriter:
         self._newest = record
         if record.kind is RecordKind.NODE and not self.saw_znodes:
             self.saw_znodes = True
-            sys.stdout.writelines(self._held)
+            for fields in self._held:
+                self._write(fields)
 
     def end(self, context: Context) -> None:
         """No record comes any more."""
@@ -94,8 +96,7 @@ class RowWriter:
             for phase in self._migration.objects():
                 self._write(phase)
         else:
-            lines = (*self._migration.lines(_time), *self._incidents.lines())
-            sys.stdout.writelines(f"{line}\n" for line in lines)
+            self._write_lines((*self._migration.lines(time_in_words), *self._incidents.lines(time_in_words)))
         if self._before is not None and self._newest is not None:
             self._write_summary(context, self._newest)
             self._write_agreement(Agreement.so_far(context.header).since(self._before), self._newest)
@@ -113,20 +114,22 @@ class RowWriter:
             stamp = {"kind": "summary", "zxid": _hex(last.zxid), "time_ms": last.observed_ms}
             self._write(stamp | msgspec.to_builtins(report))
         else:
-            sys.stdout.writelines(f"{line}\n" for line in summary_lines(report))
+            self._write_lines(summary_lines(report))
 
     def _write_agreement(self, agreement: Agreement, last: Record) -> None:
         if self._as_json:
             stamp = {"kind": "agreement", "zxid": _hex(last.zxid), "time_ms": last.observed_ms}
             self._write(stamp | agreement.fields())
         else:
-            sys.stdout.write(f"{agreement.line()}\n")
+            self._write_lines([agreement.line()])
 
     def row(self, row: Row) -> None:
         """Write the row if it is to be seen."""
         if isinstance(row, RefusedRow) and "refused" not in self._outputs:
             self.refused += 1
         self._account.take(row)
+        if isinstance(row, BrokerRow):
+            self._incidents.take_broker(row)
         if row.zxid < self._from_zxid or not _is_written(row):
             return
         if isinstance(row, AlertRow):
@@ -150,11 +153,16 @@ class RowWriter:
         self._gauges = gauges
 
     def _write(self, fields: Mapping[str, Any]) -> None:
-        line = msgspec.json.encode(fields).decode() if self._as_json else sentence(fields)
-        if self.saw_znodes:
-            sys.stdout.write(f"{line}\n")
+        if not self.saw_znodes:
+            self._held.append(fields)
+        elif self._as_json:
+            print_json(fields, flush=False)
         else:
-            self._held.append(f"{line}\n")
+            print_line(sentence(fields), flush=False)
+
+    def _write_lines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            print_line(line, flush=False)
 
 
 def row_object(row: Row) -> dict[str, Any]:
@@ -188,74 +196,17 @@ def _by_broker(counts: Mapping[int, int]) -> dict[str, int]:
     return {str(broker): count for broker, count in sorted(counts.items())}
 
 
-class Incidents:
-    """An incident, from its first alert to its last end: alerts of a group that overlap are one incident."""
-
-    def __init__(self) -> None:
-        self._newest: dict[str, _Incident] = {}  # by group
-        self._all: list[_Incident] = []
-
-    def take(self, row: AlertRow) -> None:
-        """Add what an alert's row says."""
-        if row.severity is Severity.INFO:
-            return
-        incident = self._newest.get(row.group)
-        if incident is None or (incident.is_over and row.state != _RESOLVED):
-            incident = self._newest[row.group] = _Incident()
-            self._all.append(incident)
-        if row.state == _RESOLVED:
-            incident.ended_ms[row.id] = row.time_ms
-            incident.alerts.setdefault(row.id, row)
-        else:
-            incident.ended_ms.pop(row.id, None)
-            incident.alerts[row.id] = row
-
-    def lines(self) -> Iterator[str]:
-        """One line an incident, the oldest first, behind a line that counts them."""
-        yield f"{counted(len(self._all), 'incident')}{':' if self._all else ''}"
-        for incident in sorted(self._all, key=lambda incident: incident.began_ms):
-            yield incident.line()
-
-
-_RESOLVED: Final = "resolved"
-
-
-class _Incident:
-    def __init__(self) -> None:
-        self.alerts: dict[str, AlertRow] = {}  # what was said last before the end
-        self.ended_ms: dict[str, int] = {}
-
-    @property
-    def is_over(self) -> bool:
-        return self.alerts.keys() <= self.ended_ms.keys()
-
-    @property
-    def began_ms(self) -> int:
-        return min(row.since_ms for row in self.alerts.values())
-
-    def line(self) -> str:
-        worst = min(self.alerts.values(), key=lambda row: (_SEVERITIES.index(row.severity), row.since_ms))
-        lasted_seconds = (max(self.ended_ms.values(), default=0) - self.began_ms) / 1000
-        how_long = f"{lasted_seconds:.1f} s" if self.is_over else "not over"
-        others = len(self.alerts) - 1
-        beside = f" (and {counted(others, 'more alert')})" if others else ""
-        said = f"{worst.severity.value:<4}  {worst.alert}: {worst.cause}{beside}"
-        return f"{_time(self.began_ms)}  {how_long:>10}  {said}"
-
-
-_SEVERITIES: Final = tuple(Severity)
-
-
 # --- lines for people
 
 
 def sentence(fields: Mapping[str, Any]) -> str:
     """The JSON object as a line for people: time, zxid, kind, and what it says."""
     said = _SAID.get(fields["kind"], _pairs)(fields)
-    return f"{_time(fields['time_ms'])}  {fields['zxid'] or '-':>8}  {fields['kind']:<10}  {said}"
+    return f"{time_in_words(fields['time_ms'])}  {fields['zxid'] or '-':>8}  {fields['kind']:<10}  {said}"
 
 
-def _time(time_ms: int) -> str:
+def time_in_words(time_ms: int) -> str:
+    """A moment in UTC, to the millisecond."""
     moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
     return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final
 
-import click
 import msgspec
 
+from cli.printing.standard_output import flush, print_json as print_object, print_line
 from controller.alerts.conditions import counted
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import Row
@@ -129,12 +128,11 @@ def _judged(
 
 def print_json(picture: Picture, selection: Selection) -> None:
     """One JSON object a line: what cannot be read, brokers, controller, then the chosen partitions."""
-    encode = msgspec.json.Encoder().encode
-    write = sys.stdout.buffer.write
     for line in (*picture.unreadable, *picture.brokers, picture.controller):
-        write(encode(line) + b"\n")
+        print_object(line, flush=False)
     for partition in filter(selection.has, picture.partitions):
-        write(encode(_object(partition)) + b"\n")
+        print_object(_object(partition), flush=False)
+    flush()
 
 
 def _object(partition: Judged) -> dict[str, Any]:
@@ -152,22 +150,24 @@ def _object(partition: Judged) -> dict[str, Any]:
 
 def print_summary(picture: Picture, selection: Selection) -> None:
     """The brokers, the counts, and the partitions that are chosen or not well, the worst first."""
-    for line in _cluster_lines(picture):
-        click.echo(line)
+    for line in (*_cluster_lines(picture), *_partition_lines(picture, selection)):
+        print_line(line, flush=False)
+    flush()
+
+
+def _partition_lines(picture: Picture, selection: Selection) -> Iterator[str]:
     if selection:
         chosen = sorted(filter(selection.has, picture.partitions), key=_worst_first)
-        for partition in chosen:
-            click.echo(_partition_line(partition))
+        yield from map(_partition_line, chosen)
         if not chosen:
-            click.echo("no partition is as asked for")
+            yield "no partition is as asked for"
         return
     unwell = sorted((partition for partition in picture.partitions if _is_unwell(partition)), key=_worst_first)
-    for partition in unwell[:_NAMED_PARTITIONS]:
-        click.echo(_partition_line(partition))
+    yield from map(_partition_line, unwell[:_NAMED_PARTITIONS])
     if len(unwell) > _NAMED_PARTITIONS:
         rest = Counter(_word(partition) for partition in unwell[_NAMED_PARTITIONS:])
         counts = ", ".join(f"{count} {word}" for word, count in rest.items())
-        click.echo(f"and {len(unwell) - _NAMED_PARTITIONS} more ({counts}): --only names all of one kind, --json all")
+        yield (f"and {len(unwell) - _NAMED_PARTITIONS} more ({counts}): --only names all of one kind, --json all")
 
 
 def _cluster_lines(picture: Picture) -> Iterator[str]:

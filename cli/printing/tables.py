@@ -1,18 +1,17 @@
-"""Print tables: as wide as the terminal and in colours on one, plain lines without trailing blanks elsewhere."""
+"""Make tables with foreign text escaped, and ages."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import click
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_UNBOUNDED: Final = 10_000  # columns where nobody's terminal ends
+from cli.printing.standard_output import is_terminal
+from transport.printable import printable
+
 _COLOURS: Final = {"page": "bold red", "warn": "yellow", "wrong": "bold red", "ok": "green", "unknown": "magenta"}
 
 
@@ -21,26 +20,13 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, is_one_li
 
     With one line a row, what is too long for the terminal is cut in the last two columns, which get what is left.
     """
-    table = Table(box=SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False, show_edge=False)
+    table = Table(box=SIMPLE_HEAD if is_terminal() else None, pad_edge=False, show_edge=False)
     table.expand = is_one_line_a_row
     for column, share in zip(columns, (*[None] * (len(columns) - 2), 1, 3), strict=True):
         table.add_column(column, no_wrap=is_one_line_a_row, ratio=share if is_one_line_a_row else None)
     for row in rows:
-        table.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in row))
+        table.add_row(*(Text(printable(cell), style=_COLOURS.get(cell, "")) for cell in row))
     return table
-
-
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print the table to standard output."""
-    table = table_of(columns, rows)
-    if sys.stdout.isatty():
-        Console().print(table)
-        return
-    console = Console(width=_UNBOUNDED, color_system=None, force_terminal=False)
-    with console.capture() as captured:
-        console.print(table)
-    for line in captured.get().splitlines():
-        click.echo(line.rstrip())
 
 
 def age_of(seconds: float) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-import click
 import msgspec
 from rich.console import RenderableType
 
-from cli.printing.answers import line, print_answer, print_json
-from cli.printing.tables import print_table
+from cli.printing.answers import line
+from cli.printing.standard_output import print_json, print_renderables
+from cli.printing.tables import table_of
 from controller.alerts.conditions import counted
 from controller.model.context import Header
 from questions.whatif.consequences import Consequences, PartitionChange
@@ -29,8 +29,8 @@ def print_scenario(scenario: Scenario, *, is_all: bool, as_json: bool) -> None:
         print_json(scenario)
         return
     most = None if is_all else _NAMED
-    print_answer(chain.from_iterable(_step(step.title, step.consequences, most) for step in scenario.steps))
-    print_answer(_left(scenario))
+    print_renderables(chain.from_iterable(_step(step.title, step.consequences, most) for step in scenario.steps))
+    print_renderables(_left(scenario))
 
 
 def _step(title: str, taken: Consequences, most: int | None) -> Iterator[RenderableType]:
@@ -72,9 +72,9 @@ def _leaders(after: Consequences) -> str:
 def print_ranking(cluster: str, losses: Sequence[Loss], *, as_json: bool) -> None:
     """Print the losses, the worst first."""
     if as_json:
-        click.echo(msgspec.json.encode({"cluster": cluster, "losses": losses}))
+        print_json({"cluster": cluster, "losses": losses})
         return
-    print_table(_RANKED, [_ranked(loss) for loss in losses])
+    print_renderables([table_of(_RANKED, [_ranked(loss) for loss in losses])])
 
 
 def _ranked(loss: Loss) -> tuple[str, ...]:
@@ -86,9 +86,9 @@ def _ranked(loss: Loss) -> tuple[str, ...]:
 def print_rolling(header: Header, order: RollingOrder, *, as_json: bool) -> None:
     """Print the batches, and the topics for which no order helps."""
     if as_json:
-        click.echo(msgspec.json.encode({"cluster": header.cluster, **msgspec.to_builtins(order)}))
+        print_json({"cluster": header.cluster, **msgspec.to_builtins(order)})
         return
-    print_answer(_rolling(header, order))
+    print_renderables(_rolling(header, order))
 
 
 def _rolling(header: Header, order: RollingOrder) -> Iterator[RenderableType]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,11 +26,7 @@ from ingest.errors import IngestError
 from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
 from transport.address import Address
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from transport.toml_file import TomlError, read_toml
 
 Config = TypeVar("Config")
 
@@ -46,6 +41,7 @@ SECTIONS: Final[Mapping[str, type]] = {
 
 _PREFIX: Final = "KONTRAST_"
 _NESTING: Final = "__"
+_MOST_BYTES: Final = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,12 +260,11 @@ def option_name(section: str, key: Key) -> str:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        return read_toml(path, _MOST_BYTES)
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: not a TOML file: {error}") from error
-    return document
+    except TomlError as error:
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def _cluster_keys() -> dict[str, Key]:

@@ -6,8 +6,8 @@ from typing import Final
 
 import click
 
-_HIGHEST_ID: Final = 2**31 - 1  # Kafka's ids are of 32 bits
-_MOST_DIGITS: Final = len(str(_HIGHEST_ID))
+HIGHEST_ID: Final = 2**31 - 1  # Kafka's ids are of 32 bits
+_MOST_DIGITS: Final = len(str(HIGHEST_ID))
 
 
 def read_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[int, ...]:
@@ -16,10 +16,10 @@ def read_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) -> 
         return ()
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts or not all(map(_is_id, parts)):
-        raise click.BadParameter(f"{text!r} is no list of ids: write 1,2,3 (an id is at most {_HIGHEST_ID}).")
+        raise click.BadParameter(f"{text!r} is no list of ids: write 1,2,3 (an id is at most {HIGHEST_ID}).")
     return tuple(dict.fromkeys(map(int, parts)))
 
 
 def _is_id(text: str) -> bool:
     is_number = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
-    return is_number and int(text) <= _HIGHEST_ID
+    return is_number and int(text) <= HIGHEST_ID

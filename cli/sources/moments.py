@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from controller.contract.records import LATEST_MS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -45,16 +47,18 @@ class Moment(click.ParamType["Until"]):
         if value.startswith("0x"):
             return Until(zxid=Zxid().convert(value, param, ctx))
         if value.isascii() and value.isdigit():
-            return Until(time_ms=int(value))
-        try:
-            moment = datetime.fromisoformat(value[:-1] + "+00:00" if value.endswith("Z") else value)
-        except ValueError:
-            self.fail(
-                f"{value!r} is neither a zxid (0x1f) nor a time (2024-05-01T03:12:00Z, or milliseconds since 1970)."
-            )
-        return Until(
-            time_ms=round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
-        )
+            time_ms = int(value) if len(value) <= _MOST_DIGITS else LATEST_MS + 1
+        else:
+            try:
+                moment = datetime.fromisoformat(value[:-1] + "+00:00" if value.endswith("Z") else value)
+            except ValueError:
+                self.fail(
+                    f"{value!r} is neither a zxid (0x1f) nor a time (2024-05-01T03:12:00Z, or milliseconds since 1970)."
+                )
+            time_ms = round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+        if not 0 <= time_ms <= LATEST_MS:
+            self.fail(f"{value!r} is not within the years 1970 to 9999 in UTC.")
+        return Until(time_ms=time_ms)
 
 
 class Ago(click.ParamType[int]):
@@ -76,6 +80,7 @@ class Ago(click.ParamType[int]):
         return time_ms
 
 
+_MOST_DIGITS: Final = len(str(LATEST_MS))
 _UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 _AGE: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
 

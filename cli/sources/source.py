@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from cli.printing import output
+from cli.printing import output, standard_output
 from cli.running import ExitCode, run_until_stopped
 from questions.doubts import doubts
 from questions.gathering import keep_nothing
@@ -109,12 +108,10 @@ def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:
     def run(stop: threading.Event) -> None:
         try:
             codes.append(look(stop))
-            sys.stdout.flush()
+            standard_output.flush()
         except NotFoundError as error:
             output.complain(str(error))
             codes.append(ExitCode.USAGE)
-        except BrokenPipeError:
-            output.discard_rows()
 
     code = run_until_stopped({"question": run}, finish_within_seconds=_FINISH_SECONDS)
     return code or next(iter(codes), ExitCode.OK)

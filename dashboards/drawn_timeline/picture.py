@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
+from controller.contract.records import LATEST_MS
 from questions.timeline.lanes import Condition, Lane, Span
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
@@ -88,7 +89,8 @@ class TimeScale:
         step = next(steps, self._lasts_ms / _MOST_TICKS)
         form = "%Y-%m-%d" if step >= _DAY else "%d %H:%M" if self._lasts_ms > _DAY else "%H:%M:%S"
         at_ms = -(-self._begin_ms // step) * step
-        while at_ms <= self._begin_ms + self._lasts_ms:
+        last_ms = min(self._begin_ms + self._lasts_ms, LATEST_MS)
+        while at_ms <= last_ms:
             moment = datetime.fromtimestamp(at_ms / _SECOND, timezone.utc)
             yield at_ms, clock(at_ms) if step < _SECOND else moment.strftime(form)
             at_ms += step

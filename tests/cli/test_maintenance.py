@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -156,3 +157,70 @@ def test_commands_at_the_same_time_lose_no_window(config, tmp_path):
     for thread in threads:
         thread.join()
     assert sorted(window.brokers for window in read_windows(tmp_path / "all.toml")) == [(n,) for n in range(6)]
+
+
+def test_a_broker_id_that_no_broker_can_have_is_refused_by_name(config, tmp_path):
+    code, _, told = kontrast("start", "--config", config, "--cluster", "north", "--broker", 99999999999, "--for", "1h")
+    assert (code, "'--broker': 99999999999 is not in the range" in told) == (2, True)
+    assert not (tmp_path / "all.toml").exists()
+
+
+def test_a_reason_without_end_is_refused_and_writes_nothing(config, tmp_path):
+    named = ["--config", config, "--cluster", "north", "--all", "--for", "1h", "--reason"]
+    code, _, told = kontrast("start", *named, "x" * 3_000_000)
+    assert (code, "--reason" in told, "3,000,000 characters, 500 is the most" in told) == (2, True, True)
+    assert len(told.splitlines()) == 1
+    assert not (tmp_path / "all.toml").exists()
+    assert kontrast("start", *named, "x" * 500)[0] == 0
+
+
+def test_a_file_that_has_no_room_for_a_window_stays_as_it_is(config, tmp_path):
+    file = tmp_path / "all.toml"
+    window = f'[[window]]\ncluster = "north"\nuntil = 2999-01-01T00:00:00Z\nreason = "{"x" * 490}"\n'
+    file.write_text(window * 118)  # a line with an id for each is longer than the bound
+    before = file.read_text()
+    code, _, told = kontrast("start", "--config", config, "--cluster", "north", "--all", "--for", "1h")
+    assert (code, "longer than 65,536 bytes" in told) == (3, True)
+    assert file.read_text() == before
+
+
+def test_a_link_to_the_file_stays_a_link(config, tmp_path):
+    target = tmp_path / "elsewhere" / "windows.toml"
+    target.parent.mkdir()
+    link = tmp_path / "all.toml"
+    link.symlink_to(target)
+    for broker in (1, 2):
+        code = kontrast("start", "--config", config, "--cluster", "north", "--broker", broker, "--for", "1h")[0]
+        assert code == 0
+    assert link.is_symlink()
+    assert [window.brokers for window in read_windows(target)] == [(1,), (2,)]
+
+
+def test_a_lock_that_another_process_keeps_is_one_sentence(config, tmp_path):
+    with (tmp_path / "all.toml.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        code, _, told = kontrast("start", "--config", config, "--cluster", "north", "--all", "--for", "1h")
+    assert (code, f"another process has held the lock {lock.name} for 5 s" in told) == (3, True)
+    assert len(told.splitlines()) == 1
+    assert not (tmp_path / "all.toml").exists()
+
+
+def test_a_time_beyond_the_calendar_is_one_sentence(config, tmp_path):
+    file = tmp_path / "all.toml"
+    file.write_text('[[window]]\ncluster = "north"\nuntil = 9999-12-31T23:59:59-01:00\n')
+    for arguments in (["start", "--cluster", "north", "--all", "--for", "1h"], ["list"], ["end", "x"]):
+        code, _, told = kontrast(*arguments, "--config", config)
+        assert (code, "is not within the years 1 to 9999" in told) == (3, True)
+        assert len(told.splitlines()) == 1
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "0x" + "f" * 5_000, str(2**63)])
+def test_a_number_without_end_in_either_file_is_one_sentence(config, tmp_path, number):
+    (tmp_path / "all.toml").write_text(f"window = {number}\n")
+    code, _, told = kontrast("list", "--config", config)
+    assert (code, "an integer in it has more than 64 bits" in told, len(told.splitlines())) == (3, True, 1)
+    config.write_text(f"watch = {number}\n")
+    for arguments in (["maintenance", "list"], ["watch"], ["status"]):
+        done = CliRunner().invoke(main, [*arguments, "--config", str(config)])
+        assert (done.exit_code, "an integer in it has more than 64 bits" in done.stderr) == (2, True)
+        assert len(done.stderr.splitlines()) == 1

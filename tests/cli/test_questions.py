@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from cli.printing.answers import print_answer
 from cli.printing.check_lines import health_lines, probe_line
 from cli.printing.explanation_lines import explanation_lines
 from cli.printing.lint_lines import lint_lines
+from cli.printing.standard_output import print_renderables
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from controller.contract.alert_row import Severity
@@ -263,9 +263,9 @@ def test_what_people_wrote_into_znodes_does_nothing_to_a_terminal(capsys):
         explain_topic(picture, name),
         explain_partition(picture, TopicPartition(name, 1)),
     ):
-        print_answer(explanation_lines(explanation))
-    print_answer(health_lines(check(picture), is_long=True))
-    print_answer(lint_lines(lint(picture)))
+        print_renderables(explanation_lines(explanation))
+    print_renderables(health_lines(check(picture), is_long=True))
+    print_renderables(lint_lines(lint(picture)))
     said = capsys.readouterr().out
     assert "\x1b" not in said
     assert r"\x1b[31m[bold]\n" in said

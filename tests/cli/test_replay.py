@@ -19,7 +19,8 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from cli.printing.agreement import Agreement
-from cli.printing.replay_lines import Incidents, row_object, sentence
+from cli.printing.incident_lines import Incidents
+from cli.printing.replay_lines import row_object, sentence, time_in_words
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from controller.model.tally import Writes
@@ -215,10 +216,27 @@ def test_alerts_of_a_group_are_one_incident_until_all_are_over(rows):
     incidents.take(alert(rows, "crash", 2000, "resolved", group="broker 1", cause="over"))
     incidents.take(alert(rows, "offline", 3500, "resolved", group="broker 1", cause="over"))
     incidents.take(alert(rows, "crash", 9000, group="broker 1", severity=Severity.WARN, cause="again"))
-    assert list(incidents.lines()) == [
+    assert list(incidents.lines(time_in_words)) == [
         "2 incidents:",
         "1970-01-01 00:00:00.000       3.5 s  page  PartitionsOffline: two are offline (and 1 more alert)",
         "1970-01-01 00:00:09.000    not over  warn  PartitionsOffline: again",
+    ]
+
+
+def test_an_incident_is_told_as_it_was_at_its_worst(rows):
+    """A rack of two brokers is lost; one returns before the other."""
+    incidents = Incidents()
+    for broker in (1, 2):
+        incidents.take_broker(rows.broker(broker, rack="eu-1"))
+        incidents.take_broker(rows.broker(broker, registered=False))
+    offline = {"group": "broker 1"}
+    incidents.take(alert(rows, "offline", 0, **offline, brokers=(1,), partitions=3, cause="three are offline"))
+    incidents.take(alert(rows, "offline", 1000, **offline, brokers=(1, 2), partitions=9, cause="nine are offline"))
+    incidents.take(alert(rows, "offline", 2000, **offline, brokers=(1, 2), partitions=1, cause="one is offline"))
+    incidents.take(alert(rows, "offline", 3000, "resolved", **offline, brokers=(1, 2), cause="over"))
+    assert list(incidents.lines(time_in_words)) == [
+        "1 incident:",
+        "1970-01-01 00:00:00.000       3.0 s  page  PartitionsOffline: nine are offline (brokers 1 and 2, rack eu-1)",
     ]
 
 
@@ -251,7 +269,7 @@ def test_it_prints_while_it_reads_and_a_closed_pipe_is_no_mistake(zk_data: Path)
         assert json.loads(process.stdout.readline())
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(60) == 0
+        assert process.wait(60) == 141
 
 
 def test_a_person_at_a_terminal_sees_progress_and_the_rows_go_where_they_shall(zk_data: Path, everything: list[dict]):

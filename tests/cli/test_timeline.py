@@ -8,12 +8,13 @@ from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
 from controller.contract.outputs import OUTPUTS, encode_row
-from controller.contract.records import Record, encode_record
+from controller.contract.records import LATEST_MS, Record, encode_record
 from controller.derived.stored_context import new_context
 from controller.step import steps
 from dashboards.drawn_timeline.page import page_of
@@ -226,3 +227,20 @@ def test_what_people_wrote_into_znodes_is_inert_on_the_page():
     check_is_self_contained(page)
     assert "\x1b" not in page
     assert "\u202e" not in page
+
+
+def test_the_last_moment_of_the_calendar_is_drawn(tmp_path, records):
+    with JournalWriter(tmp_path / "changes") as journal:
+        journal.append([encode_record(msgspec.structs.replace(one, observed_ms=LATEST_MS)) for one in records])
+    page = tmp_path / "page.html"
+    done = ask("--from", f"journal:{tmp_path / 'changes'}", "--html", page)
+    assert (done.exit_code, "failed unexpectedly" in done.stderr) == (0, False)
+    assert "9999-12-31 23:59:59" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+@pytest.mark.parametrize("moment", ["9" * 16, "9" * 5_000, "9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00"])
+def test_a_moment_outside_the_calendar_is_one_sentence(files, option, moment):
+    done = ask("--zk-data", files, option, moment)
+    assert (done.exit_code, "not within the years 1970 to 9999" in done.stderr) == (2, True)
+    assert len(done.stderr.splitlines()) == 1

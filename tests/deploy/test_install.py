@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -50,9 +51,20 @@ def test_a_machine_without_a_python_gets_the_command_that_installs_one(checkout,
     assert ended.stderr == "install: no Python 3.10 or newer in PATH: install one, or set PYTHON to it\n"
 
 
-def test_pip_and_setuptools_are_pinned_by_hash_and_installed_before_all_else():
-    pinned = (SCRIPT.parents[1] / "requirements" / "tools.txt").read_text(encoding="utf-8")
-    names = {line.partition("==")[0] for line in pinned.splitlines() if "==" in line}
-    assert names == {"pip", "setuptools"}
+def test_all_that_builds_is_pinned_by_hash_and_installed_before_all_else():
+    root = SCRIPT.parents[1]
+    pinned = (root / "requirements" / "tools.txt").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", pinned, re.MULTILINE))
+    assert pins.keys() >= {"pip", "setuptools", "hatchling", "editables"}
+    assert pinned.count("--hash=sha256:") >= len(pins)
+    assert f'requires = ["hatchling=={pins["hatchling"]}"]' in (root / "pyproject.toml").read_text(encoding="utf-8")
     script = SCRIPT.read_text(encoding="utf-8")
     assert script.index("-r requirements/tools.txt") < script.index('-r "requirements/$profile.txt"')
+
+
+def test_no_package_is_built_with_tools_that_pip_fetches_by_itself():
+    installs = re.findall(r"^ +pip_install (.+)$", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(installs) == 3
+    for arguments in installs:
+        assert "--require-hashes" in arguments or "--no-deps" in arguments
+        assert "--no-build-isolation" in arguments or "-r requirements/tools.txt" in arguments

@@ -91,6 +91,10 @@ def test_a_file_that_cannot_be_read_is_logged_once_and_the_windows_stay(kafka, w
     assert watching.forwarding.bad_maintenance_files == 1
     (told,) = [record for record in caplog.records if record.levelno == logging.WARNING and "TOML" in record.message]
     assert str(file) in told.message
+    write(file, window(brokers=f"[{'9' * 5_000}]"))
+    eventually(lambda: watching.forwarding.bad_maintenance_files == 2)
+    watching.settled()
+    assert shown(watching)[-1] == (MaintenanceWindow(brokers=(3,), until_ms=FAR_MS),)
     write(file, window(brokers="[4]"))
     eventually(lambda: shown(watching)[-1] == (MaintenanceWindow(brokers=(4,), until_ms=FAR_MS),))
 
@@ -106,6 +110,11 @@ def test_a_file_that_cannot_be_read_is_logged_once_and_the_windows_stay(kafka, w
         (window(brokers='["three"]'), "Expected `int`"),
         (window(until="2026-11-21T22:00:00"), "no offset from UTC"),
         (window(until="2026-11-21"), "Expected `datetime`"),
+        (window(until="9999-12-31T23:59:59-01:00"), "not within the years 1 to 9999"),
+        (window(brokers="[99999999999]"), "Expected `int` <= 2147483647"),
+        (window(brokers=f"[{'9' * 5_000}]"), "an integer in it has more than 64 bits"),
+        (window(more=f'reason = "{"x" * 501}"'), "Expected `str` of length <= 500"),
+        ("#" * 65_537, "longer than 65,536 bytes"),
     ],
 )
 def test_what_is_no_file_of_windows_is_refused_in_one_sentence(tmp_path, text, said):

@@ -128,8 +128,8 @@ def test_html_is_one_page_with_nothing_from_elsewhere(told, tmp_path):
     assert "objective" in [value for name, value in parsed.attributes if name == "class"]
 
 
-def test_hostile_names_stay_text(tmp_path):
-    hostile = "=cmd|' /C calc'!A0<script>alert(1)</script>\x1b[31m"
+def test_hostile_names_stay_text(tmp_path, monkeypatch):
+    hostile = "=cmd|' /C calc'!A0<script>alert(1)</script>\x1b[31m\u202e\u2028"
     topic = TopicAvailability(
         topic=hostile,
         partition_minutes=10.0,
@@ -158,6 +158,11 @@ def test_hostile_names_stay_text(tmp_path):
     assert "\x1b" not in page_of(found)
     write_tables(found, tmp_path)
     assert (tmp_path / "topics.csv").read_text().splitlines()[1].startswith("a,'=cmd")
+    monkeypatch.setattr(job, "run", lambda _config, _stop: (of_cluster,))
+    for form in ("text", "json", "html"):
+        printed = CliRunner().invoke(main, ["report", "--zk-data", "/any", "--format", form]).stdout
+        assert "u202e" in printed, form
+        assert all(character.isprintable() for line in printed.split("\n") for character in line), form
 
 
 def test_an_objective_that_everything_met_is_exit_code_0(told):

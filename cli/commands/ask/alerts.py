@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,7 +13,16 @@ import click
 
 from cli.following import Followed, followed, outputs_options, where_outputs_are
 from cli.printing import output
-from cli.printing.tables import age_of, print_table, table_of
+from cli.printing.standard_output import (
+    READER_LEFT,
+    flush,
+    is_terminal,
+    print_json_line,
+    print_line,
+    print_renderables,
+    reader_has_left,
+)
+from cli.printing.tables import age_of, table_of
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
@@ -22,6 +30,7 @@ from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
 from dashboards.following.view import ClusterSnapshot
+from transport.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -92,6 +101,8 @@ def alerts(
                 findings.append(_print(outputs, shown))
 
     code = run_until_stopped({"alerts": run})
+    if is_live and reader_has_left():
+        return code or READER_LEFT
     return code or (ExitCode.FAILED if any(findings) else ExitCode.OK)
 
 
@@ -150,16 +161,17 @@ def _doubt(snapshot: ClusterSnapshot | None) -> str:
 def _print(outputs: Followed, shown: _Shown) -> bool:
     snapshots = outputs.view.snapshot()
     rows, doubts, counted_to = shown.rows(snapshots), shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
-    try:
-        if shown.as_json:
-            sys.stdout.buffer.writelines(encode_row(row) + b"\n" for row in rows)
-        elif rows and shown.is_long:
-            click.echo("\n\n".join("\n".join(_long(row, counted_to[row.cluster])) for row in rows))
-        elif rows:
-            print_table(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        output.discard_rows()
+    if shown.as_json:
+        for row in rows:
+            print_json_line(encode_row(row), flush=False)
+        flush()
+    elif rows and shown.is_long:
+        for number, row in enumerate(rows):
+            for line in (*([""] if number else []), *_long(row, counted_to[row.cluster])):
+                print_line(line, flush=False)
+        flush()
+    elif rows:
+        print_renderables([table_of(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows))])
     for doubt in doubts.values():
         output.warn(doubt)
     if not rows and not doubts:
@@ -196,7 +208,7 @@ def _long(row: AlertRow, counted_to_ms: int) -> Iterator[str]:
 
 def _follow(outputs: Followed, shown: _Shown, stop: threading.Event) -> None:
     """Show what changes until `stop` is set: as one picture on a terminal, as lines elsewhere."""
-    if shown.as_json or not sys.stdout.isatty():
+    if shown.as_json or not is_terminal():
         _follow_as_lines(outputs, shown, stop)
         return
     from rich.console import Console
@@ -222,7 +234,7 @@ def _picture(outputs: Followed, shown: _Shown, height: int) -> Group:
     title = f"{counted(len(rows), 'open alert')}{more}, {time.strftime('%H:%M:%S')} (Ctrl-C ends this)"
     return Group(
         Text(title, no_wrap=True),
-        *(Text(doubt, style="yellow", no_wrap=True, overflow="ellipsis") for doubt in said),
+        *(Text(printable(doubt), style="yellow", no_wrap=True, overflow="ellipsis") for doubt in said),
         table_of(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows[:fit]), is_one_line_a_row=True),
     )
 
@@ -244,8 +256,8 @@ def _follow_as_lines(outputs: Followed, shown: _Shown, stop: threading.Event) ->
         doubted, doubts = doubts, shown.doubts(outputs, snapshots)
         for cluster in doubts.keys() - doubted.keys():
             output.warn(doubts[cluster])
-        sys.stdout.flush()
-        if stop.wait(_LOOK_SECONDS):
+        flush()
+        if reader_has_left() or stop.wait(_LOOK_SECONDS):
             return
 
 
@@ -262,9 +274,12 @@ def _ending(key: tuple[str, str], snapshots: Collection[ClusterSnapshot]) -> Ale
 
 
 def _write_json(row: AlertRow, _state: str) -> None:
-    sys.stdout.buffer.write(encode_row(row) + b"\n")
+    print_json_line(encode_row(row), flush=False)
 
 
 def _write_line(row: AlertRow, state: str) -> None:
     alert, cause = _said(row)
-    click.echo(f"{time.strftime('%H:%M:%S')}  {state:<8}  {row.severity.value:<4}  {row.cluster}  {alert}: {cause}")
+    print_line(
+        f"{time.strftime('%H:%M:%S')}  {state:<8}  {row.severity.value:<4}  {row.cluster}  {alert}: {cause}",
+        flush=False,
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -10,6 +9,15 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.printing import output
+from cli.printing.standard_output import (
+    READER_LEFT,
+    clear_terminal,
+    is_terminal,
+    print_json,
+    print_line,
+    print_renderables,
+    reader_has_left,
+)
 from cli.running import ExitCode, StoppedError
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
@@ -85,10 +93,9 @@ def check(  # noqa: PLR0913 (one parameter an option)
 
 
 def _shown(*, is_long: bool, as_json: bool) -> Callable[[Health], None]:
-    from cli.printing.answers import print_answer, print_json
     from cli.printing.check_lines import health_lines
 
-    return print_json if as_json else lambda health: print_answer(health_lines(health, is_long=is_long))
+    return print_json if as_json else lambda health: print_renderables(health_lines(health, is_long=is_long))
 
 
 def _once(
@@ -105,9 +112,9 @@ def _probe(source: Source, judge: Callable[[Picture], Health], stop: threading.E
     try:
         health = judge(source.picture(EVERYTHING_NOW, stop))
     except (NotFoundError, IngestError, ServeError) as error:
-        click.echo(plugin_line(ProbeState.UNKNOWN, str(error)))
+        print_line(plugin_line(ProbeState.UNKNOWN, str(error)))
         return ProbeState.UNKNOWN
-    click.echo(probe_line(health))
+    print_line(probe_line(health))
     return probe_state(health)
 
 
@@ -117,10 +124,10 @@ def _watch(
     show: Callable[[Health], None],
     every_seconds: float,
     stop: threading.Event,
-) -> ExitCode:
+) -> int:
     """Look again and again: show each look in place of the last on a terminal, and what changed elsewhere."""
     before: object = None
-    while not stop.is_set():
+    while not stop.is_set() and not reader_has_left():
         try:
             health = judge(source.picture(EVERYTHING_NOW, stop))
         except StoppedError:
@@ -129,12 +136,11 @@ def _watch(
             output.warn(f"{error}; what was shown last may be over")
         else:
             says = [(finding.severity, finding.alert, finding.cause) for finding in health.findings], health.doubts
-            if sys.stdout.isatty():
-                click.clear()
+            if is_terminal():
+                clear_terminal()
                 show(health)
             elif says != before:
                 show(health)
-                sys.stdout.flush()
             before = says
         stop.wait(every_seconds)
-    return ExitCode.OK
+    return READER_LEFT if reader_has_left() else ExitCode.OK

@@ -74,8 +74,8 @@ def explain(
         raise click.UsageError(f"{error}.") from error
 
     def answer(picture: Picture) -> ExitCode:
-        from cli.printing.answers import print_answer, print_json
         from cli.printing.explanation_lines import explanation_lines
+        from cli.printing.standard_output import print_json, print_renderables
 
         explanation = asked.explain(picture)
         if explanation is None:
@@ -83,7 +83,7 @@ def explain(
         if as_json:
             print_json(explanation)
         else:
-            print_answer(explanation_lines(explanation))
+            print_renderables(explanation_lines(explanation))
         return ExitCode.OK if explanation.is_well else ExitCode.FAILED
 
     past_outputs = ("transitions", "metadata")
@@ -100,8 +100,8 @@ def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: st
         raise click.UsageError(f"{error}.") from error
 
     def answer(picture: Picture) -> ExitCode:
-        from cli.printing.answers import print_answer, print_json
         from cli.printing.explanation_lines import key_lines
+        from cli.printing.standard_output import print_json, print_renderables
 
         if picture.topic(topic) is None:
             raise NotFoundError(f"there is no topic {topic} in cluster {picture.header.cluster}")
@@ -109,7 +109,7 @@ def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: st
         if as_json:
             print_json(found)
         else:
-            print_answer(key_lines(found))
+            print_renderables(key_lines(found))
         return ExitCode.OK if found.takes_acks_all else ExitCode.FAILED
 
     return ask(source_of(flags), Scope(topics=frozenset({topic})), answer)

@@ -39,8 +39,8 @@ def lint(*, as_json: bool, **flags: object) -> int:
     """
 
     def answer(picture: Picture) -> ExitCode:
-        from cli.printing.answers import print_answer, print_json
         from cli.printing.lint_lines import lint_lines
+        from cli.printing.standard_output import print_json, print_renderables
         from controller.contract.alert_row import Severity
         from questions.lint import table
 
@@ -50,7 +50,7 @@ def lint(*, as_json: bool, **flags: object) -> int:
             for finding in findings:
                 print_json(finding)
         elif found:
-            print_answer(lint_lines(found))
+            print_renderables(lint_lines(found))
         else:
             output.say(f"no check found trouble in {picture.header.cluster}")
         if unknown := [finding.check for finding in findings if finding.count is None]:

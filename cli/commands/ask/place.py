@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.printing import output
+from cli.printing.standard_output import print_json_line
 from cli.running import ExitCode
 from cli.settings.id_lists import read_ids
 from cli.sources.options import source_of, source_options
@@ -124,7 +125,8 @@ def _print(
     from questions.whatif.hypothetical_cluster import NoControllerError
     from questions.whatif.reassignment_check import check_reassignment
 
-    click.echo(encode_reassignment(movement.targets if placed is None else placed))
+    for line in encode_reassignment(movement.targets if placed is None else placed).splitlines():
+        print_json_line(line)
     moved = f"{len(movement.targets)} partitions change, {movement.copies} replicas are copied"
     to = ", ".join(f"broker {broker} gets {count}" for broker, count in movement.replicas_added.items())
     output.say(f"{moved}{': ' if to else ''}{to}")

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from cli.printing import output
 from cli.printing.replay_lines import EMITTABLE, RowWriter
+from cli.printing.standard_output import READER_LEFT, flush, is_terminal, reader_has_left
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
@@ -188,17 +189,17 @@ def replay(  # noqa: PLR0913 (one parameter an option)
             return
         context = new_context(cluster, _CHUNK_COUNT, settings, profile)
         writer = RowWriter(emit, as_json=as_json, from_zxid=start or 0, unchanged=unchanged)
-        try:
-            _replay(history, context, writer, pace, stop)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            output.discard_rows()
+        _replay(history, context, writer, pace, stop)
+        flush()
+        if reader_has_left():
             return
         if not stop.is_set():
             _tell(history, writer)
             found.append(writer.saw_znodes or _refuse_chroot(history, chroot))
 
     code = run_until_stopped({"replay": run})
+    if reader_has_left():
+        return code or READER_LEFT
     return code or (ExitCode.OK if all(found) else ExitCode.USAGE)
 
 
@@ -225,9 +226,9 @@ def _replay(history: History, context: Context, writer: RowWriter, pace: Pace, s
         for count, record in enumerate(history.records()):
             wait_seconds = pace.wait_seconds(record)
             if wait_seconds:
-                sys.stdout.flush()
+                flush()
                 show()
-            if stop.is_set() or (wait_seconds and stop.wait(wait_seconds)):
+            if stop.is_set() or reader_has_left() or (wait_seconds and stop.wait(wait_seconds)):
                 break
             writer.before(record, context)
             outcome = step(context, record)
@@ -242,7 +243,7 @@ def _replay(history: History, context: Context, writer: RowWriter, pace: Pace, s
 @contextmanager
 def _progress(history: History) -> Iterator[Callable[[], None]]:
     """A bar on standard error, if a person sees it and it does not run into what is printed."""
-    if not sys.stderr.isatty() or sys.stdout.isatty():
+    if not sys.stderr.isatty() or is_terminal():
         yield lambda: None
         return
     from rich.console import Console

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli.printing import output
+from cli.printing.standard_output import plain_lines, print_document, print_renderables
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import Settings, build, read_flags, read_settings
 from cli.settings.keys import keys_of
@@ -22,6 +22,7 @@ from cli.sources.moments import Ago, chroot_option
 from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
 from transport.address import Address
+from transport.printable import printable_json
 
 if TYPE_CHECKING:
     from questions.report.report import Report
@@ -171,8 +172,8 @@ def report(  # noqa: PLR0913 (one parameter an option)
 
 def _window(since: int | None, until: int | None, now_ms: int) -> tuple[int | None, int | None]:
     """The ends as moments; raises UsageError for a window that ends before it begins."""
-    until_ms = now_ms + until if until is not None and until < 0 else until
-    since_ms = (until_ms or now_ms) + since if since is not None and since < 0 else since
+    until_ms = max(0, now_ms + until) if until is not None and until < 0 else until
+    since_ms = max(0, (until_ms or now_ms) + since) if since is not None and since < 0 else since
     if since_ms is not None and since_ms >= (until_ms or now_ms):
         raise click.UsageError("the window ends before it begins: look at --since and --until.")
     return since_ms, until_ms
@@ -214,8 +215,6 @@ def _answer(found: Report, clusters: tuple[str, ...], form: str, out: Path | Non
         return ExitCode.USAGE
     try:
         _write(found, doubts, form, out)
-    except BrokenPipeError:
-        output.discard_rows()
     except OSError as error:
         output.complain(f"{error.filename} cannot be written: {error.strerror}; give --out another place")
         return ExitCode.USAGE
@@ -233,16 +232,12 @@ def _write(found: Report, doubts: list[str], form: str, out: Path | None) -> Non
         assert out is not None, "it is asked for before"
         write_tables(found, out)
     elif form == "text" and out is None:
-        from cli.printing.answers import print_answer
-
-        print_answer(report_lines(found))
-        sys.stdout.flush()
+        print_renderables(report_lines(found))
         return
     else:
         text = _text(found, doubts, form)
         if out is None:
-            click.echo(text, nl=False)
-            sys.stdout.flush()
+            print_document(text)
             return
         out.write_text(text, encoding="utf-8")
     output.say(f"wrote {out}")
@@ -256,8 +251,7 @@ def _text(found: Report, doubts: list[str], form: str) -> str:
     if form == "json":
         import msgspec
 
-        return f"{msgspec.json.encode(found).decode()}\n"
-    from cli.printing.answers import plain_lines
+        return f"{printable_json(msgspec.json.encode(found)).decode()}\n"
     from cli.printing.report_lines import report_lines
 
     return "".join(f"{line}\n" for line in plain_lines(report_lines(found)))

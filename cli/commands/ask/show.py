@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import click
 from cli.following import Where, lines_until_now, outputs_options, where_outputs_are
 from cli.printing import output
 from cli.printing.replay_lines import in_words, row_object, sentence
+from cli.printing.standard_output import flush, print_json_line, print_line
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import read_flags, read_settings
 from cli.settings.options import config_option
@@ -87,17 +87,15 @@ def show(  # noqa: PLR0913 (one parameter an option)
 
     def run(stop: threading.Event) -> None:
         rows.read(where, output_name, stop)
-        try:
-            if not rows.has_any and not stop.is_set():
-                output.say(f"there is no row of {output_name}{rows.asked_for}")
-            for line, row in rows.chosen():
-                if as_json:
-                    sys.stdout.buffer.write(line + b"\n")
-                else:
-                    click.echo("\n".join(_sentences(row)))
-            sys.stdout.flush()
-        except BrokenPipeError:
-            output.discard_rows()
+        if not rows.has_any and not stop.is_set():
+            output.say(f"there is no row of {output_name}{rows.asked_for}")
+        for line, row in rows.chosen():
+            if as_json:
+                print_json_line(line, flush=False)
+            else:
+                for sentence_of_row in _sentences(row):
+                    print_line(sentence_of_row, flush=False)
+        flush()
 
     code = run_until_stopped({"show": run})
     if rows.bad:

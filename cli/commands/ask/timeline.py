@@ -136,13 +136,13 @@ def _source_with_past(flags: Mapping[str, Any]) -> Source:
 
 
 def _print(found: Timeline, *, as_json: bool) -> None:
-    from cli.printing.answers import print_answer, print_json
+    from cli.printing.standard_output import print_json, print_renderables
     from cli.printing.timeline_lines import timeline_lines
 
     if as_json:
         print_json(found)
     else:
-        print_answer(timeline_lines(found))
+        print_renderables(timeline_lines(found))
 
 
 def _window(since: Until | None, until: Until | None) -> Window:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 
 from cli.printing import output
+from cli.printing.standard_output import print_json, print_line
 from cli.running import ExitCode
 from cli.settings.config import (
     Layer,
@@ -27,11 +27,12 @@ from cli.settings.config import (
     read_flags,
     read_settings,
 )
+from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
-from ingest.maintenance import Window, changing_windows, read_windows
+from ingest.maintenance import LONGEST_REASON, Window, changing_windows, read_windows
 
 _DURATION: Final = re.compile(r"(?:(?P<days>\d+)d)?(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?(?:(?P<seconds>\d+)s)?")
 _LONGEST: Final = timedelta(days=366)
@@ -53,6 +54,12 @@ class _Duration(click.ParamType[timedelta]):
         if not timedelta(0) < duration <= _LONGEST:
             self.fail(f"{value!r} must be more than nothing and at most {_LONGEST.days} days", param, ctx)
         return duration
+
+
+def _read_reason(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
+    if len(text) > LONGEST_REASON:
+        raise click.BadParameter(f"it has {len(text):,} characters, {LONGEST_REASON} is the most.")
+    return text
 
 
 _EPILOG: Final = """\b
@@ -80,10 +87,18 @@ def maintenance() -> None:
 @config_option
 @_file_option
 @click.option("--cluster", required=True, metavar="NAME", help="The cluster that is worked on.")
-@click.option("--broker", "brokers", multiple=True, type=click.IntRange(0), metavar="ID", help="May be given again.")
+@click.option(
+    "--broker", "brokers", multiple=True, type=click.IntRange(0, HIGHEST_ID), metavar="ID", help="May be given again."
+)
 @click.option("--all", "whole_cluster", is_flag=True, help="The whole cluster, in place of --broker.")
 @click.option("--for", "duration", required=True, type=_Duration(), metavar="TIME", help="Like 30m, 2h or 1h30m.")
-@click.option("--reason", default="", metavar="TEXT", help="Who works on what; shown wherever the window is.")
+@click.option(
+    "--reason",
+    default="",
+    callback=_read_reason,
+    metavar="TEXT",
+    help=f"Who works on what, in at most {LONGEST_REASON} characters; shown wherever the window is.",
+)
 def start(
     config_file: Path | None,
     *,
@@ -160,7 +175,10 @@ def list_windows(config_file: Path | None, *, as_json: bool, **flags: object) ->
     def show() -> int:
         windows = [window for file in files for window in read_windows(file) if window.until > now]
         for window in sorted(windows, key=lambda window: (window.cluster, window.until)):
-            click.echo(_json(window) if as_json else f"{window.name}  {_sentence(window)}")
+            if as_json:
+                print_json(_fields(window))
+            else:
+                print_line(f"{window.name}  {_sentence(window)}")
         if not windows:
             output.say("no maintenance window is in force")
         return ExitCode.OK
@@ -211,6 +229,6 @@ def _sentence(window: Window) -> str:
     return f"{window.cluster}: {brokers} until {until}{reason}"
 
 
-def _json(window: Window) -> str:
+def _fields(window: Window) -> dict[str, object]:
     fields = {"id": window.name, "cluster": window.cluster, "brokers": window.brokers}
-    return msgspec.json.encode({**fields, "until_ms": window.until_ms, "reason": window.reason}).decode()
+    return {**fields, "until_ms": window.until_ms, "reason": window.reason}

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import click
-import msgspec
 
 from cli.following import Followed, followed, outputs_options, where_outputs_are
 from cli.pages import Page, ask_page, label_of, page_of, sample_of
 from cli.printing.agreement import percent
-from cli.printing.tables import age_of, print_table
+from cli.printing.standard_output import print_json, print_renderables
+from cli.printing.tables import age_of, table_of
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import Settings, read_flags, read_settings
 from cli.settings.keys import keys_of
@@ -85,9 +85,9 @@ def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
                 parts.extend(_parts(settings, outputs, str(where.address)))
         if as_json:
             for part in parts:
-                click.echo(msgspec.json.encode({**part._asdict(), "ok": not part.wrong}).decode())
+                print_json({**part._asdict(), "ok": not part.wrong})
         elif parts:
-            print_table(_COLUMNS, (part.cells for part in parts))
+            print_renderables([table_of(_COLUMNS, (part.cells for part in parts))])
 
     code = run_until_stopped({"status": run})
     return code or (ExitCode.FAILED if any(part.wrong for part in parts) else ExitCode.OK)

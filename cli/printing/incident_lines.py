@@ -1,0 +1,91 @@
+"""The incidents of a replay, one line each: when, how long, and how bad each was at its worst."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from controller.alerts.affected import listed
+from controller.alerts.conditions import counted
+from controller.alerts.partition_kinds import PARTITIONS_LEADERLESS, PARTITIONS_OFFLINE
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.metadata_rows import BrokerRow
+
+_UNUSABLE: Final = {PARTITIONS_OFFLINE.name, PARTITIONS_LEADERLESS.name}
+_RESOLVED: Final = "resolved"
+_URGENCY: Final = {severity: place for place, severity in enumerate(reversed(Severity))}
+
+
+class Incidents:
+    """Collects incidents from rows: alerts of one group that overlap in time are one incident."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, _Incident] = {}  # by group
+        self._all: list[_Incident] = []
+        self._racks: dict[int, str] = {}
+
+    def take_broker(self, row: BrokerRow) -> None:
+        """Note the broker's rack, which its row may lack while the broker is away."""
+        if row.rack is not None:
+            self._racks[row.broker] = row.rack
+
+    def take(self, row: AlertRow) -> None:
+        """Add what an alert's row says."""
+        if row.severity is Severity.INFO:
+            return
+        incident = self._newest.get(row.group)
+        if incident is None or (incident.is_over and row.state != _RESOLVED):
+            incident = self._newest[row.group] = _Incident()
+            self._all.append(incident)
+        incident.take(row)
+
+    def lines(self, time_in_words: Callable[[int], str]) -> Iterator[str]:
+        """Yield a line with the count of incidents, then one line an incident, the oldest first."""
+        yield f"{counted(len(self._all), 'incident')}{':' if self._all else ''}"
+        for incident in sorted(self._all, key=lambda incident: incident.began_ms):
+            yield f"{time_in_words(incident.began_ms)}  {incident.words(self._racks)}"
+
+
+class _Incident:
+    def __init__(self) -> None:
+        self.began_ms = 0
+        self._peaks: dict[str, AlertRow] = {}  # by alert, how it was when it was worst
+        self._brokers: set[int] = set()
+        self._ended_ms: dict[str, int] = {}
+
+    @property
+    def is_over(self) -> bool:
+        return self._peaks.keys() <= self._ended_ms.keys()
+
+    def take(self, row: AlertRow) -> None:
+        self.began_ms = min(self.began_ms, row.since_ms) if self._peaks else row.since_ms
+        self._brokers.update(row.brokers)
+        peak = self._peaks.setdefault(row.id, row)
+        if row.state == _RESOLVED:
+            self._ended_ms[row.id] = row.time_ms
+            return
+        self._ended_ms.pop(row.id, None)
+        if _badness(row) >= _badness(peak):
+            self._peaks[row.id] = row
+
+    def words(self, racks: dict[int, str]) -> str:
+        lasted_seconds = (max(self._ended_ms.values(), default=0) - self.began_ms) / 1000
+        how_long = f"{lasted_seconds:.1f} s" if self.is_over else "not over"
+        worst = max(
+            self._peaks.values(), key=lambda row: (_URGENCY[row.severity], row.alert in _UNUSABLE, *_badness(row))
+        )
+        others = len(self._peaks) - 1
+        beside = [*self._several_brokers(racks), *([f"and {counted(others, 'more alert')}"] if others else [])]
+        said = f"{worst.severity.value:<4}  {worst.alert}: {worst.cause}"
+        together = f" ({'; '.join(beside)})" if beside else ""
+        return f"{how_long:>10}  {said}{together}"
+
+    def _several_brokers(self, racks: dict[int, str]) -> Iterator[str]:
+        if len(self._brokers) > 1:
+            found = {racks.get(broker) for broker in self._brokers}
+            rack = f", rack {found.pop()}" if len(found) == 1 and None not in found else ""
+            yield f"{listed(self._brokers)}{rack}"
+
+
+def _badness(row: AlertRow) -> tuple[int, int]:
+    return _URGENCY[row.severity], row.partitions

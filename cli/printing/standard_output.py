@@ -1,0 +1,105 @@
+"""Print lines, JSON objects and documents to standard output: no other module of `cli` writes there.
+
+Names in znodes, reasons of maintenance and answers of brokers are foreign text. Every control, line and direction
+character in it is escaped here. A reader that leaves early (`kontrast check | head -1`) ends only the printing: the
+command finishes, and its exit code stays the verdict.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from transport.printable import printable, printable_json
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_UNBOUNDED: Final = 10_000  # columns of a file or a pipe
+_ENCODE: Final = msgspec.json.Encoder().encode
+
+READER_LEFT: Final = 141  # the exit code of a command that goes on only for its reader: 128 + SIGPIPE
+_reader_left = threading.Event()
+
+
+def print_line(line: str, *, flush: bool = True) -> None:
+    """Print one line for people."""
+    _write(f"{printable(line)}\n".encode(), flush=flush)
+
+
+def print_json(value: Any, *, flush: bool = True) -> None:  # noqa: ANN401 (whatever msgspec encodes)
+    """Print one JSON object in a line."""
+    print_json_line(_ENCODE(value), flush=flush)
+
+
+def print_json_line(line: bytes, *, flush: bool = True) -> None:
+    """Print a JSON object that is encoded already; characters that are not printable become escapes of JSON."""
+    _write(printable_json(line) + b"\n", flush=flush)
+
+
+def print_renderables(items: Iterable[RenderableType]) -> None:
+    """Print what `answers.line` and `tables.table_of` make: as wide as a terminal, unwrapped elsewhere."""
+    if is_terminal():
+        from rich.console import Console  # not for --help
+
+        Console().print(*items, sep="\n")
+        return
+    for line in plain_lines(items):
+        print_line(line, flush=False)
+    flush()
+
+
+def plain_lines(items: Iterable[RenderableType]) -> list[str]:
+    """Lines without colours, wraps and trailing blanks."""
+    from rich.console import Console  # not for --help
+
+    console = Console(width=_UNBOUNDED, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        for item in items:
+            console.print(item)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def print_document(text: str) -> None:
+    """Print a whole page, whose maker has escaped foreign text."""
+    _write(text.encode(), flush=True)
+
+
+def clear_terminal() -> None:
+    """Remove all lines from the terminal."""
+    from rich.console import Console
+
+    Console().clear()
+
+
+def is_terminal() -> bool:
+    """Return whether a person sees standard output directly."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def reader_has_left() -> bool:
+    """Return whether standard output was closed by its reader."""
+    return _reader_left.is_set()
+
+
+def flush() -> None:
+    """Hand everything printed so far to the reader."""
+    _write(b"", flush=True)
+
+
+def _write(content: bytes, *, flush: bool) -> None:
+    if sys.stdout is None:  # closed before the start, as by `>&-`
+        return
+    try:
+        sys.stdout.buffer.write(content)
+        if flush:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The rest goes nowhere, and the interpreter's last flush must not fail.
+        _reader_left.set()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
