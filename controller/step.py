@@ -1,9 +1,8 @@
 """Entrance to the replica: `step` applies one record, by the handler of its kind and its znode's place.
 
-The rooms behind it: `contract` (records in, rows out), `rules` (Kafka's tables and choices), `model` (the state of a
-cluster), `derived` (gauges, health, issues), `alerts`, `transaction` (changes of the model and their publication),
-`machines` (partition and replica state machines), `events` (the controller's events), `inference` (explanation of
-written states), `feed` (complete reads, generations and clocks of the forwarder).
+The rooms behind it: `contract` (records in, rows out), `rules` (Kafka's tables), `model` (the state of a cluster),
+`derived` (gauges, health), `alerts`, `transaction` (changes and their publication), `machines` (state machines),
+`events` (the controller's), `inference` (explanation of written states), `feed` (the forwarder's reads and clocks).
 """
 
 from __future__ import annotations
@@ -225,8 +224,8 @@ def _heartbeat(tx: Transaction, record: Record) -> None:
 def _session(tx: Transaction, record: Record) -> None:
     header, status = tx.header, decode_status(record.content)
     header.feed.session, header.feed.watch_mode = status.session, status.watch_mode
-    lost = status.session in _DISCONNECTED
-    header.feed.disconnected_ms = (header.feed.disconnected_ms or header.time_ms) if lost else 0
+    since_ms = header.feed.disconnected_ms or header.time_ms
+    header.feed.disconnected_ms = since_ms if status.session in _DISCONNECTED else 0
     if record.kind is RecordKind.HEARTBEAT:
         header.maintenance = status.maintenance
     rollback.note(tx, status.lost_zxid)

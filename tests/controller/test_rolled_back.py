@@ -79,12 +79,19 @@ def newest(rows: Sequence[Row]) -> dict[tuple[object, ...], dict[str, object]]:
     found: dict[tuple[object, ...], dict[str, object]] = {}
     for row in rows:
         if isinstance(row, PartitionRow):
-            found["partition", row.topic, row.partition] = fields_of(row)
+            found["partition", row.topic, row.partition] = fields_of(row) | {"details": _without_numbers(row)}
         elif isinstance(row, BrokerRow):
             found["broker", row.broker] = fields_of(row)
         elif isinstance(row, ControllerRow):
             found["controller",] = fields_of(row)
     return found
+
+
+def _without_numbers(row: PartitionRow) -> object:
+    """The details, with how many events are due: a longer history counts its events further."""
+    if row.details is None:
+        return None
+    return msgspec.structs.replace(row.details, due_events=(-1,) * len(row.details.due_events))
 
 
 def what_follows(rows: Sequence[Row]) -> list[str]:
