@@ -25,7 +25,7 @@ _TOGETHER = (
 )
 _FILES = ("zookeeper_password_file", "zookeeper_ca_file", "zookeeper_certificate_file", "zookeeper_key_file")
 _METRICS = "metrics_"
-_LISTENING = ("tls_certificate_file", "tls_key_file", "username", "password_file", "password_variable")
+_LISTENING = ("tls_certificate_file", "tls_key_file", "username", "password_file", "password_variable", "allowed_hosts")
 _SMALLEST = {
     "coalesce_ms": 0,
     "heartbeat_seconds": 0.1,
@@ -137,6 +137,7 @@ class IngestConfig(ZooKeeperConfig):
     metrics_username: str | None = None
     metrics_password_file: str | None = None
     metrics_password_variable: str | None = None
+    metrics_allowed_hosts: tuple[str, ...] = ()
     maintenance_file: Path | None = None
     journal_fsync: Fsync = Fsync.INTERVAL
     journal_retain_bytes: int | None = 4 * 1024**3
@@ -164,7 +165,7 @@ class IngestConfig(ZooKeeperConfig):
         if self.metrics_listen is not None:
             return Listening(listen=self.metrics_listen, prefix=_METRICS, **given)
         for name, value in given.items():
-            if value is not None:
+            if value not in (None, ()):
                 raise ListeningError(f"{_METRICS}{name} is given and {_METRICS}listen is not: each needs the other")
         return None
 

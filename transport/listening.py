@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from transport.secret import read_secret
 
 _LISTEN = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})")
+_HOST_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+ANY_HOST = "*"
 _TOGETHER = (
     ("tls_certificate_file", "tls_key_file"),
     ("tls_key_file", "tls_certificate_file"),
@@ -27,7 +29,8 @@ class Listening:
     """An address to answer on: over TLS with a certificate, with a username only to who knows the password.
 
     `listen` is HOST:PORT or [IPV6]:PORT; port 0 takes any that is free. The password is in a file or in the
-    environment: nothing here is one. `prefix` comes before the names of the settings in what ListeningError says.
+    environment: nothing here is one. `allowed_hosts` are host names that clients may ask for besides this machine's,
+    `ANY_HOST` allows all. `prefix` comes before the names of the settings in what ListeningError says.
     """
 
     listen: str
@@ -36,6 +39,7 @@ class Listening:
     username: str | None = None
     password_file: str | None = None
     password_variable: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
     prefix: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -47,6 +51,9 @@ class Listening:
                 raise self._wrong(f"{name} is given and {self.prefix}{other} is not: each needs the other")
         if self.username is not None:
             self._check_login(self.username)
+        for host in self.allowed_hosts:
+            if host != ANY_HOST and not _HOST_NAME.fullmatch(host):
+                raise self._wrong(f"allowed_hosts has {host!r}: expected host names without a port, or {ANY_HOST}")
         for name in _FILES:
             file = getattr(self, name)
             if file is not None and not os.access(file, os.R_OK):

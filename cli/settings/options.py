@@ -47,6 +47,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "metrics_username": "Who may ask there (HTTP basic authentication). Unset: whoever can connect.",
         "metrics_password_file": "File with the password and nothing else; a login needs this or the next.",
         "metrics_password_variable": "Name of the environment variable that holds the password.",
+        "metrics_allowed_hosts": "Host names that clients may ask for there, besides this machine's; * allows all.",
         "maintenance_file": "File of maintenance windows, of all clusters or of one, that `kontrast maintenance` and "
         "people write; its folder must be there. Unset: there are no windows.",
         "journal_fsync": "When a journal is forced to disk: always, interval or never.",
@@ -83,6 +84,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "username": "Who may ask (HTTP basic authentication). Unset: whoever can connect.",
         "password_file": "File with the password and nothing else; a login needs this or the next.",
         "password_variable": "Name of the environment variable that holds the password.",
+        "allowed_hosts": "Host names that clients may ask for, as behind a proxy, besides localhost, the name in "
+        "`listen` and this machine's names. IP addresses are always allowed, * allows all.",
         "partition_detail_limit": "Most partitions of a cluster that /metrics names; the rest is counted only.",
         "broker_detail_limit": "Most brokers of a cluster that /metrics and /metrics/jmx name.",
         "alert_detail_limit": "Most alerts of a cluster that /metrics names; all are counted.",

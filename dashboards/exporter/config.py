@@ -24,6 +24,7 @@ class ServeConfig:
     username: str | None = None
     password_file: str | None = None
     password_variable: str | None = None
+    allowed_hosts: tuple[str, ...] = ()  # host names besides this machine's, or *
     connect_timeout_seconds: float = 30.0  # for the first answer of the source
     partition_detail_limit: int = 500  # partitions that are named on /metrics, of each cluster
     broker_detail_limit: int = 1000  # the same of brokers
@@ -57,4 +58,5 @@ class ServeConfig:
             username=self.username,
             password_file=self.password_file,
             password_variable=self.password_variable,
+            allowed_hosts=self.allowed_hosts,
         )

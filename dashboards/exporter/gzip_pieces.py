@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _LEVEL = 1
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"  # deflate, no name, no time, fastest, unknown system
 _EMPTY_LAST_BLOCK = b"\x03\x00"
+_AT_ONCE_BYTES = 1 << 16
 
 # CRC-32 takes data as a polynomial over GF(2), here with the coefficient of x^0 in the highest bit.
 _REMAINDER_OF_X32 = 0xEDB88320
@@ -22,9 +23,9 @@ _ONE, _X8 = 1 << 31, 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class GzipPiece:
-    """Compressed data that may be followed by another piece."""
+    """Compressed data that may be followed by another piece; joined pieces share their bytes."""
 
-    deflated: bytes
+    deflated: tuple[bytes, ...]
     crc: int
     size: int  # before compression
     shift: int  # x^(8 * size): what the CRC of all that comes before is multiplied by
@@ -35,24 +36,25 @@ class GzipPiece:
         compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
         # A flush ends at a byte; the next piece, by a compressor of its own, refers to nothing before it.
         deflated = compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
-        return cls(deflated, zlib.crc32(data), len(data), _power_of_x8(len(data)))
+        return cls((deflated,), zlib.crc32(data), len(data), _power_of_x8(len(data)))
 
     @classmethod
     def joined(cls, pieces: Iterable[GzipPiece]) -> GzipPiece:
         """The pieces as one, without compressing them again."""
-        crc, size, deflated = 0, 0, []
+        crc, size = 0, 0
+        deflated: list[bytes] = []
         for piece in pieces:
             crc = _multiply(piece.shift, crc) ^ piece.crc
             size += piece.size
-            deflated.append(piece.deflated)
-        return cls(b"".join(deflated), crc, size, _power_of_x8(size))
+            deflated += piece.deflated
+        return cls(tuple(deflated), crc, size, _power_of_x8(size))
 
 
 @dataclass(frozen=True, slots=True)
 class GzipFile:
     """A whole gzip file, and its size before compression."""
 
-    content: bytes
+    parts: tuple[bytes, ...]
     size: int
 
     @classmethod
@@ -60,7 +62,32 @@ class GzipFile:
         """The pieces, one after the other."""
         whole = GzipPiece.joined(pieces)
         end = struct.pack("<LL", whole.crc, whole.size & 0xFFFFFFFF)
-        return cls(b"".join((_HEADER, whole.deflated, _EMPTY_LAST_BLOCK, end)), whole.size)
+        return cls((_HEADER, *whole.deflated, _EMPTY_LAST_BLOCK, end), whole.size)
+
+    @property
+    def compressed_size(self) -> int:
+        """The size of the file."""
+        return sum(map(len, self.parts))
+
+    def compressed(self) -> Iterator[bytes]:
+        """The file, a small part at a time."""
+        held = bytearray()
+        for part in self.parts:
+            for begin in range(0, len(part), _AT_ONCE_BYTES):
+                held += part[begin : begin + _AT_ONCE_BYTES]
+                if len(held) >= _AT_ONCE_BYTES:
+                    yield bytes(held)
+                    held.clear()
+        yield bytes(held)
+
+    def plain(self) -> Iterator[bytes]:
+        """What is in the file, a small part at a time."""
+        decompressor = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        for rest in self.compressed():
+            while rest:
+                yield decompressor.decompress(rest, _AT_ONCE_BYTES)
+                rest = decompressor.unconsumed_tail
+        yield decompressor.flush()
 
 
 def _multiply(left: int, right: int) -> int:

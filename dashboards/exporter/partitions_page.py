@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -28,8 +27,6 @@ from dashboards.following.view import View
 # Changes within this time are rendered together. After a rendering it rests nine times as long: a tenth of a core.
 _COALESCE_SECONDS = 1.0
 _REST_FOR_WORK = 9
-
-_PLAIN_BYTES = 1 << 20  # of a plain answer, handed on at once
 
 _logger = logging.getLogger("kontrast.dashboards")
 
@@ -76,15 +73,6 @@ class Page:
     text: GzipFile
     openmetrics: GzipFile
     figures: PageFigures
-
-
-def plain(file: GzipFile) -> Iterator[bytes]:
-    """The page for a client that takes no gzip, a part at a time."""
-    decompressor = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    rest = file.content
-    while not decompressor.eof:
-        yield decompressor.decompress(rest, _PLAIN_BYTES)
-        rest = decompressor.unconsumed_tail
 
 
 class PartitionsPage:
@@ -172,7 +160,7 @@ class PartitionsPage:
         figures = PageFigures(
             render_seconds=time.perf_counter() - started,
             plain_bytes=text.size,
-            compressed_bytes=len(text.content),
+            compressed_bytes=text.compressed_size,
         )
         return Page(text, openmetrics, figures)
 

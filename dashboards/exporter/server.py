@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
+from anyio import CapacityLimiter, to_thread
 from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
@@ -23,7 +24,7 @@ from dashboards.exporter.collector import ViewCollector
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.discovery import targets
 from dashboards.exporter.jmx import JmxCollector
-from dashboards.exporter.partitions_page import PartitionsPage, plain
+from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.following.follower import Follower
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
@@ -34,7 +35,8 @@ from dashboards.probe.metrics import BrokerViewCollector, QuorumCollector
 from dashboards.probe.prober import Prober
 from dashboards.serving.build import BuildCollector
 from dashboards.serving.connections import HttpCollector, HttpFigures
-from dashboards.serving.http import HttpServer, metrics_route, wanted_by
+from dashboards.serving.http import HttpServer
+from dashboards.serving.metrics import metrics_route, wanted_by
 from outputs import open_outputs
 
 _LOOK_SECONDS = 0.2
@@ -94,6 +96,7 @@ class _App:
         self._alerts = alerts
         self._page = page
         self._beside: tuple[Collector, ...] = ()
+        self._thread = CapacityLimiter(1)  # of its own: pages never keep a probe or discovery waiting
 
     def show(self, *collectors: Collector) -> None:
         """Add collectors to /metrics."""
@@ -119,20 +122,26 @@ class _App:
                 metrics_route(metrics),
                 Route(PARTITIONS_PAGE, self._partitions) if page else _switched_off(PARTITIONS_PAGE, "partitions_page"),
                 metrics_route(jmx, JMX_PAGE) if config.jmx_page else _switched_off(JMX_PAGE, "jmx_page"),
-                Route("/sd/brokers", self._brokers),
+                Route("/sd/brokers", self._in_own_thread(self._brokers)),
                 Route("/healthz", self._healthz),
-                Route("/readyz", self._readyz),
+                Route("/readyz", self._in_own_thread(self._readyz)),
             ],
             middleware=[Middleware(NamesInPaths)],
         )
 
-    def _partitions(self, request: Request) -> Response:
+    async def _partitions(self, request: Request) -> Response:
         assert self._page is not None, "a page that is switched off"
         wanted, page = wanted_by(request), self._page.page
         file = page.openmetrics if wanted.openmetrics else page.text
-        if wanted.gzip:
-            return Response(file.content, headers=wanted.headers)
-        return StreamingResponse(plain(file), headers={**wanted.headers, "Content-Length": str(file.size)})
+        # All readers share the bytes. The server takes the next part when the client has taken enough of the last.
+        size, parts = (file.compressed_size, file.compressed()) if wanted.gzip else (file.size, file.plain())
+        return StreamingResponse(_on_event_loop(parts), headers={**wanted.headers, "Content-Length": str(size)})
+
+    def _in_own_thread(self, answer: Callable[[Request], Response]) -> Callable[[Request], Awaitable[Response]]:
+        async def answered(request: Request) -> Response:
+            return await to_thread.run_sync(answer, request, limiter=self._thread)
+
+        return answered
 
     def _brokers(self, request: Request) -> Response:
         # Prometheus keeps the targets that it has when it is refused, and drops the ones that an answer lacks.
@@ -146,7 +155,7 @@ class _App:
             return PlainTextResponse(f"the brokers of {', '.join(silent)} are not known\n", status_code=503)
         return JSONResponse([target for known in clusters for target in targets(known, self._config.jmx_port)])
 
-    def _healthz(self, _: Request) -> Response:
+    async def _healthz(self, _: Request) -> Response:
         if self._follower.alive:
             return PlainTextResponse("ok\n")
         return PlainTextResponse("the outputs are no longer read\n", status_code=503)
@@ -167,6 +176,12 @@ class _App:
         if lacking:
             return PlainTextResponse(_LACKS_ROWS.format(clusters=", ".join(lacking)), status_code=503)
         return PlainTextResponse("ready\n")
+
+
+async def _on_event_loop(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """The parts, each of which is made in less time than a thread takes to begin."""
+    for part in parts:
+        yield part
 
 
 def _switched_off(path: str, key: str) -> Route:

@@ -23,7 +23,8 @@ from dashboards.catalogue.metric import Metric
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.serving.build import BuildCollector
 from dashboards.serving.connections import HttpCollector, HttpFigures
-from dashboards.serving.http import HttpServer, metrics_route
+from dashboards.serving.http import HttpServer
+from dashboards.serving.metrics import metrics_route
 from transport.forwarding import Forwarding
 from transport.listening import Listening
 

@@ -342,11 +342,11 @@ class View:
             begin = max(bisect_left(names, prefix), bisect_right(names, after) if after else 0)
             return [name for name in names[begin : begin + most] if name.startswith(prefix)]
 
-    def changes(self, cluster: str, *outputs: str) -> int:
-        """How often these outputs of the cluster changed; only grows."""
-        with self._lock:
-            known = self._clusters.get(cluster)
-            return 0 if known is None else sum(known.changes[output] for output in outputs)
+    def changes(self, cluster: str | None, *outputs: str) -> int:
+        """How often these outputs of the cluster changed, None: of all clusters; only grows."""
+        # Without the lock: streams of events ask on the event loop, which must not wait for a thread that computes.
+        clusters = list(self._clusters.values()) if cluster is None else [self._clusters.get(cluster)]
+        return sum(known.changes[output] for known in clusters if known is not None for output in outputs)
 
     def cluster(self, name: str) -> ClusterSnapshot | None:
         """One cluster as it is now; None where there is none of this name."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import msgspec
-from anyio import CapacityLimiter, to_thread
 
 from controller.contract.metadata_rows import PartitionRow
 from controller.model.context import Context
@@ -45,21 +44,15 @@ def first_of(changes: tuple[PartitionChange, ...]) -> Named:
 
 
 class Hypothetical:
-    """Plays losses on clusters, one after the other and off the event loop; the newest cluster is kept."""
+    """Plays losses on clusters, for one thread; the newest cluster is kept."""
 
     def __init__(self, view: View, answers: Answers) -> None:
         self._view = view
         self._answers = answers
-        self._one_at_a_time: CapacityLimiter | None = None  # made on the event loop
         self._kept: tuple[tuple[str, int], Context] | None = None  # one: 200,000 partitions are some hundred MB
 
-    async def play(self, cluster: str, losses: Losses) -> WhatIf:
+    def play(self, cluster: str, losses: Losses) -> WhatIf:
         """Play the losses on the cluster as it is now."""
-        if self._one_at_a_time is None:
-            self._one_at_a_time = CapacityLimiter(1)
-        return await to_thread.run_sync(self._play, cluster, losses, limiter=self._one_at_a_time)
-
-    def _play(self, cluster: str, losses: Losses) -> WhatIf:
         unknown = self._answers.why_unknown(cluster)
         context = None if unknown is not None else self._context(cluster)
         if context is None:

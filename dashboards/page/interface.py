@@ -44,7 +44,11 @@ class Path(NamedTuple):
     queries: tuple[Query, ...] = ()
 
 
-_REFUSALS: Final = {400: "The question cannot be understood", 404: "There is none", 503: "It is not known now"}
+_REFUSALS: Final = {
+    400: "The question cannot be understood",
+    404: "There is none",
+    503: "It is not known now, or other pages are computed: then Retry-After has the seconds to wait",
+}
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer", "minimum": 0}
 _MOMENT: Final = "2024-05-01T03:12:00Z or milliseconds since 1970"
@@ -151,7 +155,8 @@ def _operation(path: Path, schema: dict[str, Any]) -> dict[str, Any]:
         "parameters": [*_names_in(path), *map(_parameter, path.queries)],
         "responses": {
             "200": {"description": "The answer", "content": {"application/json": {"schema": schema}}},
-            **{str(status): _refused(_REFUSALS[status]) for status in path.refuses},
+            # Any path refuses while the threads for pages have enough to do.
+            **{str(status): _refused(_REFUSALS[status]) for status in sorted({*path.refuses, 503})},
         },
     }
 

@@ -13,7 +13,6 @@ from urllib.parse import unquote
 
 import anyio
 import msgspec
-from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
@@ -33,26 +32,25 @@ from dashboards.page.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histor
 from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
 from dashboards.page.subjects import page_of, subject_of
 from dashboards.page.templates import render, segment, time_in_words
+from dashboards.serving.pool import Pool
 from questions.explain.explanation import Explanation
 from questions.whatif.scenario import UnknownBrokersError
 
 _STATIC: Final = Path(__file__).parent / "static"
+_PAGE_THREADS: Final = 2
+_HTML: Final = "text/html"
+_JSON: Final = "application/json"
 _LOOK_SECONDS: Final = 0.25
 # Below the time that an answer may take (`ANSWER_SECONDS`): the browser asks again by itself.
 _STREAM_SECONDS: Final = 45.0
 _QUIET_SECONDS: Final = 10.0  # without a change: what is shown gets old, and the page must say it
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
-_HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
+_HEADERS: Final = {"Cache-Control": "no-store"}
 
 _Found = TypeVar("_Found")
 _Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
+_Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class _Resource(NamedTuple):
@@ -60,8 +58,7 @@ class _Resource(NamedTuple):
 
     path: interface.Path
     template: str
-    answer: Callable[[Request], _Answer] | None  # in a thread
-    waits: Callable[[Request], Awaitable[_Answer]] | None = None  # on the event loop, in its place
+    answer: Callable[[Request], _Answer]
 
 
 class _Moment(NamedTuple):
@@ -92,6 +89,7 @@ class LivePage:
         self._answers = Answers(view, reading, quorum)
         self._histories = Histories(view, transitions)
         self._hypothetical = Hypothetical(view, self._answers)
+        self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
 
     def routes(self) -> list[BaseRoute]:
         """Pages, their JSON, the stream of changes, and the files that pages need."""
@@ -104,8 +102,13 @@ class LivePage:
             _Resource(interface.BROKER, "broker.html", self._broker),
             _Resource(interface.CONTROLLER, "controller.html", self._controller),
             _Resource(interface.TIMELINE, "timeline.html", self._timeline),
-            _Resource(interface.CONSEQUENCES, "consequences.html", None, self._consequences),
+            _Resource(interface.CONSEQUENCES, "consequences.html", self._consequences),
         )
+        encoded_document = msgspec.json.encode(interface.document())
+
+        async def document(_: Request) -> Response:
+            return _response(encoded_document, _JSON)
+
         cluster = interface.CLUSTER.path
         what_if = _Resource(interface.CLUSTER, "whatif.html", self._overview)
         return [
@@ -113,39 +116,59 @@ class LivePage:
             Route(f"{cluster}/whatif", self._shown(what_if)),
             *(Route(resource.path.path, self._shown(resource)) for resource in resources),
             *(Route(interface.API + resource.path.path, self._encoded(resource)) for resource in resources),
-            Route(interface.DOCUMENT, _document),
-            Route(f"{cluster}/explain", self._explain),
+            Route(interface.DOCUMENT, document),
+            Route(f"{cluster}/explain", self._pooled(None, self._explain, self._refusal_page)),
             Route("/changes", self._changes),
             Route("/timeline.css", _colours),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
 
-    def _shown(self, resource: _Resource) -> Callable[[Request], Awaitable[Response]]:
-        async def page(request: Request) -> Response:
+    def _shown(self, resource: _Resource) -> _Endpoint:
+        def made(request: Request) -> Response:
             seen = self._version(_named(request, "cluster") if "cluster" in request.path_params else None)
-            answer: _Answer | str
             moment = _Moment()
             try:
                 moment = self._moment(request) if interface.AT in resource.path.queries else moment
-                answer, status, template = await _answered(resource, request), 200, resource.template
+                answer = resource.answer(request)
             except HTTPException as error:
-                answer, status, template = error.detail, error.status_code, "error.html"
-            values = {"answer": answer, "seen": seen, "source": self._source, **moment._asdict(), **_asked(request)}
-            html = await to_thread.run_sync(render, template, values)
-            return Response(html, status, _HEADERS, "text/html; charset=utf-8")
+                return self._refusal_page(request, error, moment)
+            return _response(self._html(request, resource.template, answer, moment, seen), _HTML)
 
-        return page
+        return self._pooled(resource.path, made, self._refusal_page)
 
-    def _encoded(self, resource: _Resource) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
+    def _encoded(self, resource: _Resource) -> _Endpoint:
+        def made(request: Request) -> Response:
+            return _response(msgspec.json.encode(resource.answer(request)), _JSON)
+
+        def refused(_: Request, error: HTTPException) -> Response:
+            return _response(msgspec.json.encode(interface.Refusal(error.detail)), _JSON, error)
+
+        return self._pooled(resource.path, made, refused)
+
+    def _pooled(
+        self,
+        path: interface.Path | None,
+        made: Callable[[Request], Response],
+        refused: Callable[[Request, HTTPException], Response],
+    ) -> _Endpoint:
+        """The answer, made in a thread of a pool; the refusal where that raises HTTPException or the pool is full."""
+        # A what-if takes long and much memory: pages do not wait for one, and no two are played at once.
+        pool = self._what_ifs if path is interface.CONSEQUENCES else self._pages
+
+        async def endpoint(request: Request) -> Response:
             try:
-                body: _Answer = await _answered(resource, request)
-                status = 200
+                return await pool.answer(request, made)
             except HTTPException as error:
-                body, status = interface.Refusal(error.detail), error.status_code
-            return Response(msgspec.json.encode(body), status, _HEADERS, "application/json")
+                return refused(request, error)
 
-        return answer
+        return endpoint
+
+    def _refusal_page(self, request: Request, error: HTTPException, moment: _Moment = _Moment()) -> Response:  # noqa: B008
+        return _response(self._html(request, "error.html", error.detail, moment), _HTML, error)
+
+    def _html(self, request: Request, template: str, answer: _Answer | str, moment: _Moment, seen: int = 0) -> bytes:
+        values = {"answer": answer, "seen": seen, "source": self._source, **moment._asdict(), **_asked(request)}
+        return render(template, values)
 
     def _fleet(self, _: Request) -> tuple[Overview, ...]:
         return self._answers.fleet(_now_ms())
@@ -196,9 +219,8 @@ class LivePage:
         moment = AskedMoment(_asked_ms(request), int(window), subject)
         return _found(self._histories.history(cluster, moment), _nothing_kept(cluster))
 
-    async def _consequences(self, request: Request) -> WhatIf:
-        losses = await to_thread.run_sync(self._losses, request)
-        return await self._hypothetical.play(_named(request, "cluster"), losses)
+    def _consequences(self, request: Request) -> WhatIf:
+        return self._hypothetical.play(_named(request, "cluster"), self._losses(request))
 
     def _explain(self, request: Request) -> Response:
         """Leads to the page of what is named, as of the same moment."""
@@ -241,8 +263,7 @@ class LivePage:
             raise HTTPException(404 if self._view.cluster(cluster) is None else 503, f"Cluster {cluster}: {unknown}.")
 
     def _version(self, cluster: str | None) -> int:
-        clusters = self._view.readiness() if cluster is None else (cluster,)
-        return sum(self._view.changes(each, *FOLLOWED_OUTPUTS) for each in clusters)
+        return self._view.changes(cluster, *FOLLOWED_OUTPUTS)
 
     async def _changes(self, request: Request) -> Response:
         """Server-sent events, one when what the page shows has changed since it was made."""
@@ -275,24 +296,19 @@ class NamesInPaths:
         await self._app(scope, receive, send)
 
 
-def _document(_: Request) -> Response:
-    return Response(msgspec.json.encode(interface.document()), 200, _HEADERS, "application/json")
-
-
-def _colours(_: Request) -> Response:
+async def _colours(_: Request) -> Response:
     """The colours of drawn timelines, which those in files have inline."""
-    return Response(STYLE, 200, _HEADERS, "text/css")
+    return _response(STYLE.encode(), "text/css")
+
+
+def _response(body: bytes, media_type: str, refused: HTTPException | None = None) -> Response:
+    if refused is None:
+        return Response(body, 200, _HEADERS, media_type)
+    return Response(body, refused.status_code, {**_HEADERS, **(refused.headers or {})}, media_type)
 
 
 def _named(request: Request, part: str) -> str:
     return unquote(request.path_params[part])
-
-
-async def _answered(resource: _Resource, request: Request) -> _Answer:
-    if resource.waits is not None:
-        return await resource.waits(request)
-    assert resource.answer is not None, "a resource without an answer"
-    return await to_thread.run_sync(resource.answer, request)
 
 
 def _asked(request: Request) -> Mapping[str, Any]:

@@ -1,73 +1,36 @@
-"""Serves pages over HTTP from a thread, and encodes metrics as the scraper asks."""
+"""Serves pages over HTTP from a thread."""
 
 from __future__ import annotations
 
-import gzip
 import socket
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import uvicorn
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder, gzip_accepted
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from dashboards.catalogue.metric import METRICS_PAGE
 from dashboards.errors import ServeError
 from dashboards.serving.access import BasicAuthentication, Certificate
 from dashboards.serving.connections import BoundedListener, BoundedProtocol, HttpFigures
+from dashboards.serving.hosts import KnownHosts
 from transport.listening import Listening, ListeningError
 
 _GRACEFUL_SECONDS = 3
 _BACKLOG = 128  # asyncio accepts as many at once, before any of them can be ended
 
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The encoding and compression that a scraper wants."""
-
-    encode: Callable[[CollectorRegistry], bytes]
-    content_type: str
-    gzip: bool
-
-    @property
-    def openmetrics(self) -> bool:
-        """Whether that is OpenMetrics, else Prometheus' text format."""
-        return self.content_type.startswith("application/openmetrics-text")
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The answer's headers."""
-        headers = {"Content-Type": self.content_type, "Vary": "Accept, Accept-Encoding"}
-        return {**headers, "Content-Encoding": "gzip"} if self.gzip else headers
-
-
-def wanted_by(request: Request) -> Wanted:
-    """The form that the request's headers ask for; unreadable ones count for nothing."""
-    try:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-    except ValueError:  # a version that is no number
-        encode, content_type = choose_encoder("")
-    return Wanted(encode, content_type, gzip_accepted(request.headers.get("accept-encoding", "")))
-
-
-def metrics_route(registry: CollectorRegistry, path: str = METRICS_PAGE) -> Route:
-    """A page of metrics, in the format and compression that the scraper asks for."""
-    # Not prometheus-client's make_asgi_app: it collects on the event loop, where a slow scrape would hold up /healthz,
-    # and compresses at gzip's slowest level.
-
-    def metrics(request: Request) -> Response:
-        wanted = wanted_by(request)
-        body = wanted.encode(registry)
-        return Response(gzip.compress(body, compresslevel=1) if wanted.gzip else body, headers=wanted.headers)
-
-    return Route(path, metrics)
+# Of every answer. An answer is no script, frame or image of another site.
+_HEADERS = (
+    (
+        "Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
 
 
 class HttpServer:
@@ -89,6 +52,7 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             server_header=False,
+            headers=list(_HEADERS),
             timeout_graceful_shutdown=_GRACEFUL_SECONDS,
         )
         config.load()
@@ -119,12 +83,13 @@ class HttpServer:
 
 
 def _guarded(app: Starlette, listening: Listening, figures: HttpFigures) -> ASGIApp:
-    if listening.username is None:
-        return app
-    try:
-        return BasicAuthentication(app, listening.username, listening.password, figures)
-    except ListeningError as error:
-        raise ServeError(str(error)) from error
+    guarded: ASGIApp = app
+    if listening.username is not None:
+        try:
+            guarded = BasicAuthentication(app, listening.username, listening.password, figures)
+        except ListeningError as error:
+            raise ServeError(str(error)) from error
+    return KnownHosts(guarded, listening)
 
 
 def _listening_socket(listening: Listening, figures: HttpFigures) -> socket.socket:

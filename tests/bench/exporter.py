@@ -173,6 +173,7 @@ class Exporter:
             self._process = subprocess.Popen([*command, *flags], stderr=log, cwd=Path(__file__).parents[2])
         found = until(lambda: re.search(r"metrics: http://([^/]+)/metrics", self._log.read_text()))
         assert found is not None
+        self.address = f"http://{found[1]}"
         self._connection = http.client.HTTPConnection(found[1], timeout=DEADLINE_SECONDS)
 
     def get(self, path: str, **headers: str) -> bytes:

@@ -13,7 +13,7 @@ from controller.contract.metadata_rows import BeginningRow
 from dashboards.catalogue.metric import PARTITIONS_PAGE
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter import partitions_page
-from dashboards.exporter.partitions_page import PartitionsPage, plain
+from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.following.reading import Reading
 from dashboards.following.view import View
 
@@ -147,7 +147,7 @@ class Bench:
 
     def text(self) -> str:
         self.page.render()
-        return b"".join(plain(self.page.page.text)).decode()
+        return b"".join(self.page.page.text.plain()).decode()
 
 
 def test_the_past_is_not_shown_while_it_is_being_read(rows):
@@ -170,13 +170,13 @@ def test_while_it_rests_it_shows_nothing_new_but_falls_silent_at_once(rows):
         bench.view.apply(row)
     bench.view.apply(rows.gauges(cluster="south"))
     bench.page.render(resting=True)
-    told = values(b"".join(plain(bench.page.page.text)).decode())
+    told = values(b"".join(bench.page.page.text.plain()).decode())
     assert told[of("leader", "orders")] == 1
     assert of("leader", "payments", cluster="south") not in told
     assert told["kontrast_page_ready", "south", None, None] == 0
     bench.view.apply(rows.gauges(ready=False))
     bench.page.render(resting=True)
-    assert b"orders" not in b"".join(plain(bench.page.page.text))
+    assert b"orders" not in b"".join(bench.page.page.text.plain())
     bench.view.apply(rows.gauges())
     told = values(bench.text())
     assert told[of("leader", "orders")] == 2
@@ -217,6 +217,6 @@ def test_a_large_page_comes_whole_to_a_client_without_gzip(rows):
     bench.view.apply(rows.gauges())
     for number in range(8_000):
         bench.view.apply(rows.partition("a-topic-with-quite-a-long-name", number))
-    parts = list(plain(bench.page.page.text)) if bench.text() else []
+    parts = list(bench.page.page.text.plain()) if bench.text() else []
     assert len(parts) > 2
     assert sum(map(len, parts)) == bench.page.page.text.size

@@ -1,0 +1,88 @@
+"""Encodes metrics as a scraper asks, one rendering for all scrapers that wait."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from anyio import CapacityLimiter, Lock, to_thread
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder, gzip_accepted
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dashboards.catalogue.metric import METRICS_PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The encoding and compression that a scraper wants."""
+
+    encode: Callable[[CollectorRegistry], bytes] = field(compare=False)  # follows from the content type
+    content_type: str
+    gzip: bool
+
+    @property
+    def openmetrics(self) -> bool:
+        """Whether that is OpenMetrics, else Prometheus' text format."""
+        return self.content_type.startswith("application/openmetrics-text")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The answer's headers."""
+        headers = {"Content-Type": self.content_type, "Vary": "Accept, Accept-Encoding"}
+        return {**headers, "Content-Encoding": "gzip"} if self.gzip else headers
+
+
+def wanted_by(request: Request) -> Wanted:
+    """The form that the request's headers ask for; unreadable ones count for nothing."""
+    try:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+    except ValueError:  # a version that is no number
+        encode, content_type = choose_encoder("")
+    return Wanted(encode, content_type, gzip_accepted(request.headers.get("accept-encoding", "")))
+
+
+def metrics_route(registry: CollectorRegistry, path: str = METRICS_PAGE) -> Route:
+    """A page of metrics, in the format and compression that the scraper asks for."""
+    # Not prometheus-client's make_asgi_app: it collects on the event loop, where a slow scrape would hold up /healthz,
+    # and compresses at gzip's slowest level.
+    renderings = _Renderings(registry)
+
+    async def metrics(request: Request) -> Response:
+        wanted = wanted_by(request)
+        return Response(await renderings.of(wanted), headers=wanted.headers)
+
+    return Route(path, metrics)
+
+
+class _Renderings:
+    """Renderings of a registry in a thread of its own, one after the other.
+
+    Whoever asks before a rendering begins gets its bytes: any number of scrapers costs one rendering.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._turn = Lock()
+        self._thread = CapacityLimiter(1)
+        self._due: dict[Wanted, asyncio.Task[bytes]] = {}
+
+    async def of(self, wanted: Wanted) -> bytes:
+        """The registry as it is, or will be in a moment."""
+        if wanted not in self._due:
+            self._due[wanted] = asyncio.create_task(self._render(wanted))
+        # One of those who wait may be cancelled; the others still need the bytes.
+        return await asyncio.shield(self._due[wanted])
+
+    async def _render(self, wanted: Wanted) -> bytes:
+        async with self._turn:
+            del self._due[wanted]
+            return await to_thread.run_sync(self._encoded, wanted, limiter=self._thread)
+
+    def _encoded(self, wanted: Wanted) -> bytes:
+        body = wanted.encode(self._registry)
+        return gzip.compress(body, compresslevel=1) if wanted.gzip else body

@@ -1,0 +1,42 @@
+"""Bounds the work that clients can cause: few threads, a wait that ends, no work for a client that left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+from anyio import CapacityLimiter, Semaphore, to_thread
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+WAIT_SECONDS: Final = 5.0
+RETRY_AFTER_SECONDS: Final = 5
+BUSY: Final = f"Kontrast computes other pages at the moment. Ask again in {RETRY_AFTER_SECONDS} seconds."
+
+
+class Pool:
+    """Threads for answers that take long to compute.
+
+    Python computes in one thread at a time. More threads finish no earlier and keep the event loop from its turns.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._free = Semaphore(threads)
+        self._threads = CapacityLimiter(math.inf)  # `_free` is the bound
+
+    async def answer(self, request: Request, make: Callable[[Request], Response]) -> Response:
+        """Make the answer in a thread, unless the client has left; raises HTTPException 503 if none is free in time."""
+        try:
+            with anyio.fail_after(WAIT_SECONDS):
+                await self._free.acquire()
+        except TimeoutError:
+            raise HTTPException(503, BUSY, {"Retry-After": str(RETRY_AFTER_SECONDS)}) from None
+        try:
+            if await request.is_disconnected():
+                return Response()  # goes nowhere
+            return await to_thread.run_sync(make, request, limiter=self._threads)
+        finally:
+            self._free.release()

@@ -1,0 +1,105 @@
+"""Many clients load the pages of a real `kontrast serve`; health and metrics answer, and memory stays bounded."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from dashboards.exporter.config import ServeConfig
+from dashboards.page import routes
+from dashboards.page.interface import API
+from dashboards.serving import pool
+from tests.bench.exporter import BROKERS, TIMELINE, Outputs, exporter
+from tests.dashboards.page_load import ask_and_leave, asking, at_once, slowest_seconds, status_of
+from tests.waiting import eventually
+from transport.address import JournalAddress
+
+PARTITIONS = 20_000
+BOUND_SECONDS = 2.0  # on a machine that others load too; alone it is a tenth
+WHAT_IF = "/clusters/bench/consequences?broker=2"
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """A server in a process of its own, with 20,000 partitions and a past."""
+    directory = tmp_path_factory.mktemp("load") / "outputs"
+    directory.mkdir()
+    outputs = Outputs(directory, PARTITIONS)
+    outputs.write([*map(outputs.broker, range(BROKERS)), outputs.controller()])
+    topics = outputs.write(map(outputs.partition, range(PARTITIONS)))
+    with exporter(directory, "--partitions-page") as running:
+        running.wait_for(topics)
+        running.wait_for(outputs.write(outputs.partition(at, leader_epoch=5) for at in range(3_000)))
+        eventually(lambda: len(running.get("/metrics/partitions", Accept_Encoding="gzip")) > 100_000)
+        assert status_of(running.address, TIMELINE) == 200
+        yield running
+
+
+def test_health_and_metrics_answer_while_pages_are_asked_for(loaded):
+    with at_once(loaded.address, TIMELINE, 60) as (busy, statuses):
+        slowest = slowest_seconds(loaded.address, busy)
+    print("60 timelines at once:", slowest)
+    assert max(slowest.values()) < BOUND_SECONDS
+    assert len(statuses) == 60
+    assert set(statuses) <= {200, 503}
+
+
+@pytest.mark.parametrize("path", [TIMELINE, WHAT_IF], ids=["timelines", "what-ifs"])
+def test_requests_that_were_left_keep_nobody_waiting(loaded, path):
+    ask_and_leave(loaded.address, path, 250)
+    began = time.perf_counter()
+    with at_once(loaded.address, path, 1) as (busy, statuses):
+        slowest = slowest_seconds(loaded.address, busy)
+    print("after 250 closed requests:", slowest, "and the page", time.perf_counter() - began)
+    assert max(slowest.values()) < BOUND_SECONDS
+    assert statuses == [200]
+
+
+@pytest.mark.parametrize("accepted", ["gzip", "identity"])
+def test_slow_readers_of_all_partitions_hold_little_memory(loaded, accepted):
+    before_bytes = loaded.memory_bytes()
+    with ExitStack() as readers:
+        for _ in range(120):
+            connection = asking(loaded.address, "/metrics/partitions", receive_bytes=4096, accepted=accepted)
+            readers.enter_context(connection)
+            assert connection.recv(1)  # its answer has begun
+        grown_bytes = loaded.memory_bytes() - before_bytes
+        print(f"120 slow readers ({accepted}): {grown_bytes / 1e6:.0f} MB more")
+        assert grown_bytes < 120 * 1_000_000  # a whole page each would be far more where it is plain
+
+
+def test_what_ifs_that_were_left_are_not_computed(tmp_path, start_exporter, rows, monkeypatch):
+    played = []
+    play = routes.Hypothetical.play
+
+    def slowly(self, *asked):
+        played.append(asked)
+        time.sleep(1)
+        return play(self, *asked)
+
+    monkeypatch.setattr(routes.Hypothetical, "play", slowly)
+    with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as running:
+        running.write(rows.broker(1), rows.gauges())
+        running.metrics_with(r"^kontrast_ready\{.*\} 1")
+        path = "/clusters/north/consequences?broker=1"
+        ask_and_leave(running.address, path, 200)
+        assert running.get(path)[0] == 200
+    assert 1 <= len(played) <= 3  # the first may begin before its client leaves
+
+
+@pytest.mark.parametrize(("prefix", "media_type"), [("", "text/html; charset=utf-8"), (API, "application/json")])
+def test_a_full_pool_is_said_with_the_time_to_ask_again(exporter, rows, monkeypatch, prefix, media_type):
+    monkeypatch.setattr(pool, "WAIT_SECONDS", 0.1)
+    play = routes.Hypothetical.play
+    monkeypatch.setattr(routes.Hypothetical, "play", lambda *asked: (time.sleep(3), play(*asked))[1])
+    exporter.write(rows.broker(1), rows.gauges())
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
+    path = f"{prefix}/clusters/north/consequences?broker=1"
+    with asking(exporter.address, path):
+        time.sleep(0.5)
+        status, headers, body = exporter.get(path)
+        assert (status, headers["retry-after"], headers["content-type"]) == (503, "5", media_type)
+        assert pool.BUSY in body.decode()
+        assert exporter.get(f"{prefix}/clusters/north")[0] == 200  # other pages have their own threads
