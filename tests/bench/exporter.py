@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -35,6 +35,7 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
+from tests.dashboards.page_load import ask_and_leave, asking, at_once, slowest_seconds
 from tests.waiting import eventually
 from transport.journal import JournalWriter
 
@@ -247,6 +248,7 @@ def figures(outputs: Outputs) -> Iterator[Figure]:
         running.wait_for_page(page_line("leader_epoch", outputs.partitions - 1, 3))
         yield from pages(running)
         yield from rendering(running, outputs)
+        yield from load(running)
         yield Figure("memory with the partitions' page", "MB", running.memory_bytes() / 1e6)
         yield from storm(running, outputs)
         yield from bomb(running, outputs)
@@ -273,6 +275,26 @@ def pages(running: Exporter) -> Iterator[Figure]:
     for path in LIVE_PAGES:
         yield from running.scrape(path).figures(path, "at most 100")
     yield from running.scrape(f"{LIVE_PAGES[1]}/consequences?broker=2", times=2).figures("the loss of a broker, asked")
+
+
+def load(running: Exporter) -> Iterator[Figure]:
+    """Health and metrics while pages are asked for, and the memory that slow readers take."""
+    with at_once(running.address, TIMELINE, 60) as (busy, _):
+        slowest = slowest_seconds(running.address, busy)
+    for path, seconds in slowest.items():
+        yield Figure(f"{path} beside 60 timelines, slowest", "s", seconds, "at most 0.5")
+    ask_and_leave(running.address, TIMELINE, 250)
+    with at_once(running.address, TIMELINE, 1) as (busy, _):
+        slowest = slowest_seconds(running.address, busy)
+    for path, seconds in slowest.items():
+        yield Figure(f"{path} after 250 closed requests, slowest", "s", seconds, "at most 0.5")
+    before_bytes = running.memory_bytes()
+    with ExitStack() as readers:
+        for _ in range(120):
+            connection = asking(running.address, "/metrics/partitions", receive_bytes=4096)
+            readers.enter_context(connection)
+            connection.recv(1)
+        yield Figure("memory of 120 slow readers", "MB", (running.memory_bytes() - before_bytes) / 1e6)
 
 
 def rendering(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
