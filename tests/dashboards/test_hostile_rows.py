@@ -22,7 +22,7 @@ from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import BadRowError, OutputRow, decode_row, encode_row
 from controller.contract.row import Row
 from dashboards.exporter.jmx import JmxCollector
-from dashboards.exporter.partitions_page import PartitionsPage, plain
+from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.following.reading import FOLLOWED_OUTPUTS
 from tests.dashboards.test_collector import Bench
 from tests.extremes import any_change, as_json, changes
@@ -56,8 +56,8 @@ def shown(lines: Iterable[bytes]) -> int:
         (generate_latest(bench.registry), parse),
         (generate_openmetrics(bench.registry), parse_openmetrics),
         (generate_latest(jmx), parse),
-        (b"".join(plain(page.page.text)), parse),
-        (b"".join(plain(page.page.openmetrics)), parse_openmetrics),
+        (b"".join(page.page.text.plain()), parse),
+        (b"".join(page.page.openmetrics.plain()), parse_openmetrics),
     ]
     for text, parser in texts:
         for family in parser(text.decode()):
