@@ -6,6 +6,7 @@ Here belong the command line and the course of a soak; what is started, done, me
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import platform
 import sys
@@ -104,7 +105,9 @@ class Soak:
             visitor.errors.clear()
         at = f"minute {self._at() / 60:.1f}"
         self._violations += [f"{at}: {each}" for each in found]
-        memory = ", ".join(f"{each.subject} {each.values['rss_bytes'] >> 20} MB" for each in samples if "rss_bytes" in each.values)
+        memory = ", ".join(
+            f"{each.subject} {each.values['rss_bytes'] >> 20} MB" for each in samples if "rss_bytes" in each.values
+        )
         state = "metadata equals ZooKeeper" if not found else f"{len(found)} violations: {found[0]:.300}"
         agreed = "no write yet" if agreement is None else f"agreement {100 * agreement:.2f} %"
         print(f"{at}: {state}, {agreed}, {memory}", flush=True)
@@ -130,7 +133,10 @@ class Soak:
 
     def _head(self, visitors: list[Visitor]) -> list[str]:
         steps = sum(1 for _ in (self._out / "steps.jsonl").open())
-        answers = {status: sum(visitor.answers[status] for visitor in visitors) for status in sorted({s for v in visitors for s in v.answers})}
+        answers = {
+            status: sum(visitor.answers[status] for visitor in visitors)
+            for status in sorted({s for v in visitors for s in v.answers})
+        }
         memory_gb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
         return [
             f"`make soak HOURS={self._options.hours:g} SEED={self._options.seed}`, ended "
@@ -155,7 +161,9 @@ def read_options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.hours <= 0 or options.partitions <= 0:
         parser.error("--hours and --partitions must be above 0")
-    options.out = (options.out or Path("build", f"soak-seed{options.seed}-{datetime.now(timezone.utc):%m%d-%H%M%S}")).absolute()
+    options.out = (
+        options.out or Path("build", f"soak-seed{options.seed}-{datetime.now(timezone.utc):%m%d-%H%M%S}")
+    ).absolute()
     options.out.mkdir(parents=True)
     return options
 
@@ -163,6 +171,7 @@ def read_options() -> argparse.Namespace:
 def main() -> int:
     """Run a soak; 1 if there was a violation, which is a sentence each."""
     options = read_options()
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # its servers come and go on purpose
     print(f"result in {options.out}", flush=True)
     with (
         tempfile.TemporaryDirectory(prefix="soak-servers-") as scratch,

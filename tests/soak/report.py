@@ -30,7 +30,9 @@ _PANELS = {
 _JOURNALS = "journals of the outputs, MB"
 
 
-def write(directory: Path, head: Sequence[str], samples: Sequence[Sample], judged: Sequence[Judged], violations: Sequence[str]) -> None:
+def write(
+    directory: Path, head: Sequence[str], samples: Sequence[Sample], judged: Sequence[Judged], violations: Sequence[str]
+) -> None:
     """The files `soak.md` and `soak.svg`."""
     (directory / "soak.md").write_text("\n".join([*head, "", *table(judged), "", *_verdict(violations), ""]))
     (directory / "soak.svg").write_text(plots(samples))
@@ -99,7 +101,9 @@ def _draw(picture: Picture, area: Area, title: str, lines: Sequence[_Line], end:
         level = y + height * (1 - share)
         picture.line([(x, level), (x + width, level)], "line")
         picture.text(x - 6, level + 4, f"{most * share:,.0f}", size=9, color="faint", anchor="end")
-        picture.text(x + width * share, y + height + 14, f"{end * share / 60:.0f} min", size=9, color="faint", anchor="middle")
+        picture.text(
+            x + width * share, y + height + 14, f"{end * share / 60:.0f} min", size=9, color="faint", anchor="middle"
+        )
     at = area.x + 14.0
     for place, (name, lives) in enumerate(lines):
         color = SERIES[place % len(SERIES)]

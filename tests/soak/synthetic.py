@@ -72,7 +72,13 @@ class Synthetic:
         transaction = self._client.transaction()
         transaction.create(f"/brokers/topics/{name}/partitions", b"")
         for partition, replicas in assignment.items():
-            state = {"controller_epoch": _EPOCH, "leader": replicas[0], "version": 1, "leader_epoch": 0, "isr": replicas}
+            state = {
+                "controller_epoch": _EPOCH,
+                "leader": replicas[0],
+                "version": 1,
+                "leader_epoch": 0,
+                "isr": replicas,
+            }
             transaction.create(f"/brokers/topics/{name}/partitions/{partition}", b"")
             transaction.create(f"/brokers/topics/{name}/partitions/{partition}/state", _json(state))
         transaction.commit()

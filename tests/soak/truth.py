@@ -55,7 +55,7 @@ class Output:
         row = decode_row(line)
         if isinstance(row, BeginningRow):
             self.rows = {key: kept for key, kept in self.rows.items() if kept.cluster != row.cluster}
-        elif isinstance(row, PartitionRow) and row.state == "NonExistentPartition":
+        elif isinstance(row, Row) and row.ends_subject:
             self.rows.pop(row.subject_key(), None)
         elif isinstance(row, Row):
             self.rows[row.subject_key()] = row

@@ -88,7 +88,10 @@ def _longest_lives(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
     lives: dict[str, dict[str, list[Sample]]] = {}
     for sample in samples:
         lives.setdefault(sample.subject, {}).setdefault(sample.life, []).append(sample)
-    return {subject: max(of.values(), key=lambda life: life[-1].at_seconds - life[0].at_seconds) for subject, of in lives.items()}
+    return {
+        subject: max(of.values(), key=lambda life: life[-1].at_seconds - life[0].at_seconds)
+        for subject, of in lives.items()
+    }
 
 
 def _after_warm_up(life: Sequence[Sample]) -> list[Sample]:
