@@ -26,8 +26,8 @@ class Threshold:
     number: float
 
 
-# A process's memory moves by a few MB with the garbage that waits and the pages that were asked for just then. A leak of
-# one object of 1 kB a second would be 3.6 MB an hour.
+# A process's memory moves by a few MB with garbage that waits and with the pages that visitors ask for. A leak of one
+# object of 1 kB a second is 3.6 MB an hour: a long run finds it, an hour finds what is larger.
 _MEMORY = Threshold(0.05, 4 * _MEGABYTE)
 # Connections, workers and files come and go: what is open differs by a handful from minute to minute.
 _COUNT = Threshold(0.05, 5)
