@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo test test-faults check bench-core bench-ingest bench-exporter bench-streaming
-.PHONY: bench-journal bench-questions bench-report
+.PHONY: bench-journal bench-questions bench-report soak
 .PHONY: lint type generated audit format docs
 .PHONY: boards board-schema previews record dist lock clean
 
@@ -61,6 +61,12 @@ bench-journal: install-dev ## Write and read a journal, beside the same bytes wi
 
 bench-report: install-dev ## The report over clusters and partitions, one core beside two (BENCH_ARGS='--clusters 20')
 	@.venv/bin/python -m tests.bench.report $(BENCH_ARGS)
+
+HOURS ?= 1
+
+# A day: HOURS=24. The result is in build/ unless OUT names another directory.
+soak: install-dev ## Run everything for HOURS=1 under random operations, and judge that nothing grows (SEED=1 OUT=DIR)
+	@.venv/bin/python -m tests.soak --hours $(HOURS) --seed $(or $(SEED),1) $(addprefix --out ,$(OUT))
 
 lint: install-dev ## Style, format and import rules
 	.venv/bin/ruff check .

@@ -17,10 +17,12 @@ _SERVERS = (1, 2, 3)
 class Ensemble(StartedByWith):
     """Three servers with their data below a directory, started and ended together by `with`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, heap_mb: int = 128) -> None:
         quorum = {f"server.{number}": f"127.0.0.1:{free_port()}:{free_port()}:participant" for number in _SERVERS}
         properties = {"initLimit": "20", "syncLimit": "10", "standaloneEnabled": "false", **quorum}
-        self.servers = {number: ZooKeeper(directory / str(number), properties=properties) for number in _SERVERS}
+        self.servers = {
+            number: ZooKeeper(directory / str(number), properties=properties, heap_mb=heap_mb) for number in _SERVERS
+        }
         for number, server in self.servers.items():
             server.data_directory.mkdir(parents=True)
             (server.data_directory / "myid").write_text(str(number))

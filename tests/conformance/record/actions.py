@@ -32,6 +32,8 @@ Course = Iterator[float]  # the rest of an action: each number is the seconds un
 class Actions:
     """A seeded operator, with bad luck and bad timing."""
 
+    chance_of_a_former_name = 0.25
+
     def __init__(
         self,
         seed: int,
@@ -132,7 +134,7 @@ class Actions:
             return
         self._count += 1
         former = [f"t{number}" for number in range(1, self._count) if f"t{number}" not in names]
-        again = former and self._random.random() < 0.25
+        again = former and self._random.random() < self.chance_of_a_former_name
         name = self._random.choice(former) if again else f"t{self._count}"
         replication_factor = self._random.choice((1, 2, 2, 3, 3, 3, 4))
         count = self._random.randint(1, 6)

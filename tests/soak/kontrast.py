@@ -1,0 +1,127 @@
+"""Kontrast's processes in a soak: their configuration, their lives, and what each of them keeps on disk.
+
+Here belong the processes; when one of them is restarted is up to `operations`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from cli.embedded.process import ChildProcess, free_port
+from tests.conformance.recording import SETTINGS
+from tests.soak.clusters import CHANGES, REAL, SYNTHETIC, Clusters
+
+WATCHERS = ("watch-1", "watch-2")
+STREAM, SERVE = "stream", "serve"
+PARTS = (*WATCHERS, STREAM, SERVE)
+SESSION_SECONDS = 6.0
+_ROOT = Path(__file__).parents[2]
+_CONFIGURATION = """\
+[watch]
+to = "kafka://{kafka}/{changes}"
+election_zookeeper = "{election}/election"
+session_timeout_seconds = {session_seconds}
+[clusters.{real}]
+zookeeper = "{real_zookeeper}"
+kafka_version = "3.9.2"
+[clusters.{real}.broker_config]
+{broker_config}
+[clusters.{synthetic}]
+zookeeper = "{synthetic_zookeeper}"
+kafka_version = "3.9.2"
+[stream]
+from = "kafka://{kafka}/{changes}"
+to = "journal:{outputs}"
+checkpoint = "{checkpoint}"
+[stream.output_retain_bytes]
+{retention}
+[serve]
+from = "journal:{outputs}"
+listen = "{serve}"
+partitions_page = true
+[serve.probe]
+brokers = true
+interval_seconds = 20
+"""
+RETAIN_BYTES = 128 * 1024 * 1024  # of each output
+OUTPUTS = ("metadata", "transitions", "requests", "alerts", "gauges", "refused", "job")
+
+
+class Kontrast:
+    """`kontrast watch` twice, `stream` and `serve`, on one configuration file below a directory.
+
+    `short` is a directory with a path so short that Spark's sockets fit below it: each process has its temporary files
+    in a directory of its own there.
+    """
+
+    def __init__(self, directory: Path, short: Path, clusters: Clusters) -> None:
+        self.outputs, self.checkpoint = directory / "outputs", directory / "checkpoint"
+        self.configuration = directory / "kontrast.toml"
+        self._short = short
+        self._clusters = clusters
+        self.pages = {name: f"127.0.0.1:{free_port()}" for name in (*WATCHERS, SERVE)}
+        self._write_configuration()
+        self.parts: Mapping[str, ChildProcess] = {name: self._part(name, directory) for name in PARTS}
+
+    def temporary_directory(self, name: str) -> Path:
+        """Where the process has its temporary files, and what it starts."""
+        return self._short / name
+
+    def command(self, *arguments: str) -> list[str]:
+        """A command of Kontrast with this configuration."""
+        return [sys.executable, "-m", "cli", *arguments, "--config", str(self.configuration)]
+
+    def environment(self, name: str) -> dict[str, str]:
+        """The environment of a process that has this name."""
+        temporary = self.temporary_directory(name)
+        temporary.mkdir(exist_ok=True)
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("KONTRAST_")}
+        own = {"TMPDIR": str(temporary), "PYTHONPATH": str(_ROOT)}
+        # Java asks for no TMPDIR.
+        java = {"JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temporary}"} if name == STREAM else {}
+        return {**inherited, **own, **java}
+
+    def _part(self, name: str, directory: Path) -> ChildProcess:
+        page = ("--metrics-listen", self.pages[name]) if name in WATCHERS else ()
+        command = self.command(name.partition("-")[0], *page)
+        return ChildProcess(name, command, directory / "logs" / f"{name}.log", environment=self.environment(name))
+
+    def _write_configuration(self) -> None:
+        clusters = self._clusters
+        self.configuration.parent.mkdir(parents=True, exist_ok=True)
+        self.configuration.write_text(
+            _CONFIGURATION.format(
+                kafka=clusters.stream_broker.bootstrap_server,
+                changes=CHANGES,
+                election=clusters.stream_zookeeper.connect_string,
+                session_seconds=SESSION_SECONDS,
+                real=REAL,
+                real_zookeeper=clusters.address_of(REAL),
+                broker_config="\n".join(f'"{name}" = "{_text(value)}"' for name, value in SETTINGS.items()),
+                synthetic=SYNTHETIC,
+                synthetic_zookeeper=clusters.address_of(SYNTHETIC),
+                outputs=self.outputs,
+                checkpoint=self.checkpoint,
+                retention="\n".join(f'{output} = "{RETAIN_BYTES}"' for output in OUTPUTS),
+                serve=self.pages[SERVE],
+            )
+        )
+
+    def launch(self) -> None:
+        """Start all."""
+        for part in self.parts.values():
+            part.launch()
+
+    def stop(self) -> None:
+        """End all in order."""
+        for part in self.parts.values():
+            part.ask_to_stop()
+        for part in self.parts.values():
+            part.stop(timeout_seconds=60)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

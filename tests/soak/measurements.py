@@ -1,0 +1,142 @@
+"""What each process of Kontrast uses, and what Kontrast has on disk, at one moment.
+
+Here belong the readings from /proc, from directories and from a Java process; their growth is judged in `verdict`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.processes import command_line_of, descendants
+from tests.soak.kontrast import PARTS, STREAM, Kontrast
+
+JAVA, WORKERS, STORES = "stream: Java", "stream: Python workers", "on disk"
+_PROC = Path("/proc")
+_ROLLUP = re.compile(r"^(Rss|Pss|Anonymous):\s+(\d+) kB", re.MULTILINE)
+_THREADS = re.compile(r"^Threads:\s+(\d+)", re.MULTILINE)
+_HEAP = re.compile(r"(?:new generation|tenured generation)\s+total (\d+)K, used (\d+)K")
+_JCMD_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The readings of one subject; `life` differs from that of a sample before if the process was started again."""
+
+    at_seconds: float  # since the soak's begin
+    subject: str
+    life: str
+    values: Mapping[str, int]
+
+    def line(self) -> str:
+        """The sample as JSON."""
+        return json.dumps(asdict(self))
+
+
+class Meter:
+    """Reads all subjects at once, and keeps the samples in a file as well."""
+
+    def __init__(self, kontrast: Kontrast, file: Path) -> None:
+        self._kontrast = kontrast
+        self._file = file
+        self._began = time.monotonic()
+        self.samples: list[Sample] = []
+
+    def take(self, *, collected: bool) -> list[Sample]:
+        """A sample of each subject now; with `collected` Java's heap is collected and measured first."""
+        at = time.monotonic() - self._began
+        found = [*self._processes(at), *self._job(at, collected=collected), self._stores(at)]
+        self.samples += found
+        with self._file.open("a") as file:
+            file.writelines(sample.line() + "\n" for sample in found)
+        return found
+
+    def _processes(self, at: float) -> Iterable[Sample]:
+        for name in PARTS:
+            pid = self._kontrast.parts[name].pid
+            if pid is not None and (values := _process(pid)) is not None:
+                files = self._temporary_files(name)
+                yield Sample(at, name, _life(pid), {**values, **files})
+
+    def _job(self, at: float, *, collected: bool) -> Iterable[Sample]:
+        pid = self._kontrast.parts[STREAM].pid
+        started = descendants(pid) if pid is not None else []
+        for java in (each for each in started if "java" in command_line_of(each).partition(" ")[0]):
+            values = _process(java)
+            if values is not None:
+                yield Sample(at, JAVA, _life(java), {**values, **_heap(java, values, collected=collected)})
+            workers = [each for each in started if "pyspark" in command_line_of(each) and each != java]
+            readings = [found for each in workers if (found := _process(each)) is not None]
+            if readings:
+                total = {key: sum(reading[key] for reading in readings) for key in readings[0]}
+                yield Sample(at, WORKERS, _life(java), {**total, "processes": len(readings)})
+
+    def _temporary_files(self, name: str) -> Mapping[str, int]:
+        count, size = _files(self._kontrast.temporary_directory(name))
+        return {"temporary_files": count, "temporary_bytes": size}
+
+    def _stores(self, at: float) -> Sample:
+        values: dict[str, int] = {}
+        values["checkpoint_files"], values["checkpoint_bytes"] = _files(self._kontrast.checkpoint)
+        if self._kontrast.outputs.is_dir():
+            for output in sorted(self._kontrast.outputs.iterdir()):
+                _, values[f"journal_{output.name}_bytes"] = _files(output)
+        return Sample(at, STORES, "", values)
+
+
+def _life(pid: int) -> str:
+    with suppress(OSError):
+        began = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
+        return f"{pid}@{began}"
+    return str(pid)
+
+
+def _process(pid: int) -> dict[str, int] | None:
+    """Memory, open files and threads; None if it has ended."""
+    directory = _PROC / str(pid)
+    try:
+        memory = dict(_ROLLUP.findall((directory / "smaps_rollup").read_text()))
+        threads = _THREADS.search((directory / "status").read_text())
+        open_files = len(list((directory / "fd").iterdir()))
+    except OSError:
+        return None
+    if threads is None or not memory:
+        return None
+    sizes = {f"{key.lower()}_bytes": int(kilobytes) * 1024 for key, kilobytes in memory.items()}
+    return {**sizes, "open_files": open_files, "threads": int(threads[1])}
+
+
+def _heap(java: int, values: Mapping[str, int], *, collected: bool) -> Mapping[str, int]:
+    """What Java's heap holds after a collection, and what the process has beside its heap."""
+    if not collected:
+        return {}
+    _jcmd(java, "GC.run")
+    found = [(int(total), int(used)) for total, used in _HEAP.findall(_jcmd(java, "GC.heap_info"))]
+    return {"live_heap_bytes": sum(used for _, used in found) * 1024} if found else {}
+
+
+def _jcmd(java: int, *command: str) -> str:
+    asked = ["jcmd", str(java), *command]
+    return subprocess.run(asked, capture_output=True, text=True, check=False, timeout=_JCMD_SECONDS).stdout
+
+
+def _files(directory: Path) -> tuple[int, int]:
+    """How many files there are below a directory, and their bytes; files may come and go meanwhile."""
+    count = size = 0
+    waiting = [directory]
+    while waiting:
+        with suppress(OSError):
+            for entry in list(waiting.pop().iterdir()):
+                if entry.is_dir() and not entry.is_symlink():
+                    waiting.append(entry)
+                else:
+                    count += 1
+                    with suppress(OSError):
+                        size += entry.lstat().st_size
+    return count, size

@@ -1,0 +1,125 @@
+"""Judges whether anything grew: by the slope of each reading over the longest life of its process.
+
+Here belong the thresholds with their reasons; the readings are made in `measurements`.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from tests.soak.measurements import Sample
+
+_WARM_UP_SHARE = 0.25  # of a life, at least _WARM_UP_SECONDS
+_WARM_UP_SECONDS = 300.0
+_FEWEST_SAMPLES = 8
+_MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """The growth that is allowed within the judged time: a share of the reading at its begin, and a number."""
+
+    share: float
+    number: float
+
+
+# A process's memory moves by a few MB with garbage that waits and with the pages that visitors ask for. A leak of one
+# object of 1 kB a second is 3.6 MB an hour: a long run finds it, an hour finds what is larger.
+_MEMORY = Threshold(0.05, 4 * _MEGABYTE)
+# Connections, workers and files come and go: what is open differs by a handful from minute to minute.
+_COUNT = Threshold(0.05, 5)
+JUDGED: Mapping[str, Threshold] = {
+    "rss_bytes": _MEMORY,
+    "live_heap_bytes": _MEMORY,
+    "open_files": _COUNT,
+    "threads": _COUNT,
+    "processes": _COUNT,
+    "temporary_files": _COUNT,
+    "temporary_bytes": _MEMORY,
+    "checkpoint_files": _COUNT,
+    "checkpoint_bytes": _MEMORY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One reading of one subject over the judged part of its longest life."""
+
+    subject: str
+    reading: str
+    samples: int
+    seconds: float
+    first: float  # of the line through the readings
+    last: float
+    an_hour: float  # the slope
+    lowest: float
+    highest: float
+    allowed: float | None  # growth within the judged time; None: it is shown, not judged
+
+    @property
+    def grew(self) -> bool:
+        """Whether it grew by more than is allowed."""
+        return self.allowed is not None and self.last - self.first > self.allowed
+
+    def sentence(self) -> str:
+        """The violation."""
+        return (
+            f"{self.subject}: {self.reading} grew from {self.first:,.0f} to {self.last:,.0f} within "
+            f"{self.seconds / 60:.0f} minutes, more than the {self.allowed or 0:,.0f} that are allowed"
+        )
+
+
+def judge(samples: Iterable[Sample]) -> list[Judged]:
+    """Every reading of every subject, by its longest life; what has too few samples is left out."""
+    judged: list[Judged] = []
+    for subject, life in _longest_lives(samples).items():
+        warm = _after_warm_up(life)
+        for reading in sorted({name for sample in warm for name in sample.values}):
+            points = [(sample.at_seconds, sample.values[reading]) for sample in warm if reading in sample.values]
+            if len(points) >= _FEWEST_SAMPLES:
+                judged.append(_judged(subject, reading, points))
+    return judged
+
+
+def _longest_lives(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
+    lives: dict[str, dict[str, list[Sample]]] = {}
+    for sample in samples:
+        lives.setdefault(sample.subject, {}).setdefault(sample.life, []).append(sample)
+    return {
+        subject: max(of.values(), key=lambda life: life[-1].at_seconds - life[0].at_seconds)
+        for subject, of in lives.items()
+    }
+
+
+def _after_warm_up(life: Sequence[Sample]) -> list[Sample]:
+    began, seconds = life[0].at_seconds, life[-1].at_seconds - life[0].at_seconds
+    warm_from = began + min(max(_WARM_UP_SECONDS, _WARM_UP_SHARE * seconds), seconds / 2)
+    return [sample for sample in life if sample.at_seconds >= warm_from]
+
+
+def _judged(subject: str, reading: str, points: Sequence[tuple[float, int]]) -> Judged:
+    slope = _slope(points)
+    middle = statistics.median(value - slope * at for at, value in points)
+    begin, end = points[0][0], points[-1][0]
+    threshold = JUDGED.get(reading)
+    first = middle + slope * begin
+    return Judged(
+        subject=subject,
+        reading=reading,
+        samples=len(points),
+        seconds=end - begin,
+        first=first,
+        last=middle + slope * end,
+        an_hour=slope * 3600,
+        lowest=min(value for _, value in points),
+        highest=max(value for _, value in points),
+        allowed=None if threshold is None else max(threshold.share * first, threshold.number),
+    )
+
+
+def _slope(points: Sequence[tuple[float, int]]) -> float:
+    """By Theil and Sen: the median of the slopes between any two points, which outliers do not move."""
+    return statistics.median((y - x) / (b - a) for (a, x), (b, y) in combinations(points, 2) if b > a)
