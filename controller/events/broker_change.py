@@ -22,6 +22,7 @@ from controller.model import clock
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.event import BrokersChanged, Event, EventKind
+from controller.model.shutdown_requests import has_asked
 from controller.model.topics import Partition, TopicPartition
 from controller.rules.releases import Release, least_release
 from controller.rules.states import PartitionState, ReplicaState
@@ -128,6 +129,7 @@ def broker_removed(tx: Transaction, broker: int) -> None:
     if header.acting and not _was_silent(tx, broker, gone):
         topic_deletion.judge_halted(tx, soon=True)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
+    header.shutdowns.attempts = {key: value for key, value in header.shutdowns.attempts.items() if key != broker}
     hosted = tx.hosted_by(broker)
     _note_departure(tx, broker, gone, hosted)
     _forget_offline_dirs(tx, broker, hosted)
@@ -340,6 +342,9 @@ def forget_unseen_brokers(tx: Transaction) -> None:
         header.departures.last = {**header.departures.last, broker: gone}
     header.brokers = {broker: header.brokers[broker] for broker in seen if broker in header.brokers}
     header.read.brokers = ()
+    # No event follows a shutdown that a registration from before the read asked for.
+    header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if has_asked(header, broker))
+    controlled_shutdown.keep_attempts(tx)
 
 
 def initial_partition_state(tx: Transaction, partition: Partition) -> PartitionState:

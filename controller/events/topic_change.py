@@ -136,6 +136,14 @@ def forget_settings(tx: Transaction) -> None:
             tx.put_topic(name, without if without.exists or without.leaked else None)
 
 
+def forget_topic(tx: Transaction, name: str, topic: Topic) -> None:
+    """Forget a topic that a complete read did not name, except settings that it named."""
+    settings = Topic(
+        exists=False, min_insync_replicas=topic.min_insync_replicas, unclean_election=topic.unclean_election
+    )
+    tx.put_topic(name, settings if _has_settings(settings) else None)
+
+
 def _leak(tx: Transaction, name: str, topic: Topic) -> None:
     """Note a topic removed by hand: the controller forgets the topic, but not the states of its partitions."""
     cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"
@@ -162,5 +170,6 @@ def _loaded(topic: Topic, znode: TopicZnode, number: int) -> Partition:
     assignment, before = assignment_in(znode, number), topic.partitions.get(number)
     if before is None:
         return Partition(assignment.replicas, adding=assignment.adding, removing=assignment.removing)
-    # The partition's problem stays, so that a lasting one keeps its beginning.
-    return replace(before, queue=(), zk_assignment=None, pending_assignments=()).with_assignment(assignment)
+    # The partition's problem stays, so that a lasting one keeps its beginning. Its state follows in the read.
+    unread = replace(before, zk_state=None, queue=(), zk_assignment=None, pending_assignments=())
+    return unread.with_assignment(assignment)

@@ -46,7 +46,7 @@ def end(tx: Transaction) -> None:
     tx.shows_all, header.tally.judged_by = True, tx.rules
     for name, topic in tx.topics:
         if topic.seen_generation != tx.record.generation and topic.exists:
-            tx.put_topic(name, None)
+            topic_change.forget_topic(tx, name, topic)
     forget_unseen_brokers(tx)
     adopt(tx)
     migration.adopt(tx)

@@ -60,7 +60,6 @@ def _store(tx: Transaction, records: Sequence[Record]) -> bool:
             written = state_in(decode(record.content, StateZnode), record.version)
         except ZnodeError:
             return False
-        if partition.zk_state != written:
-            found[name] = partitions = tx.topics.own(name).partitions
-            partitions[number] = replace(partition, zk_state=written)
+        found[name] = partitions = tx.topics.own(name).partitions
+        partitions[number] = replace(partition, zk_state=written)
     return True
