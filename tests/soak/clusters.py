@@ -134,8 +134,10 @@ class Clusters(StartedByWith):
     def kill(self) -> None:
         """End everything at once."""
         self._ending.close()
-        for server in (*self.brokers, self.stream_broker, self.stream_zookeeper, self.ensemble):
-            server.kill()
+        for broker in (*self.brokers, self.stream_broker):
+            broker.kill()
+        self.stream_zookeeper.kill()
+        self.ensemble.kill()
 
 
 def _json(value: object) -> bytes:
