@@ -31,7 +31,7 @@ def multi_read() -> MultiRead:
 
 
 def test_an_answer_has_values_and_children():
-    assert multi_read().deserialize(READ, 0).results == [Value(b"abc", 1, 2, 5, 8, mtime_ms=4), ["x", "y"]]
+    assert multi_read().deserialize(READ, 0).results == [Value(b"abc", 1, 2, 5, 8, mtime_ms=4, ctime_ms=3), ["x", "y"]]
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,8 @@ def test_what_compaction_dropped_is_not_seen(write_outputs, reported, expected):
     derived = write_outputs(
         lambda lines: [lines[at : at + 20] for at in range(0, len(lines), 20)],
         clusters=("shop",),
-        segment_bytes=60_000,
-        retain_bytes=300_000,
+        segment_bytes=70_000,
+        retain_bytes=350_000,
         standing=StandingRows,
     )
     assert "metadata" in {path.parent.name for path in derived.glob("*/*.compacted.log")}
