@@ -55,6 +55,8 @@ def job_settings(config: SessionConfig) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.minBatchesToRetain": "10",
+        # Without it about three shuffle files per batch stay until a garbage collection finds them.
+        "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
         # The default one starts processes (readlink, chmod) for every file: a third of a batch's time.
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTING,
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
