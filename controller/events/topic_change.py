@@ -98,16 +98,9 @@ def topic_removed(tx: Transaction, name: str) -> None:
     for number, partition in topic.partitions.items():
         for action in partition.queue:
             tx.withdraw(TopicPartition(name, number), action)
-    settings = Topic(
-        exists=False,
-        min_insync_replicas=topic.min_insync_replicas,
-        unclean_election=topic.unclean_election,
-        leaked=()
-        if topic.queued_for_deletion or not tx.header.acting
-        else tuple(sorted({*topic.leaked, *topic.partitions})),
-        leaked_epoch=tx.header.controller_epoch,
-    )
-    tx.put_topic(name, settings if _has_settings(settings) else None)
+    is_forgotten = topic.queued_for_deletion or not tx.header.acting
+    leaked = () if is_forgotten else tuple(sorted({*topic.leaked, *topic.partitions}))
+    _keep(tx, name, replace(_settings_of(topic), leaked=leaked, leaked_epoch=tx.header.controller_epoch))
 
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
@@ -119,7 +112,7 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
         unclean_election=znode.boolean("unclean.leader.election.enable"),
     )
     if settings != topic:
-        tx.put_topic(name, settings if settings.exists or _has_settings(settings) else None)
+        _keep(tx, name, settings)
     retries = tx.header.acting and tx.header.profile.retries_topics_made_unclean
     if settings.exists and settings.unclean_election and not settings.queued_for_deletion and retries:
         tx.begin(EventKind.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE, f"unclean leader election is allowed for topic {name}")
@@ -131,17 +124,13 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
 def forget_settings(tx: Transaction) -> None:
     """Forget the settings of all topics, because a complete read names only those that still have a znode."""
     for name, topic in tx.topics:
-        if topic.min_insync_replicas is not None or topic.unclean_election is not None:
-            without = replace(topic, min_insync_replicas=None, unclean_election=None)
-            tx.put_topic(name, without if without.exists or without.leaked else None)
+        if _has_settings(topic):
+            _keep(tx, name, replace(topic, min_insync_replicas=None, unclean_election=None))
 
 
 def forget_topic(tx: Transaction, name: str, topic: Topic) -> None:
     """Forget a topic that a complete read did not name, except settings that it named."""
-    settings = Topic(
-        exists=False, min_insync_replicas=topic.min_insync_replicas, unclean_election=topic.unclean_election
-    )
-    tx.put_topic(name, settings if _has_settings(settings) else None)
+    _keep(tx, name, _settings_of(topic))
 
 
 def _leak(tx: Transaction, name: str, topic: Topic) -> None:
@@ -152,8 +141,17 @@ def _leak(tx: Transaction, name: str, topic: Topic) -> None:
     tx.header.deletions.leaked_offline += offline if tx.header.acting else 0
 
 
+def _settings_of(topic: Topic) -> Topic:
+    return Topic(exists=False, min_insync_replicas=topic.min_insync_replicas, unclean_election=topic.unclean_election)
+
+
 def _has_settings(topic: Topic) -> bool:
-    return topic.min_insync_replicas is not None or topic.unclean_election is not None or bool(topic.leaked)
+    return topic.min_insync_replicas is not None or topic.unclean_election is not None
+
+
+def _keep(tx: Transaction, name: str, topic: Topic) -> None:
+    """Keep the topic, or forget it if it does not exist and leaves neither settings nor states behind."""
+    tx.put_topic(name, topic if topic.exists or topic.leaked or _has_settings(topic) else None)
 
 
 def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:
