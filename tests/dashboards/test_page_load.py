@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import ExitStack
 
@@ -92,14 +93,16 @@ def test_what_ifs_that_were_left_are_not_computed(tmp_path, start_exporter, rows
 @pytest.mark.parametrize(("prefix", "media_type"), [("", "text/html; charset=utf-8"), (API, "application/json")])
 def test_a_full_pool_is_said_with_the_time_to_ask_again(exporter, rows, monkeypatch, prefix, media_type):
     monkeypatch.setattr(pool, "WAIT_SECONDS", 0.1)
+    begun, released = threading.Event(), threading.Event()
     play = routes.Hypothetical.play
-    monkeypatch.setattr(routes.Hypothetical, "play", lambda *asked: (time.sleep(3), play(*asked))[1])
+    monkeypatch.setattr(routes.Hypothetical, "play", lambda *asked: (begun.set(), released.wait(30), play(*asked))[2])
     exporter.write(rows.broker(1), rows.gauges())
     exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
     path = f"{prefix}/clusters/north/consequences?broker=1"
     with asking(exporter.address, path):
-        time.sleep(0.5)
+        assert begun.wait(30)
         status, headers, body = exporter.get(path)
         assert (status, headers["retry-after"], headers["content-type"]) == (503, "5", media_type)
         assert pool.BUSY in body.decode()
         assert exporter.get(f"{prefix}/clusters/north")[0] == 200  # other pages have their own threads
+        released.set()
