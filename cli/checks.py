@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from cli.following import without_waiting_words
 from cli.printing.standard_output import print_line
 from cli.running import ExitCode, run_until_stopped
-from controller.alerts.conditions import counted
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from ingest.config import IngestConfig
@@ -22,6 +21,7 @@ from transport.address import Address, KafkaAddress
 from transport.journal import JournalError, end_offset
 from transport.listening import Listening
 from transport.topics import Topic, stream_topics, unfit
+from wording.sentences import counted
 
 if TYPE_CHECKING:
     from dashboards.alerting.alertmanager import Alertmanager

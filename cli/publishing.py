@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from cli.printing import output
 from cli.printing.answers import time_of
-from controller.alerts.conditions import counted
 from ingest.files.history import History
 from ingest.past.publication import Publication
+from wording.sentences import counted
 
 
 def publish(history: History, publication: Publication, stop: threading.Event) -> bool:

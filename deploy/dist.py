@@ -24,6 +24,7 @@ PACKAGES = (
     "reports",
     "streaming",
     "transport",
+    "wording",
 )
 _FIRST_DAY_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 _FILE_MODE = 0o644 << 16

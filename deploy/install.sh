@@ -177,7 +177,7 @@ get_java
 get_monitoring
 get_browser
 # For whoever runs it without the right to write here: each of Spark's Python processes would translate it again.
-"$venv_python" -m compileall -q cli controller dashboards ingest outputs streaming transport
+"$venv_python" -m compileall -q cli controller dashboards ingest migration outputs questions reports streaming transport wording
 "$venv_python" -m streaming.java.artifacts --quiet
 "$venv_python" -m streaming.spark_class_archive
 [ "$profile" != dev ] || "$venv_python" -m cli.embedded.class_archives

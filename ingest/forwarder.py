@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 
-from controller.alerts.conditions import counted
 from controller.contract.records import RecordKind
 from ingest.clocks import Clocks
 from ingest.complete_read import read_everything, wait_for_connection
@@ -32,6 +31,7 @@ from ingest.sinks.sink import Sink, SinkUnavailableError
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import ConnectionLostError
 from transport.forwarding import Forwarding, ReadReason
+from wording.sentences import counted
 
 _LOG = logging.getLogger("kontrast.ingest.forwarder")
 

@@ -19,11 +19,11 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from controller.alerts.conditions import counted
 from controller.contract.znodes import Int32, MaintenanceWindow
 from ingest.errors import IngestError
 from transport.forwarding import Forwarding
 from transport.toml_file import TomlError, parse_toml
+from wording.sentences import counted
 
 _LOG = logging.getLogger("kontrast.ingest.maintenance")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.alerts.conditions import counted
 from controller.model.context import FOLLOWING
 from questions.picture import Picture
+from wording.sentences import counted
 
 OLD_AFTER_MS: Final = 30_000  # of heartbeats that come each second, as in [serve.alertmanager]
 _NAMED_PATHS: Final = 3

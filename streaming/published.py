@@ -12,7 +12,6 @@ import msgspec
 from pyspark.sql import Row
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
-from controller.alerts.conditions import counted
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.records import Record
@@ -22,6 +21,7 @@ from controller.derived.gauges import gauges_row
 from controller.model.brokers import NO_BROKER
 from controller.model.context import Context, Header, Phase
 from streaming.packed import pack
+from wording.sentences import counted
 
 # What a batch did for a cluster: a row of no output, for the job's own measurements.
 APPLIED = "applied"

@@ -16,7 +16,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPart
 from cli.demo.narrator import Narrator
 from cli.demo.published import Picture
 from cli.demo.stage import BROKER_IDS, SESSION_SECONDS, Stage
-from controller.alerts.conditions import counted
+from wording.sentences import counted
 
 _Assignments = Mapping[str, tuple[tuple[int, ...], ...]]
 # What is looked at: what is seen of it, and what must be.

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from controller.alerts.conditions import plural
 from controller.model.context import Header
 from controller.model.tally import INFERRED, Writes
+from wording.sentences import plural
 
 
 def percent(agreement: float | None) -> str:

@@ -9,10 +9,10 @@ from typing import Final
 from rich.console import RenderableType
 
 from cli.printing.answers import line, severity_word, since, time_of
-from controller.alerts.conditions import counted
 from controller.contract.alert_row import Severity
 from questions.check import Counts, Finding, Health
 from transport.printable import printable
+from wording.sentences import counted, plural
 
 _EXAMPLES: Final = 5
 _WORDS: Final = {Severity.PAGE: "alert that pages", Severity.WARN: "warning", Severity.INFO: "note"}
@@ -56,7 +56,7 @@ def _verdict(health: Health) -> str:
 
 
 def _pages(count: int) -> str:
-    return f"{count} alert{'' if count == 1 else 's'} that page{'s' if count == 1 else ''}"
+    return f"{counted(count, 'alert')} that {plural(count, 'pages', 'page')}"
 
 
 def _summary(health: Health) -> str:

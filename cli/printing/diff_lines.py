@@ -10,9 +10,9 @@ from rich.console import RenderableType
 
 from cli.printing.answers import line
 from cli.printing.standard_output import print_json, print_renderables
-from controller.alerts.conditions import counted
 from questions.diff.differences import Difference, Differences
 from questions.diff.side import Kind, Value
+from wording.sentences import counted
 
 _NAMED: Final = 20
 

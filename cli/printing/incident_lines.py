@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from controller.alerts.affected import listed
-from controller.alerts.conditions import counted
 from controller.alerts.partition_kinds import PARTITIONS_LEADERLESS, PARTITIONS_OFFLINE
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.metadata_rows import BrokerRow
+from wording.sentences import counted, listed
 
 _UNUSABLE: Final = {PARTITIONS_OFFLINE.name, PARTITIONS_LEADERLESS.name}
 _RESOLVED: Final = "resolved"

@@ -12,7 +12,6 @@ from rich.console import RenderableType
 
 from cli.printing.answers import line, severity_word, time_of
 from cli.printing.summary_lines import figures, minutes_of, share
-from controller.alerts.conditions import counted
 from questions.report.cluster_report import (
     AlertsOfKind,
     BrokerFailures,
@@ -23,6 +22,7 @@ from questions.report.cluster_report import (
 )
 from questions.report.failovers import Failover
 from questions.report.report import Miss, Report
+from wording.sentences import counted
 
 _NAMED: Final = 10
 

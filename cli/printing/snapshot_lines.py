@@ -12,10 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from cli.printing.standard_output import flush, print_json as print_object, print_line
-from controller.alerts.conditions import counted
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import Row
-from controller.derived.gauges import counted as gauges_of
+from controller.derived.gauges import keys_of_partition
 from controller.derived.metadata import (
     UNREADABLE,
     BrokerMetadata,
@@ -25,6 +24,7 @@ from controller.derived.metadata import (
     UnreadableZnode,
 )
 from controller.model.context import Context
+from wording.sentences import counted
 
 _NAMED_PARTITIONS: Final = 20
 
@@ -112,7 +112,7 @@ def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
         if topic.queued_for_deletion:
             continue  # nobody asks any more who is left of it
         for number, partition in topic.partitions.items():
-            keys = gauges_of(topic, partition, rules)
+            keys = keys_of_partition(topic, partition, rules)
             found[name, number] = tuple(concern for concern, key in _GAUGES.items() if key in keys)
     return found
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from cli.printing.answers import time_of
-from controller.alerts.conditions import counted, plural
 from questions.report.cluster_report import ClusterReport, TopicAvailability
 from questions.report.failovers import Failover
+from wording.sentences import counted, plural
 
 _NAMED: Final = 10
 

@@ -8,10 +8,10 @@ from typing import Final
 from rich.console import RenderableType
 
 from cli.printing.answers import line, severity_word, time_of
-from controller.alerts.conditions import counted
 from questions.explain.explanation import Certainty
 from questions.timeline.events import Change, Event
 from questions.timeline.timeline import Timeline
+from wording.sentences import counted
 
 _NAMED: Final = 8
 

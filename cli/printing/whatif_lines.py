@@ -12,12 +12,12 @@ from rich.console import RenderableType
 from cli.printing.answers import line
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import table_of
-from controller.alerts.conditions import counted
 from controller.model.context import Header
 from questions.whatif.consequences import Consequences, PartitionChange
 from questions.whatif.ranking import Loss
 from questions.whatif.rolling import Obstacle, RollingOrder
 from questions.whatif.scenario import Scenario
+from wording.sentences import counted, plural
 
 _NAMED: Final = 10
 _RANKED: Final = ("lost", "offline", "refuse acks=all", "unclean", "leaders move", "most leaders then", "topics")
@@ -98,7 +98,7 @@ def _rolling(header: Header, order: RollingOrder) -> Iterator[RenderableType]:
         notes = ", the controller" if header.controller in batch else ""
         racks = sorted({header.brokers[broker].rack or "" for broker in batch} - {""})
         where = f" (rack {', '.join(racks)})" if racks else ""
-        yield line(f"{number}. broker{'' if len(batch) == 1 else 's'} {', '.join(map(str, batch))}{where}{notes}")
+        yield line(f"{number}. {plural(len(batch), 'broker', 'brokers')} {', '.join(map(str, batch))}{where}{notes}")
     for obstacle in order.obstacles:
         yield from _obstacle(obstacle)
 

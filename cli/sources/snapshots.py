@@ -7,10 +7,10 @@ from typing import Final
 
 from cli.printing import output
 from cli.settings.config import ConfigError
-from controller.alerts.conditions import counted
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.derived.metadata import ControllerMetadata, Metadata, UnreadableZnode
 from questions.diff.side import Side, of_metadata
+from wording.sentences import counted
 
 _DECODER: Final[JsonDecoder[Metadata]] = JsonDecoder(Metadata)  # type: ignore[arg-type]  # mypy knows no union as a type
 

@@ -11,16 +11,16 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts.conditions import counted, either, excuse_of, explanation, plural
+from controller.alerts.conditions import excuse_of, explanation
 from controller.alerts.incidents import causes, incident_by_broker
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.model.tally import IssueGroup
+from wording.sentences import counted, either, listed, plural
 
 _NAMED_IN_A_SENTENCE: Final = 2
 _TOPICS_IN_A_SENTENCE: Final = 3
-_BROKERS_IN_A_SENTENCE: Final = 10
 _RETURNS_IN_A_SENTENCE: Final = 3
 
 _WAITING: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
@@ -124,18 +124,6 @@ def names(examples: Collection[str], count: int) -> str:
     shown = list(examples)[:_NAMED_IN_A_SENTENCE]
     more = ", …" if count > len(shown) else ""
     return f" ({', '.join(shown)}{more})" if shown else ""
-
-
-def listed(brokers: Collection[int]) -> str:
-    """Brokers in a sentence: no broker, broker 3, brokers 1 and 3, 12 brokers (1, 2, 3, …)."""
-    shown = [str(broker) for broker in sorted(brokers)]
-    if not shown:
-        return "no broker"
-    if len(shown) == 1:
-        return f"broker {shown[0]}"
-    if len(shown) <= _BROKERS_IN_A_SENTENCE:
-        return f"brokers {', '.join(shown[:-1])} and {shown[-1]}"
-    return f"{len(shown)} brokers ({', '.join(shown[:_BROKERS_IN_A_SENTENCE])}, …)"
 
 
 def where_they_are(brokers: Collection[int], header: Header) -> str:

@@ -48,28 +48,6 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         return id_of(self.kind, self.subject)
 
 
-def named(brokers: Collection[int]) -> str:
-    """Brokers as a subject: broker 3, brokers 2,3."""
-    listed = ",".join(map(str, sorted(brokers)))
-    return f"broker {listed}" if len(brokers) == 1 else f"brokers {listed}"
-
-
-def either(brokers: Iterable[int]) -> str:
-    """Brokers as a choice: 2 or 3; 1, 2 or 3."""
-    shown = [str(broker) for broker in sorted(brokers)]
-    return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
-def counted(count: int, noun: str) -> str:
-    """A count with its noun: 1 partition, 2 partitions."""
-    return f"{count} {plural(count, noun, noun + 's')}"
-
-
-def plural(count: int, one: str, many: str) -> str:
-    """Singular or plural, by the count."""
-    return one if count == 1 else many
-
-
 def whereabouts(brokers: Iterable[int], header: Header) -> tuple[str, ...]:
     """Says of each broker whether it is live or how it left, a sentence each."""
     return tuple(_whereabout(broker, header) for broker in sorted(brokers))

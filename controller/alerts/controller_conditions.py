@@ -7,13 +7,14 @@ from typing import Final
 
 from controller.alerts import kinds as kinds
 from controller.alerts.affected import names
-from controller.alerts.conditions import Condition, counted, either, named, plural, whereabouts
+from controller.alerts.conditions import Condition, whereabouts
 from controller.contract.alert_row import Severity
 from controller.derived.partition_issues import PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
 from controller.model.controllership import Standing
+from wording.sentences import counted, either, named, plural
 
 _OVERDUE_NAMED: Final = 5
 _ENTRIES_IN_A_SENTENCE: Final = 2

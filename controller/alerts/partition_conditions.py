@@ -16,7 +16,6 @@ from controller.alerts.affected import (
     Affected,
     Group,
     in_sync_only_on,
-    listed,
     names,
     returns,
     together,
@@ -24,12 +23,13 @@ from controller.alerts.affected import (
     where_they_are,
     worst_topics,
 )
-from controller.alerts.conditions import Condition, either, plural, whereabouts
+from controller.alerts.conditions import Condition, whereabouts
 from controller.contract.alert_row import Severity
 from controller.derived.migration import never_elected_count
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
+from wording.sentences import either, listed, plural
 
 # How long a live broker may take to delete a replica, and to copy one.
 _DELETING_MS: Final = 5 * 60_000

@@ -38,7 +38,7 @@ _LEADERLESS: Final[Mapping[bool, Keys]] = {False: (), True: ("leaderless",)}
 _REMEMBERED: Final = 1 << 15
 
 
-def counted(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
+def keys_of_partition(topic: Topic, partition: Partition, rules: CountingRules) -> Keys:
     """Counts to which the partition adds one, some of them more than once."""
     return _hosting(topic, partition) + _leading(topic, partition, rules)
 
@@ -120,7 +120,7 @@ def _preferred(
     return (*keys, "imbalanced", f"imbalanced_by_broker/{preferred}") if imbalanced else keys
 
 
-def counted_for_topic(topic: Topic) -> Keys:
+def keys_of_topic(topic: Topic) -> Keys:
     """Counts to which the topic itself adds one."""
     if not topic.exists:
         return ()
@@ -152,7 +152,7 @@ class GaugeCounts:
 
     def recount_topic(self, before: Topic | None, after: Topic | None) -> None:
         """Replace what a topic added before the transaction by what it adds after it."""
-        self._replace(counted_for_topic(before) if before else (), counted_for_topic(after) if after else ())
+        self._replace(keys_of_topic(before) if before else (), keys_of_topic(after) if after else ())
 
     def recount(self, before: InTopic, after: InTopic) -> None:
         """Replace what a partition added before the transaction by what it adds after it; both depend on its topic."""
@@ -167,8 +167,8 @@ class GaugeCounts:
         ):
             self._replace(_leading(then, was, self._rules), _leading(now, is_, self._rules))
         else:
-            gone = counted(then, was, self._rules) if then and was else ()
-            self._replace(gone, counted(now, is_, self._rules) if now and is_ else ())
+            gone = keys_of_partition(then, was, self._rules) if then and was else ()
+            self._replace(gone, keys_of_partition(now, is_, self._rules) if now and is_ else ())
 
     def _replace(self, gone: Keys, come: Keys) -> None:
         if gone is come:
@@ -187,7 +187,7 @@ def count_gauges(topics: Topics, rules: CountingRules) -> dict[str, int]:
     """All counts, from a walk over all partitions."""
     alike: Counter[Keys] = Counter()
     for _, topic in topics:
-        alike[counted_for_topic(topic)] += 1
+        alike[keys_of_topic(topic)] += 1
         for partition in topic.partitions.values():
             alike[_hosting(topic, partition)] += 1
             alike[_leading(topic, partition, rules)] += 1
@@ -214,8 +214,8 @@ def replicas_by_broker(header: Header) -> dict[int, int]:
 
 def _offline_partitions(header: Header) -> int:
     """OfflinePartitionsCount as the cluster's release defines it."""
-    counts, release = header.tally.gauges, header.profile.release
-    if release >= (2, 1):  # those in state Offline, with the leaked ones of topics removed by hand
+    counts = header.tally.gauges
+    if header.profile.counts_offline_by_state:  # with the leaked ones of topics removed by hand
         return counts.get(_PARTITION_STATE[PartitionState.OFFLINE], 0) + header.deletions.leaked_offline
     led = _by_broker(counts, "by_leader/")
     return sum(count for leader, count in led.items() if leader not in header.brokers)

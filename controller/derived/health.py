@@ -13,9 +13,11 @@ from controller.model.leadership import NO_LEADER, LeaderAndIsr
 from controller.model.tally import CountingRules
 from controller.model.topics import Partition, Problem, Topic
 from controller.rules.election import elect_offline
+from wording.sentences import bracketed
 
 _UNDER_REPLICATED: Final = Problem.UNDER_REPLICATED
 _UNDER_MIN_ISR: Final = Problem.UNDER_MIN_ISR
+_bracketed = lru_cache(1 << 14)(bracketed)  # many partitions share their brokers
 UNUSABLE: Final = frozenset(Problem) - {_UNDER_MIN_ISR, _UNDER_REPLICATED}
 UNUSABLE_WORDS: Final = frozenset(problem.value for problem in UNUSABLE)  # as rows have them
 
@@ -130,7 +132,7 @@ def reason_for(
     value = partition.zk_state
     if problem is _UNDER_REPLICATED and value is not None:
         missing = [replica for replica in partition.replicas if replica not in value.isr]
-        return f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}: {where(missing)}"
+        return f"in sync {_bracketed(value.isr)} of {_bracketed(partition.replicas)}: {where(missing)}"
     if problem is _UNDER_MIN_ISR and value is not None:
         return _refuses_acks_all(partition, value, where)
     elector = _elector(header)
@@ -139,8 +141,8 @@ def reason_for(
     if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
         return f"it was created while none of its replicas was live: {where(partition.replicas)}"
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
-        back = "its directory is back" if partition.offline_dirs else f"broker {_either(value.isr)} returns"
-        in_sync = f"in sync {_listed(value.isr)}, {where(value.isr)}"
+        back = "its directory is back" if partition.offline_dirs else f"broker {_any_of(value.isr)} returns"
+        in_sync = f"in sync {_bracketed(value.isr)}, {where(value.isr)}"
         return f"no live in-sync replica: {in_sync}; it stays offline until {back}"
     gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
     if problem is Problem.ELECTION_DUE:
@@ -148,7 +150,7 @@ def reason_for(
         since = ", which it owes: it has written what came later" if passed_over else ""
         return f"{gone}; {elector} must elect broker {successor(partition, topic, header, predicted)}{since}"
     live = [member for member in value.isr if _is_online(member, partition, header)]
-    return f"{gone}; in-sync replica {_either(live)} is live, but nothing makes the controller elect it"
+    return f"{gone}; in-sync replica {_any_of(live)} is live, but nothing makes the controller elect it"
 
 
 def _elector(header: Header) -> str:
@@ -159,7 +161,7 @@ def _elector(header: Header) -> str:
 
 def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[int]], str]) -> str:
     lacking, missing = partition.in_sync_lacking, back_in_sync_for_acks_all(partition)
-    in_sync = f"in sync {_listed(value.isr)} of {_listed(partition.replicas)}, needed {len(value.isr) + lacking}"
+    in_sync = f"in sync {_bracketed(value.isr)} of {_bracketed(partition.replicas)}, needed {len(value.isr) + lacking}"
     if lacking > len(missing):
         return f"writes with acks=all are refused: {in_sync}, more than it has replicas: no broker can help"
     return f"writes with acks=all are refused: {in_sync}; {lacking} more of: {where(missing)}"
@@ -177,10 +179,5 @@ def _whereabout(broker: int, partition: Partition, header: Header) -> str:
     return f"broker {broker} left{at}"
 
 
-@lru_cache(1 << 14)
-def _listed(brokers: tuple[int, ...]) -> str:
-    return "[" + ",".join(map(str, brokers)) + "]"
-
-
-def _either(brokers: Iterable[int]) -> str:
+def _any_of(brokers: Iterable[int]) -> str:
     return " or ".join(map(str, brokers))

@@ -182,7 +182,7 @@ def next_step(header: Header) -> str:
     if phase is Phase.WAITING:
         return f"the quorum waits until {_brokers(registered)} and all its voters are started with the migration flag"
     if phase is Phase.HYBRID:
-        return f"restart {_brokers(registered[:1])} in KRaft mode; still in ZooKeeper mode: {_listed(registered)}"
+        return f"restart {_brokers(registered[:1])} in KRaft mode; still in ZooKeeper mode: {_joined(registered)}"
     if phase is Phase.SILENT and not registered:
         forget = f"end its `kontrast watch`, then `kontrast forget {header.cluster}`"
         return f"restart the active KRaft controller; if the migration is finalized, {forget}"
@@ -202,10 +202,10 @@ _NEXT_STEPS: Final = {
 
 def _brokers(brokers: Iterable[int]) -> str:
     listed = list(brokers)
-    return f"broker{'s' if len(listed) != 1 else ''} {_listed(listed) or '(none)'}"
+    return f"broker{'s' if len(listed) != 1 else ''} {_joined(listed) or '(none)'}"
 
 
-def _listed(brokers: Iterable[int]) -> str:
+def _joined(brokers: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(brokers)))
 
 

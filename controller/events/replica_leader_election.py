@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.alerts.conditions import counted
 from controller.contract.znodes import ReassignmentEntry
 from controller.events import partition_reassignment
 from controller.machines import partition_machine
@@ -17,6 +16,7 @@ from controller.model.topics import TopicPartition
 from controller.rules import timing
 from controller.rules.election import Strategy
 from controller.transaction.transaction import Transaction
+from wording.sentences import counted
 
 
 def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:

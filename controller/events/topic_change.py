@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from controller.alerts import kinds, occurrences
-from controller.alerts.affected import listed
-from controller.alerts.conditions import counted, plural
 from controller.contract.znodes import ConfigZnode, TopicZnode
 from controller.events import controller_failover, fenced_controller, migration, topic_deletion
 from controller.machines import partition_creation, partition_machine
@@ -20,6 +18,7 @@ from controller.model.topics import Partition, Topic, TopicPartition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction, replace
+from wording.sentences import counted, listed, plural
 
 
 def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.alerts.conditions import counted
 from controller.contract.records import Record
 from controller.model.context import Context
 from controller.model.feed_state import Quarantines
 from controller.transaction.transaction import Outcome, Transaction
+from wording.sentences import counted
 
 # Twice the longest time between two requests for a complete read (`streaming/sources/complete_read_requests.py`): a
 # cluster that fails at each of them has not stopped failing.

@@ -12,7 +12,6 @@ from itertools import permutations
 import msgspec
 
 from controller.alerts import kinds, occurrences
-from controller.alerts.affected import listed
 from controller.model.event import Event
 from controller.model.leadership import (
     AnyAction,
@@ -31,6 +30,7 @@ from controller.model.tally import INFERRED
 from controller.model.topics import OverdueElection, Partition, TopicPartition
 from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction, replace
+from wording.sentences import listed
 
 _Inference = Callable[[Transaction], None]  # what the controller may have done, run on a trial
 

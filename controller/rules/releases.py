@@ -106,6 +106,11 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
         return self.release >= (3, 4)
 
     @property
+    def counts_offline_by_state(self) -> bool:
+        """Whether OfflinePartitionsCount counts those in state Offline, from 2.1 on; before, those of dead leaders."""
+        return self.release >= (2, 1)
+
+    @property
     def fails_on_an_empty_controller(self) -> bool:
         """Whether an empty /controller is an exception to the controller, which stays active; up to 2.0 it resigns.
 

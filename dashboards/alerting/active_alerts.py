@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
 from dashboards.following.view import ClusterSnapshot
+from wording.sentences import counted
 
 BROKER_VIEW = "BrokerViewStale"
 

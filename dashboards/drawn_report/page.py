@@ -8,12 +8,12 @@ from datetime import datetime, timezone
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
-from controller.alerts.conditions import counted
 from dashboards.drawn_report.pictures import drawn_availability, drawn_failovers
 from dashboards.drawn_timeline.page import begun_page, written
 from questions.report.cluster_report import ClusterReport
 from questions.report.report import Report, allowed_partition_minutes
 from transport.printable import printable
+from wording.sentences import counted
 
 _STYLE: Final = """
 svg.lanes line.objective { stroke: #c9313c; opacity: 1; stroke-dasharray: 5 3; }

@@ -7,13 +7,13 @@ from datetime import datetime, timezone
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from controller.alerts.conditions import counted
 from dashboards.drawn_timeline.picture import STYLE, clock, drawn, word_of
 from questions.explain.explanation import Certainty
 from questions.timeline.events import Change, Event
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
+from wording.sentences import counted
 
 _NOTHING_FROM_ELSEWHERE: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE: Final = """

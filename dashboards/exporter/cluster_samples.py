@@ -119,7 +119,7 @@ def _offline_since(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
 def _brought_back_by(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
     for row in ready.snapshot.unusable[: ready.limits.partitions]:
         brokers = row.isr or row.replicas  # one that was never created needs any of its replicas
-        yield (row.topic, str(row.partition), _listed(brokers)), 1
+        yield (row.topic, str(row.partition), _joined(brokers)), 1
 
 
 def _partitions_dropped(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
@@ -133,14 +133,14 @@ def _under_min_isr_since(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
 
 def _in_sync_lacking(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
     for row in ready.snapshot.under_min_isr[: ready.limits.partitions]:
-        yield (row.topic, str(row.partition), _listed(row.in_sync_candidates)), row.in_sync_lacking
+        yield (row.topic, str(row.partition), _joined(row.in_sync_candidates)), row.in_sync_lacking
 
 
 def _under_min_isr_dropped(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
     yield (), max(0, len(ready.snapshot.under_min_isr) - ready.limits.partitions)
 
 
-def _listed(brokers: Iterable[int]) -> str:
+def _joined(brokers: Iterable[int]) -> str:
     return ",".join(map(str, sorted(brokers)))
 
 

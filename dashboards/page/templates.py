@@ -14,7 +14,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from controller.alerts.conditions import counted
 from controller.contract.alert_row import Severity
 from controller.contract.records import LATEST_MS
 from dashboards.drawn_timeline.picture import drawn, word_of
@@ -25,6 +24,7 @@ from questions.picture import Moment
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
+from wording.sentences import counted
 
 _BROKER: Final = re.compile(r"\b(broker (0|[1-9][0-9]{0,8}))\b")
 _VERDICTS: Final = {

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from dashboards.alerting.active_alerts import BROKER_VIEW
 from dashboards.alerting.message import time_text
 from dashboards.probe.broker import Leader
 from dashboards.probe.comparison import Difference, Found, PartitionName
+from wording.sentences import counted
 
 _EXAMPLES = 10
 

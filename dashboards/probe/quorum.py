@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.alerts.conditions import counted
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
@@ -24,6 +23,7 @@ from migration.nodes.modes import Mode
 from migration.nodes.nodes import Nodes, Quorum
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import NodeError
+from wording.sentences import counted
 
 SILENT = "silent"
 COMPARED = (Subject.REPLICAS, Subject.PARTITIONS)

@@ -10,8 +10,9 @@ from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import Row
 from controller.model.leadership import NO_LEADER
 from controller.model.topics import TopicPartition
-from questions.explain.explanation import Cause, Certainty, listed
+from questions.explain.explanation import Cause, Certainty
 from questions.picture import NOT_KNOWN_MS, Picture
+from wording.sentences import bracketed
 
 _NAMED: Final = 20
 _BEFORE_IT: Final = 3  # steps that are kept of the time when nothing was wrong
@@ -116,12 +117,12 @@ def _leader_changed_isr(before: PartitionRow, now: PartitionRow) -> bool:
 
 
 def _isr_change(row: PartitionRow) -> Cause:
-    says = f"in sync {listed(row.isr)} of {listed(row.replicas)}"
+    says = f"in sync {bracketed(row.isr)} of {bracketed(row.replicas)}"
     return Cause(row.time_ms, row.zxid, says, f"leader {row.leader} changed its ISR", Certainty.SEEN)
 
 
 def _leadership(leader: int, epoch: int | None, isr: tuple[int, ...]) -> str:
-    return f"leader {'none' if leader == NO_LEADER else leader} (epoch {epoch}), in sync {listed(isr)}"
+    return f"leader {'none' if leader == NO_LEADER else leader} (epoch {epoch}), in sync {bracketed(isr)}"
 
 
 def last_writes(picture: Picture, paths: Iterable[tuple[str, str]]) -> tuple[Cause, ...]:

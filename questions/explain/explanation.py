@@ -77,8 +77,3 @@ def whereabout(broker: int, picture: Picture) -> str:
 def since_zxid(zxid: int) -> str:
     """Since which change of ZooKeeper something is due, where that was seen."""
     return f", since zxid {zxid:#x}" if zxid >= 0 else ""
-
-
-def listed(brokers: Iterable[int]) -> str:
-    """Brokers as ZooKeeper lists them: [1,2]."""
-    return "[" + ",".join(map(str, brokers)) + "]"

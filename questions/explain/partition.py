@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.alerts import kinds
-from controller.alerts.conditions import either
 from controller.derived.health import (
     UNUSABLE,
     back_in_sync_for_acks_all,
@@ -23,11 +22,11 @@ from questions.explain.explanation import (
     Explanation,
     Statement,
     findings_about,
-    listed,
     since_zxid,
     whereabout,
 )
 from questions.picture import Origin, Picture
+from wording.sentences import bracketed, either
 
 
 def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
@@ -67,7 +66,7 @@ class _Asked:
             usable = "" if problem in UNUSABLE else "usable, but "
             return f"{usable}{self._picture.reason(self._tp)}"
         assert self._value is not None, "a partition without a state has a problem"
-        in_sync = f"in sync {listed(self._value.isr)} of {listed(self._partition.replicas)}"
+        in_sync = f"in sync {bracketed(self._value.isr)} of {bracketed(self._partition.replicas)}"
         return f"led by broker {self._value.leader}, {in_sync}"
 
     def statements(self) -> Iterator[Statement]:
@@ -89,9 +88,9 @@ class _Asked:
         topic = f"/brokers/topics/{self._tp.topic}"
         state, value = f"{topic}/partitions/{self._tp.partition}/state", self._value
         by = "" if value is None else f", controller epoch {value.controller_epoch}"
-        wrote = "" if value is None else f"leader {value.leader}, in sync {listed(value.isr)}{by}"
+        wrote = "" if value is None else f"leader {value.leader}, in sync {bracketed(value.isr)}{by}"
         brokers = [(f"/brokers/ids/{at}", f"broker {at} registered") for at in self._partition.replicas]
-        paths = [(topic, f"replicas {listed(self._partition.replicas)}"), (state, wrote), *brokers]
+        paths = [(topic, f"replicas {bracketed(self._partition.replicas)}"), (state, wrote), *brokers]
         return last_writes(
             self._picture, [*paths, ("/controller", f"broker {self._header.controller} became controller")]
         )
@@ -105,7 +104,7 @@ class _Asked:
         leader = "none" if value.leader == NO_LEADER else f"broker {value.leader}"
         by = f"written under controller epoch {value.controller_epoch}"
         yield Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}")
-        yield Statement("in sync", f"{listed(value.isr)} of {listed(self._partition.replicas)}")
+        yield Statement("in sync", f"{bracketed(value.isr)} of {bracketed(self._partition.replicas)}")
         if value.recovering:
             yield Statement("recovering", "from an unclean election: its leader has not confirmed it yet")
 
@@ -137,7 +136,7 @@ class _Asked:
             )
         missing = back_in_sync_for_acks_all(partition)
         until = (
-            f"{partition.in_sync_lacking} of {listed(missing)} must get in sync" if missing else "no broker can help"
+            f"{partition.in_sync_lacking} of {bracketed(missing)} must get in sync" if missing else "no broker can help"
         )
         return Statement(
             "acks=all", f"refused: {len(value.isr)} in sync, min.insync.replicas needs {needed}; {until}", certainty
@@ -151,10 +150,10 @@ class _Asked:
             yield Statement("next", f"{elector} handles {event.sentence}{since_zxid(event.zxid)}", Certainty.EXPECTED)
         due = self._predicted
         if partition.write_due and due is not None:
-            says = f"{elector} must write leader {due.leader}, epoch {due.leader_epoch}, in sync {listed(due.isr)}"
+            says = f"{elector} must write leader {due.leader}, epoch {due.leader_epoch}, in sync {bracketed(due.isr)}"
             yield Statement("next", says, Certainty.EXPECTED)
         if partition.reassigning:
-            says = f"a reassignment adds {listed(partition.adding)} and removes {listed(partition.removing)}"
+            says = f"a reassignment adds {bracketed(partition.adding)} and removes {bracketed(partition.removing)}"
             yield Statement("next", f"{says} once what it adds is in sync", Certainty.EXPECTED)
 
     def _ways_back(self) -> Iterator[Statement]:
@@ -195,7 +194,7 @@ class _Asked:
         if not elected.unclean:
             return Statement("unclean election", "is not needed: a live replica is in sync", Certainty.EXPECTED)
         setting = f"unclean.leader.election.enable={str(is_allowed).lower()}"
-        says = f"would make broker {elected.leader} leader and lose what only {listed(value.isr)} had"
+        says = f"would make broker {elected.leader} leader and lose what only {bracketed(value.isr)} had"
         return Statement(
             "unclean election", f"{says}; {'allowed' if is_allowed else 'not allowed'} ({setting})", certainty
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.alerts.conditions import counted
 from controller.derived.health import UNUSABLE
 from controller.model.topics import Partition, Topic, TopicPartition
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, listed
+from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
 from questions.picture import Origin, Picture
+from wording.sentences import bracketed, counted
 
 _NAMED: Final = 20
 
@@ -67,7 +67,7 @@ def _statements(picture: Picture, name: str, topic: Topic, unwell: list[tuple[in
         yield from _deletion(picture, topic)
     moving = [number for number, partition in topic.partitions.items() if partition.reassigning]
     if moving:
-        yield Statement("reassignment", f"of {counted(len(moving), 'partition')}: {listed(moving[:_NAMED])}")
+        yield Statement("reassignment", f"of {counted(len(moving), 'partition')}: {bracketed(moving[:_NAMED])}")
     for at, (number, _) in enumerate(unwell[:_NAMED]):
         reason = picture.reason(TopicPartition(name, number))
         yield Statement("partitions" if at == 0 else "", f"{name}-{number}: {reason}")
@@ -93,5 +93,5 @@ def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:
 
 def _deletion(picture: Picture, topic: Topic) -> Iterator[Statement]:
     away = sorted({at for partition in topic.partitions.values() for at in picture.unregistered(partition.replicas)})
-    waits = f"waits for {listed(away)} to return" if away else "its brokers are asked to delete their replicas"
+    waits = f"waits for {bracketed(away)} to return" if away else "its brokers are asked to delete their replicas"
     yield Statement("deletion", waits, Certainty.EXPECTED)

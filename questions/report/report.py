@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from controller.alerts.conditions import counted
 from questions.report.cluster_report import ClusterReport, TopicAvailability
+from wording.sentences import counted
 
 
 class Miss(msgspec.Struct, frozen=True, kw_only=True):

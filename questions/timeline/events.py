@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Transition
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
@@ -17,6 +16,7 @@ from controller.model.leadership import NO_LEADER
 from questions.explain.causes import Happening, happenings
 from questions.explain.explanation import Certainty
 from questions.timeline.selection import Selection, Window
+from wording.sentences import counted
 
 _RESOLVED: Final = "resolved"
 _STATES: Final = {"open": "opened", "unknown": "cannot be seen any more", _RESOLVED: "resolved"}

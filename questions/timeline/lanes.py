@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.row import Row
@@ -17,8 +16,8 @@ from controller.derived.health import UNUSABLE_WORDS
 from controller.model.brokers import NO_BROKER
 from controller.model.leadership import NO_LEADER
 from controller.model.topics import Problem
-from questions.explain.explanation import listed
 from questions.timeline.selection import CONTROLLER_GROUP, Selection
+from wording.sentences import bracketed, counted
 
 _MOST: Final = 30  # lanes of a kind: more than that, nobody reads
 _WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
@@ -137,7 +136,7 @@ def _partition_mark(row: PartitionRow) -> _Mark:
     if row.removed:
         return None
     led = f"leader {row.leader}" if row.leader != NO_LEADER else "no leader"
-    says = f"{led}, in sync {listed(row.isr)} of {listed(row.replicas)}"
+    says = f"{led}, in sync {bracketed(row.isr)} of {bracketed(row.replicas)}"
     return _condition(row), led, f"{row.state}: {row.reason or says}"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.derived.gauges import counted
+from controller.derived.gauges import keys_of_partition
 from controller.model.context import Context
 from controller.model.tally import CountingRules
 from controller.model.topics import Partition, Topic, TopicPartition
@@ -58,7 +58,7 @@ class Representatives(NamedTuple):
 
 def _counted(context: Context, tp: TopicPartition, rules: CountingRules) -> Counter[str]:
     topic, partition = context.topics.get(tp.topic), context.topics.partition(tp)
-    return Counter(counted(topic, partition, rules) if topic and partition else ())
+    return Counter(keys_of_partition(topic, partition, rules) if topic and partition else ())
 
 
 def represent(context: Context, targets: Sequence[Targets], *, brokers_change: bool = True) -> Representatives:

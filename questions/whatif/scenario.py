@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.alerts.affected import listed
-from controller.alerts.conditions import plural
 from controller.model.context import Context
 from controller.model.topics import TopicPartition
 from questions.whatif.consequences import Consequences, consequences
 from questions.whatif.hypothetical_cluster import HypotheticalCluster
 from questions.whatif.representatives import represent
+from wording.sentences import counted, listed, plural
 
 
 class Change(Enum):
@@ -37,10 +36,9 @@ class Step(NamedTuple):
     def title(self) -> str:
         """The step in words."""
         if self.change is Change.REASSIGN:
-            return f"{len(self.targets)} partition{'' if len(self.targets) == 1 else 's'} reassigned"
-        plural = "" if len(self.brokers) == 1 else "s"
+            return f"{counted(len(self.targets), 'partition')} reassigned"
         verb = {Change.CRASH: "lost", Change.SHUT_DOWN: "shut down in order", Change.RESTORE: "back"}[self.change]
-        return f"broker{plural} {', '.join(map(str, self.brokers))} {verb}"
+        return f"{plural(len(self.brokers), 'broker', 'brokers')} {', '.join(map(str, self.brokers))} {verb}"
 
 
 class StepOutcome(msgspec.Struct, frozen=True):

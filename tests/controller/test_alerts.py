@@ -7,7 +7,6 @@ import json
 import pytest
 
 from controller.alerts import kinds as kinds
-from controller.alerts.affected import listed
 from controller.alerts.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow, Maintenance
@@ -648,10 +647,6 @@ def test_reassigned_partitions_and_partitions_with_one_in_sync_replica_are_count
     assert history.gauges().sole_in_sync_by_broker == {1: 1, 3: 1}
     history.topic("t", {0: [1, 2], 1: [2, 1, 3], 2: [3]}, adding_replicas={"1": [3]})
     assert history.gauges().reassigning_partitions == 1
-
-
-def test_nobody_is_listed_as_no_broker():
-    assert listed(()) == "no broker"
 
 
 def test_a_reassignment_that_copies_may_take_its_time():

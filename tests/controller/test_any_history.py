@@ -12,7 +12,7 @@ from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.outputs import decode_row, encode_row
 from controller.contract.records import RecordKind
-from controller.derived.gauges import counted, counted_for_topic
+from controller.derived.gauges import keys_of_partition, keys_of_topic
 from controller.derived.state_epochs import count_state_epochs
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.context import Phase
@@ -186,9 +186,9 @@ class AnyHistory(RuleBasedStateMachine):
     def counts_equal_a_recount(self) -> None:
         recount: Counter[str] = Counter()
         for _, topic in self.history.context.topics:
-            recount.update(counted_for_topic(topic))
+            recount.update(keys_of_topic(topic))
             for partition in topic.partitions.values():
-                recount.update(counted(topic, partition, self.history.context.header.counting_rules))
+                recount.update(keys_of_partition(topic, partition, self.history.context.header.counting_rules))
         assert self.history.context.header.tally.gauges == dict(recount)
 
     @invariant()

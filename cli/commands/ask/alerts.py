@@ -26,11 +26,11 @@ from cli.printing.tables import age_of, table_of
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
-from controller.alerts.conditions import counted
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
 from dashboards.following.view import ClusterSnapshot
 from transport.printable import printable
+from wording.sentences import counted
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -19,7 +19,7 @@ from cli.settings.options import GroupedCommand
 from cli.sources.moments import Moment
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, Scope, Source, ask, ask_as_long_as
-from controller.alerts.conditions import counted
+from wording.sentences import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,9 +20,9 @@ from cli.running import ExitCode, run_until_stopped
 from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
 from cli.sources.moments import Moment, Zxid, chroot_option
-from controller.alerts.conditions import counted
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
+from wording.sentences import counted
 
 if TYPE_CHECKING:
     from controller.model.context import Context

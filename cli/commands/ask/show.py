@@ -19,12 +19,12 @@ from cli.printing.standard_output import flush, print_json_line, print_line
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import read_flags, read_settings
 from cli.settings.options import config_option
-from controller.alerts.conditions import counted
 from controller.contract.effect_rows import Request
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BadRowError, OutputRow, decode_row
+from wording.sentences import counted
 
 _TAIL: Final = 50
 _EPILOG: Final = """\b

@@ -17,12 +17,12 @@ from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import ConfigError, Layer, Setting, Settings, known_clusters, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
-from controller.alerts.conditions import counted
 from controller.contract.records import Record, RecordKind
 from dashboards.following.view import ClusterSnapshot
 from ingest import forgetting
 from streaming.config import StreamConfig
 from transport.address import Address, JournalAddress, KafkaAddress
+from wording.sentences import counted
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _KEYS: Final = {"from", "to", "connect_timeout_seconds"}

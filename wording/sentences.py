@@ -1,0 +1,46 @@
+"""Counts with their nouns, and brokers as a subject, a list or a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+_BROKERS_IN_A_SENTENCE: Final = 10
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """Singular or plural, by the count."""
+    return one if count == 1 else many
+
+
+def counted(count: int, noun: str) -> str:
+    """Count with its noun: 1 partition, 2 partitions."""
+    return f"{count} {plural(count, noun, noun + 's')}"
+
+
+def named(brokers: Collection[int]) -> str:
+    """Brokers as a subject: broker 3, brokers 2,3."""
+    return f"{plural(len(brokers), 'broker', 'brokers')} {','.join(map(str, sorted(brokers)))}"
+
+
+def listed(brokers: Collection[int]) -> str:
+    """Brokers in a sentence: no broker, broker 3, brokers 1 and 3, 12 brokers (1, 2, 3, …)."""
+    shown = [str(broker) for broker in sorted(brokers)]
+    if not shown:
+        return "no broker"
+    if len(shown) == 1:
+        return f"broker {shown[0]}"
+    if len(shown) <= _BROKERS_IN_A_SENTENCE:
+        return f"brokers {', '.join(shown[:-1])} and {shown[-1]}"
+    return f"{len(shown)} brokers ({', '.join(shown[:_BROKERS_IN_A_SENTENCE])}, …)"
+
+
+def either(brokers: Iterable[int]) -> str:
+    """Brokers as a choice: 2 or 3; 1, 2 or 3."""
+    shown = [str(broker) for broker in sorted(brokers)]
+    return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def bracketed(brokers: Iterable[int]) -> str:
+    """Brokers as ZooKeeper lists them, in their order: [1,2]."""
+    return "[" + ",".join(map(str, brokers)) + "]"
