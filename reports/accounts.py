@@ -25,7 +25,6 @@ from reports.routed import UNROUTED, Batches, in_batches
 
 PARTS_SCHEMA: Final = "cluster string, content binary"
 _ARROW: Final = pa.schema([("cluster", pa.string()), ("content", pa.binary())])
-_CHUNK_COUNT: Final = 64
 _RECORDS_AT_ONCE: Final = 1_000
 
 
@@ -124,7 +123,7 @@ def part_of_records(cluster: str, records: Iterable[Record], config: ReportConfi
     """The whole of a cluster, by what `controller.step` makes of its records."""
     account = Account(config.since_ms or EVER_MS, _end(config))
     account.begin(EVER_MS)
-    context = new_context(cluster, _CHUNK_COUNT, *config.brokers_of(cluster).read())
+    context = new_context(cluster, *config.brokers_of(cluster).read())
     waiting, last = iter(records), None
     while block := list(islice(waiting, _RECORDS_AT_ONCE)):
         outcome = steps(context, block)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS
+from controller.derived.stored_context import CHUNK_COUNT
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
 from streaming.errors import StreamError
@@ -97,7 +98,7 @@ class StreamConfig:
     master: str = "local[*]"
     driver_memory: str = "1g"
     file_system: Literal["fast", "hadoop"] = "fast"
-    chunk_count: int = 64
+    chunk_count: int = CHUNK_COUNT
     shuffle_partitions: int | None = None
     max_batch_bytes: int = 64 * 1024**2
     max_batch_records: int = 50_000

@@ -217,7 +217,7 @@ class Replica(StatefulProcessor):
         return *brokers.read(), brokers.preferred_controllers
 
     def _unknown(self, cluster: str) -> Context:
-        return new_context(cluster, self._config.chunk_count, *self._expected(cluster))
+        return new_context(cluster, *self._expected(cluster), chunk_count=self._config.chunk_count)
 
     def _stored_header(self) -> Header | None:
         stored = self._header_state.get()

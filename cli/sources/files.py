@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from cli.printing import output
 from cli.running import StoppedError
-from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope, moment_named
+from cli.sources.source import NotFoundError, Scope, moment_named
 from controller.contract.records import Record
 from controller.derived.stored_context import new_context
 from ingest.files.data_directory import Until
@@ -39,7 +39,7 @@ class FilesSource:
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """The cluster at the end of the files, or at the wanted moment."""
         history = History(self.directories, self.cluster, chroot=self.chroot, until=self.until)
-        gathering = Gathering(new_context(self.cluster, CHUNK_COUNT, *self.brokers.read()), scope.keeps)
+        gathering = Gathering(new_context(self.cluster, *self.brokers.read()), scope.keeps)
         take_all(gathering, history.records(), stop)
         for note in history.files.notes:
             output.say(note)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from questions.diff.side import Side
     from questions.picture import Picture
 
-CHUNK_COUNT: Final = 64
 UNNAMED: Final = "cluster"  # what a cluster is called that nothing names
 
 # To let go of ZooKeeper or Kafka in order. In the middle of reading 30,000 partitions that took 0.1 s; however large

@@ -12,7 +12,7 @@ from cli.printing import output
 from cli.running import StoppedError
 from cli.sources.earlier_rows import earlier_rows
 from cli.sources.files import side_of, take_all
-from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope
+from cli.sources.source import NotFoundError, Scope
 from controller.contract.metadata_rows import MetadataRow
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
@@ -74,7 +74,7 @@ class StreamSource:
     def _of_changes(self, cluster: str, begin: int, scope: Scope, until: Until, stop: threading.Event) -> Picture:
         of_cluster = (each for each in _placed_records(self.where, stop) if each[1].cluster == cluster)
         records = (record for at, record in _until(of_cluster, until) if at >= begin)
-        gathering = Gathering(new_context(cluster, CHUNK_COUNT, *self.brokers.read()), scope.keeps)
+        gathering = Gathering(new_context(cluster, *self.brokers.read()), scope.keeps)
         take_all(gathering, records, stop)
         return gathering.picture()
 
@@ -91,7 +91,7 @@ class StreamSource:
         found = known[cluster]
         if found.gauges is None or not found.ready or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has come through yet: see `kontrast status`")
-        empty, story = new_context(cluster, CHUNK_COUNT), self._story(scope, cluster, stop)
+        empty, story = new_context(cluster), self._story(scope, cluster, stop)
         metadata = (*found.standing, *rows)
         return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms)
 

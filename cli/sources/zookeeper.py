@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from cli.running import StoppedError
-from cli.sources.source import CHUNK_COUNT, NotFoundError, Scope
+from cli.sources.source import NotFoundError, Scope
 from controller.contract.records import Record
 from controller.derived.stored_context import new_context
 from ingest.config import ZooKeeperConfig
@@ -34,7 +34,7 @@ class ZooKeeperSource:
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """The cluster as it is now, with nothing of its past."""
-        gathering = Gathering(new_context(self.cluster, CHUNK_COUNT, *self.brokers.read()))  # no past, so no story
+        gathering = Gathering(new_context(self.cluster, *self.brokers.read()))  # no past, so no story
         with no_cycles_looked_for():
             return gathering.look(*self._read(scope, stop))
 

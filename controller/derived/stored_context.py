@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -16,7 +16,8 @@ from controller.model.topics import Topic, Topics
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
 
-STATE_VERSION = 10
+STATE_VERSION: Final = 10
+CHUNK_COUNT: Final = 64  # parts that topics are held and stored in; a change stores only the part with its topic
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")
 _ENCODER = msgspec.msgpack.Encoder()
@@ -32,12 +33,13 @@ class StateVersionError(ValueError):
 
 def new_context(
     cluster: str,
-    chunk_count: int,
     settings: GivenSettings | None = None,
     profile: Profile | None = None,
     preferred_controllers: tuple[int, ...] = (),
+    *,
+    chunk_count: int = CHUNK_COUNT,
 ) -> Context:
-    """Empty context of a cluster; the number of chunks is fixed for the life of its state."""
+    """Empty context of a cluster; the number of chunks is fixed for the life of its state, and changes no row."""
     header = Header(cluster, chunk_count)
     header.configuration.given = dict(settings or {})
     header.preferred_controllers = preferred_controllers

@@ -24,6 +24,6 @@ def forget(context: Context, record: Record) -> Outcome:
     before = tx.finish().header
     profile = before.profile if before.configuration.profile_is_set else None
     expected = before.configuration.given, profile, before.preferred_controllers
-    header = new_context(before.cluster, before.chunk_count, *expected).header
+    header = new_context(before.cluster, *expected, chunk_count=before.chunk_count).header
     header.position, header.feed.forgotten = before.position, True
     return Outcome(Context(header, Topics.emptied(before.chunk_count)), tuple(tx.effects))

@@ -33,7 +33,6 @@ from questions.picture import Picture
 from questions.timeline.selection import CONTROLLER_GROUP
 from questions.whatif.scenario import brokers_in
 
-_CHUNK_COUNT: Final = 64  # as a job has; only how a context is cut, never what it says
 _EXAMPLES: Final = 20
 _ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes: more of them than a person reads only where those are unknown
 TOPICS_OF_A_PAGE: Final = 50
@@ -240,7 +239,7 @@ class Answers:
         if found is None or found.gauges is None:
             return None
         metadata = (*found.standing, *self._view.topics(cluster), *self._view.partitions(cluster).values())
-        return context_of_rows(new_context(cluster, _CHUNK_COUNT), metadata, found.gauges)
+        return context_of_rows(new_context(cluster), metadata, found.gauges)
 
     def _with_topic(self, cluster: str, topic: str, at_ms: int | None) -> ClusterAt | None:
         """The cluster with the topic's partitions in their order; None where the topic has none."""
@@ -310,7 +309,7 @@ def _picture(
     """Make the cluster's picture with these of its alerts, partitions and topics; it must have gauges."""
     assert found.gauges is not None, "a cluster that was not read"
     metadata = (*found.standing, *topics, *partitions)
-    empty = new_context(found.cluster, _CHUNK_COUNT)
+    empty = new_context(found.cluster)
     return picture_of_rows(empty, metadata, found.gauges, alerts, as_of_ms=found.heartbeat_ms)
 
 

@@ -108,7 +108,7 @@ class Histories:
         standing = [row for row in (*state.now.brokers, state.now.controller) if row is not None]
         rows |= {(row.generation, row.seq, row.ordinal): row for row in standing if row.time_ms < begin_ms}
         story = tuple(rows[place] for place in sorted(rows) if is_in_a_timeline(rows[place]))
-        context = new_context(cluster, 1)
+        context = new_context(cluster, chunk_count=1)
         picture = Picture(origin=Origin.HISTORY, context=context, story=story, as_of_ms=end_ms)
         window = Window(since_ms=begin_ms, until_ms=end_ms)
         return (timeline_of(picture, _selection(subject), window) if story else None), notes

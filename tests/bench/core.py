@@ -215,7 +215,7 @@ def figures(partitions: int) -> Iterator[Figure]:
     """All scenarios for one size of cluster."""
     lines = Lines(partitions)
     snapshot = lines.snapshot()
-    context, rows, seconds = fresh(lambda: apply(new_context("bench", CHUNKS), snapshot))
+    context, rows, seconds = fresh(lambda: apply(new_context("bench", chunk_count=CHUNKS), snapshot))
     assert sum(isinstance(row, PartitionRow) for row in rows) == partitions
     assert any(isinstance(row, GaugesRow) for row in rows)
     del rows
@@ -236,7 +236,7 @@ def figures(partitions: int) -> Iterator[Figure]:
     assert not context.header.events, "a write was not foretold"
     yield Figure("a topic with 10 partitions, created", "µs", seconds / REPEATED * 1e6)
     lines = Lines(partitions)
-    context, _, _ = apply(new_context("bench", CHUNKS), lines.snapshot())
+    context, _, _ = apply(new_context("bench", chunk_count=CHUNKS), lines.snapshot())
     death = lines.death()
     context, rows, seconds = fresh(lambda: apply(context, death))
     yield Figure("a broker's death with 6,000 partitions", "s", seconds, "at most 0.4")
@@ -254,7 +254,7 @@ def _takeovers(partitions: int) -> Iterator[Figure]:
     goal = "5 with 200,000 partitions" if partitions == 200_000 else ""
     for how, writes in (("heard of", Lines.writes_of_a_death_heard_of), ("read", Lines.writes_of_a_death_read)):
         lines = Lines(partitions)
-        context, _, _ = apply(new_context("bench", CHUNKS), lines.snapshot())
+        context, _, _ = apply(new_context("bench", chunk_count=CHUNKS), lines.snapshot())
         context, rows, seconds = fresh(partial(apply, context, [*lines.takeover(), *writes(lines)]))
         assert not context.header.events, "a write is still waited for"
         yield Figure(f"takeover, a death in it {how}, and all writes", "s", seconds, goal)
@@ -266,7 +266,7 @@ def _takeovers(partitions: int) -> Iterator[Figure]:
 
 def _stored(context: Context, partitions: int) -> Iterator[Figure]:
     """What a restart costs: the state as bytes, and a death as the first thing that loads all of it."""
-    chunks = changed_chunks(new_context("bench", CHUNKS), context)
+    chunks = changed_chunks(new_context("bench", chunk_count=CHUNKS), context)
     header = encode_header(context)
     yield Figure("stored, a partition", "bytes", sum(map(len, chunks.values())) / partitions)
     yield Figure("stored header", "bytes", len(header))

@@ -64,7 +64,7 @@ def write(directory: Path, lines: list[bytes]) -> None:
 def write_outputs(directory: Path, changes: list[bytes]) -> None:
     """The outputs that the job makes of a cluster's changes."""
     records = [decode_record(line) for line in changes]
-    effects = steps(new_context("bench", CHUNKS), records).effects
+    effects = steps(new_context("bench", chunk_count=CHUNKS), records).effects
     beginning = BeginningRow(cluster="bench", generation=1, seq=0, ordinal=-1, zxid=1, time_ms=records[0].observed_ms)
     for output in OUTPUTS:
         first = [encode_row(beginning)] if output in STANDING_OUTPUTS else []

@@ -212,7 +212,9 @@ def under_load(job: Job, changes: Iterator[bytes]) -> list[float]:
 
 def rows_of_death(lines: Lines) -> tuple[Row, ...]:
     """What the replica says of the broker's death, outside Spark; the lines are used up by it."""
-    context = steps(new_context("bench", CHUNKS), [decode_record(line) for line in lines.snapshot()]).context
+    context = steps(
+        new_context("bench", chunk_count=CHUNKS), [decode_record(line) for line in lines.snapshot()]
+    ).context
     (death,) = lines.death()
     return step(context, decode_record(death)).effects
 

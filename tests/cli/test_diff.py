@@ -76,7 +76,9 @@ def written(files, tmp_path_factory) -> dict[str, str]:
 
 
 def metadata_of(records: list[Record], cluster: str) -> list[Row]:
-    rows = steps(new_context(cluster, 8), [record for record in records if record.cluster == cluster]).effects
+    rows = steps(
+        new_context(cluster, chunk_count=8), [record for record in records if record.cluster == cluster]
+    ).effects
     return [row for row in rows if row.output == "metadata"]
 
 

@@ -139,7 +139,7 @@ def test_what_an_older_forwarder_still_sends_changes_nothing(tmp_path, records, 
 
 
 def test_the_outputs_give_the_same_brokers_partitions_and_alerts(tmp_path, records, from_files):
-    outcome = steps(new_context("shop", 64), records)
+    outcome = steps(new_context("shop"), records)
     for output in ("metadata", "alerts", "gauges", "transitions"):
         with JournalWriter(tmp_path / "derived" / output, batches=True) as journal:
             journal.append_batch(1, [encode_row(row) for row in outcome.effects if row.output == output])
@@ -158,7 +158,7 @@ def test_the_outputs_give_the_same_brokers_partitions_and_alerts(tmp_path, recor
 
 
 def test_a_topic_of_changes_and_topics_of_outputs_give_the_same_too(shared_broker, own_name, records, from_files):
-    outcome = steps(new_context("shop", 64), records)
+    outcome = steps(new_context("shop"), records)
     with closing(KafkaAdminClient(bootstrap_servers=shared_broker)) as admin:
         outputs = {f"{own_name}.derived.{output}": output for output in ("metadata", "alerts", "gauges")}
         admin.create_topics([NewTopic(name, 1, 1) for name in (own_name, *outputs)])
@@ -240,7 +240,7 @@ def test_changes_without_a_complete_read_are_no_cluster_yet(tmp_path, records):
 
 
 def test_outputs_without_transitions_are_asked_without_their_past(tmp_path, records, caplog):
-    outcome = steps(new_context("shop", 64), records)
+    outcome = steps(new_context("shop"), records)
     for output in ("metadata", "gauges"):
         with JournalWriter(tmp_path / "derived" / output, batches=True) as journal:
             journal.append_batch(1, [encode_row(row) for row in outcome.effects if row.output == output])

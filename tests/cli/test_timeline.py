@@ -140,7 +140,7 @@ def test_the_lanes_show_the_ghost_controller_and_when_brokers_were_away(files):
 def test_the_changes_and_the_outputs_give_the_same_as_the_files(tmp_path, records, files):
     with JournalWriter(tmp_path / "changes") as journal:
         journal.append([encode_record(record) for record in records])
-    effects = steps(new_context("shop", 64), records).effects
+    effects = steps(new_context("shop"), records).effects
     for output in OUTPUTS:
         with JournalWriter(tmp_path / "derived" / output, batches=True) as journal:
             journal.append_batch(1, [encode_row(row) for row in effects if row.output == output])

@@ -111,7 +111,7 @@ def replay(
     records: Iterable[Record], profile: Profile | None = None, settings: GivenSettings = MappingProxyType(SETTINGS)
 ) -> Replay:
     """Let the replica apply the records."""
-    context = new_context("recorded", 16, settings, profile)
+    context = new_context("recorded", settings, profile, chunk_count=16)
     rows: list[Row] = []
     gauges: list[GaugesRow] = []
     for record in records:

@@ -42,5 +42,5 @@ def test_nothing_in_a_recording_is_unexplained(name, recordings):
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_many_records_at_once_give_the_same_rows_as_one_by_one(name, recordings):
     recording, replay = recordings(name)
-    context = new_context("recorded", 16, SETTINGS, recording.profile())
+    context = new_context("recorded", SETTINGS, recording.profile(), chunk_count=16)
     assert list(steps(context, list(recording.records())).effects) == replay.rows

@@ -88,7 +88,7 @@ def test_every_recording_is_taken_for_a_release_that_leaves_the_same(name, tmp_p
     recording = unpack(name, tmp_path)
     told = recording.profile()
     release = named(name) if told is None else told.release
-    context, seq = new_context("recorded", 1), 0
+    context, seq = new_context("recorded", chunk_count=1), 0
     for record in recording.records():
         if record.path.endswith("/state") or record.kind is RecordKind.HEARTBEAT:
             continue  # which say nothing of a release

@@ -159,7 +159,7 @@ def test_a_topic_that_is_being_deleted_has_no_problem_and_takes_no_writes():
 
 
 def restored(context: Context) -> Context:
-    chunks = changed_chunks(new_context("c", context.header.chunk_count), context)
+    chunks = changed_chunks(new_context("c", chunk_count=context.header.chunk_count), context)
     return restore_context("c", encode_header(context), chunks.get)
 
 

@@ -276,7 +276,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     def _stored_state_continues_as_if_never_stored(self) -> None:
         profile = profile_of(self.release) if self.release else None
-        context, stored, effects = new_context("c", 4, profile=profile), {}, []
+        context, stored, effects = new_context("c", profile=profile, chunk_count=4), {}, []
         for record in self.history.records:
             outcome = step(context, record)
             stored |= changed_chunks(context, outcome.context)

@@ -35,7 +35,7 @@ def from_rows(history: ZnodeHistory) -> Context:
     gauges = [row for row in history.effects if isinstance(row, GaugesRow)][-1]
     given = decode_row(encode_row(gauges))
     assert isinstance(given, GaugesRow)
-    return context_of_rows(new_context("c", 8), standing(history), given)
+    return context_of_rows(new_context("c", chunk_count=8), standing(history), given)
 
 
 def facts(context: Context) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def test_a_topic_without_a_row_of_its_own_is_known_by_its_partitions():
     history.heartbeat()
     gauges = [row for row in history.effects if isinstance(row, GaugesRow)][-1]
     rows = [row for row in standing(history) if isinstance(row, PartitionRow)]
-    topics = dict(context_of_rows(new_context("c", 8), rows, gauges).topics)
+    topics = dict(context_of_rows(new_context("c", chunk_count=8), rows, gauges).topics)
     assert topics["t"].queued_for_deletion
     assert topics["t"].partitions.keys() == {0}
 

@@ -218,7 +218,7 @@ def test_what_is_no_release_with_a_zookeeper_controller_is_refused(text):
 
 
 def stored(history: ZnodeHistory) -> tuple[bytes, dict[int, bytes]]:
-    return encode_header(history.context), changed_chunks(new_context("c", 8), history.context)
+    return encode_header(history.context), changed_chunks(new_context("c", chunk_count=8), history.context)
 
 
 def test_stored_state_comes_back_and_is_loaded_chunk_by_chunk():

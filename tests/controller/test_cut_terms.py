@@ -167,7 +167,7 @@ def test_another_broker_that_registers_says_nothing_of_it():
 
 def test_what_is_held_back_outlasts_a_restart():
     history = a_controller_that_lost_its_term_while_it_loads()
-    chunks = changed_chunks(new_context("c", 8), history.context)
+    chunks = changed_chunks(new_context("c", chunk_count=8), history.context)
     history.context = restore_context("c", encode_header(history.context), chunks.get)
     history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
     assert moves(history, 2) == LOADS

@@ -57,7 +57,7 @@ def test_nothing_is_known_of_it_and_what_comes_too_late_changes_nothing():
 def test_what_was_stored_of_it_is_replaced():
     history = with_an_offline_partition()
     before = history.context
-    stored = changed_chunks(new_context("c", 8), before)
+    stored = changed_chunks(new_context("c", chunk_count=8), before)
     restored = restore_context("c", encode_header(before), stored.get)
     forgotten(history)
     after = step(restored, history.records[-1]).context
@@ -96,7 +96,7 @@ def test_in_a_batch_it_is_the_same_as_record_by_record():
     history.generation, history.seq = history.generation + 1, -1
     history.start(1, 2, topics=TOPICS)
     history.heartbeat()
-    outcome = steps(new_context("c", 8), history.records)
+    outcome = steps(new_context("c", chunk_count=8), history.records)
     assert list(outcome.effects) == history.effects
     assert encode_header(outcome.context) == encode_header(history.context)
     assert dict(outcome.context.topics) == dict(history.context.topics)

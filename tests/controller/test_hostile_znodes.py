@@ -130,7 +130,7 @@ def test_what_is_only_odd_is_taken_and_the_replica_goes_on(path, content):
     assert history.gauges().ready
     assert history.context.topics["t"].min_insync_replicas is None
     assert encode_header(history.context)
-    assert changed_chunks(new_context("c", 2), history.context)
+    assert changed_chunks(new_context("c", chunk_count=2), history.context)
 
 
 FIELDS_WITH_NUMBERS = (
@@ -333,7 +333,7 @@ class HostileZnodes(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         context = self.history.context
-        stored = changed_chunks(new_context("c", 2), context)
+        stored = changed_chunks(new_context("c", chunk_count=2), context)
         restored = restore_context("c", encode_header(context), stored.get)
         assert encode_header(restored) == encode_header(context)
         assert {name: topic for name, topic in restored.topics} == {name: topic for name, topic in context.topics}

@@ -25,7 +25,7 @@ NONE = Quarantines()
 def quarantined(before: Quarantines = NONE) -> ZnodeHistory:
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
     last = history.records[-1]
-    outcome = quarantine(new_context("c", 8), quarantines_with(before, 7, last, PLACE), last, WHY)
+    outcome = quarantine(new_context("c", chunk_count=8), quarantines_with(before, 7, last, PLACE), last, WHY)
     history.context = outcome.context
     history.effects = list(outcome.effects)
     return history

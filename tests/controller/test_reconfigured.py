@@ -23,7 +23,7 @@ def history(**made_under: object) -> ZnodeHistory:
 
 
 def restored(context: Context) -> Context:
-    chunks = changed_chunks(new_context("c", context.header.chunk_count), context)
+    chunks = changed_chunks(new_context("c", chunk_count=context.header.chunk_count), context)
     return restore_context("c", encode_header(context), chunks.get)
 
 
@@ -80,8 +80,8 @@ def test_a_release_that_is_set_no_more_is_inferred_again():
         inferred,
         False,
     )
-    unseen = reconfigured(new_context("c", 4, profile=profile_of((1, 1))), {}, None)
-    assert unseen.header == new_context("c", 4).header
+    unseen = reconfigured(new_context("c", profile=profile_of((1, 1)), chunk_count=4), {}, None)
+    assert unseen.header == new_context("c", chunk_count=4).header
     assert unseen.header.profile == profile_of(NEWEST)
 
 
@@ -105,7 +105,7 @@ def test_at_whatever_record_it_changes_the_counts_end_as_if_it_had_always_been_s
     always = history(settings=TWO, release=(3, 6))
     always.heartbeat()
     for at in range(len(always.records)):
-        context = new_context("c", 8, profile=profile_of((3, 6)))
+        context = new_context("c", profile=profile_of((3, 6)), chunk_count=8)
         for record in always.records[:at]:
             context = step(context, record).context
         following = context.header.phase is Phase.FOLLOWING

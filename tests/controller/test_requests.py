@@ -284,7 +284,7 @@ def test_a_log_dir_event_tells_of_no_partition_that_has_no_leader_yet():
 
 @pytest.mark.no_cover  # traced it takes three times as long
 def test_a_request_about_200_000_partitions_is_split_to_fit_into_any_message():
-    tx = a_turn(new_context("c", 16))
+    tx = a_turn(new_context("c", chunk_count=16))
     tx.header.brokers = {broker: Broker(100 + broker, broker, 0) for broker in (1, 2, 3)}
     led = Partition((1, 2, 3), state=PartitionState.ONLINE, zk_state=LeaderAndIsr(1, 7, (1, 2, 3), 1, 9))
     batch = RequestBatch(tx)

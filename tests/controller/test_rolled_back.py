@@ -111,7 +111,7 @@ def test_older_data_is_followed_as_by_a_replica_that_never_saw_more(past: Past) 
     history.heartbeat()
     seen = len(history.effects)
     records = back(history)
-    fresh = steps(new_context("c", 8), records).effects
+    fresh = steps(new_context("c", chunk_count=8), records).effects
     rows = history.effects[seen:]
     standing = {key: row for key, row in newest(history.effects).items() if row.get("state") != "NonExistentPartition"}
     assert standing == newest(fresh)

@@ -53,7 +53,7 @@ LIFE = a_life()
 
 
 def one_by_one(records: list[Record]) -> tuple[Context, list[Row]]:
-    context, rows = new_context("c", CHUNKS), list[Row]()
+    context, rows = new_context("c", chunk_count=CHUNKS), list[Row]()
     for record in records:
         outcome = step(context, record)
         context, rows = outcome.context, rows + list(outcome.effects)
@@ -61,7 +61,7 @@ def one_by_one(records: list[Record]) -> tuple[Context, list[Row]]:
 
 
 def together(pieces: list[list[Record]]) -> tuple[Context, list[Row]]:
-    context, rows = new_context("c", CHUNKS), list[Row]()
+    context, rows = new_context("c", chunk_count=CHUNKS), list[Row]()
     for piece in pieces:
         outcome = steps(context, piece)
         context, rows = outcome.context, rows + list(outcome.effects)
@@ -69,7 +69,7 @@ def together(pieces: list[list[Record]]) -> tuple[Context, list[Row]]:
 
 
 def stored(context: Context) -> tuple[bytes, dict[int, bytes]]:
-    return encode_header(context), changed_chunks(new_context("c", CHUNKS), context)
+    return encode_header(context), changed_chunks(new_context("c", chunk_count=CHUNKS), context)
 
 
 def test_states_that_belong_to_several_events_are_as_one_by_one() -> None:
@@ -180,8 +180,8 @@ def test_states_of_a_read_share_a_transaction(monkeypatch: pytest.MonkeyPatch) -
 
 def test_metadata_rows_of_partitions_are_left_out_where_nobody_reads_them() -> None:
     """A cluster in its life, with partitions that are gone; everything else is published as ever."""
-    shown = steps(new_context("c", CHUNKS), LIFE)
-    hidden = steps(new_context("c", CHUNKS), LIFE, shows_partitions=False)
+    shown = steps(new_context("c", chunk_count=CHUNKS), LIFE)
+    hidden = steps(new_context("c", chunk_count=CHUNKS), LIFE, shows_partitions=False)
     assert stored(hidden.context) == stored(shown.context)
     assert any(isinstance(row, PartitionRow) for row in shown.effects)
     kept = [row for row in shown.effects if not isinstance(row, PartitionRow | TopicRow)]
@@ -195,8 +195,8 @@ def test_transitions_and_requests_are_left_out_where_nobody_reads_them() -> None
     history.broker_leaves(1)
     history.state("t", 0, 2, 5, [2, 3])
     for life in (LIFE, history.records):
-        shown = steps(new_context("c", CHUNKS), life)
-        hidden = steps(new_context("c", CHUNKS), life, shows_steps=False)
+        shown = steps(new_context("c", chunk_count=CHUNKS), life)
+        hidden = steps(new_context("c", chunk_count=CHUNKS), life, shows_steps=False)
         assert stored(hidden.context) == stored(shown.context)
         assert {Transition, Request} <= {type(row) for row in shown.effects}
         kept = [row for row in shown.effects if not isinstance(row, (Transition, Request))]
@@ -213,7 +213,7 @@ def repeated(record: Record, again: set[int]) -> list[Record]:
 
 
 def test_no_records_change_nothing() -> None:
-    context = new_context("c", CHUNKS)
+    context = new_context("c", chunk_count=CHUNKS)
     assert steps(context, []).context is context
 
 

@@ -340,7 +340,7 @@ def test_state_that_is_stored_and_restored_after_each_record_gives_the_same_effe
     history.state("t", 0, 2, 1, [2, 3])
     history.state("t", 0, 2, 1, [2])  # the leader's own doing: nothing has to be looked for
     stored: dict[int, bytes] = {}
-    context = new_context("c", 8)
+    context = new_context("c", chunk_count=8)
     effects = []
     for record in history.records:
         outcome = step(context, record)

@@ -48,7 +48,7 @@ class ZnodeHistory:
         preferred_controllers: tuple[int, ...] = (),
     ) -> None:
         profile = None if release is None else profile_of(release)
-        self.context: Context = new_context(cluster, chunk_count, settings, profile, preferred_controllers)
+        self.context: Context = new_context(cluster, settings, profile, preferred_controllers, chunk_count=chunk_count)
         self.effects: list[Row] = []
         self.records: list[Record] = []
         self.cluster = cluster
@@ -206,7 +206,7 @@ class ZnodeHistory:
     def restart(self) -> None:
         """The job is started again: the context is what was stored of it."""
         header = self.context.header
-        stored = changed_chunks(new_context(header.cluster, header.chunk_count), self.context)
+        stored = changed_chunks(new_context(header.cluster, chunk_count=header.chunk_count), self.context)
         self.context = restore_context(header.cluster, encode_header(self.context), stored.get)
 
     # --- the cluster's vocabulary

@@ -56,7 +56,7 @@ class LiveReplica:
             self._failures.append(error)
 
     def _derive(self, stop: threading.Event) -> None:
-        context, offset = new_context(self._cluster, _CHUNKS), 0
+        context, offset = new_context(self._cluster, chunk_count=_CHUNKS), 0
         while not stop.wait(_LOOK_SECONDS):
             batch = read_journal(self._changes, offset, _READ_BYTES)
             offset = batch.next_offset

@@ -455,7 +455,9 @@ def the_watcher_loses_its_session(cluster: LiveCluster) -> None:
 @heard("page ClusterQuarantined of cluster {}")
 def a_quarantine(cluster: LiveCluster) -> None:
     def given_up(history: ZnodeHistory) -> None:
-        outcome = quarantine(new_context(cluster.name, 8), Quarantines(1), history.records[-1], "record 9 failed")
+        outcome = quarantine(
+            new_context(cluster.name, chunk_count=8), Quarantines(1), history.records[-1], "record 9 failed"
+        )
         history.context = outcome.context
         history.effects += outcome.effects
 

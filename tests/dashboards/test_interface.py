@@ -37,7 +37,7 @@ def exporter(tmp_path_factory, start_exporter):
     directory = tmp_path_factory.mktemp("interface")
     data = recorded_moment.zk_data(directory)
     records = list(recorded_moment.history(data, "north").records())
-    rows = [row for row in steps(new_context("north", 8), records).effects if row.output in OUTPUTS]
+    rows = [row for row in steps(new_context("north", chunk_count=8), records).effects if row.output in OUTPUTS]
     config = ServeConfig(source=JournalAddress(directory / "outputs"), listen="127.0.0.1:0")
     (directory / "outputs").mkdir()
     with start_exporter(config) as running:

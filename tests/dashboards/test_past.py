@@ -27,7 +27,7 @@ def recorded(tmp_path_factory) -> list[Row]:
     """The rows of a recorded cluster, up to its bad moment, in the order in which they were caused."""
     directory = recorded_moment.zk_data(tmp_path_factory.mktemp("recorded"))
     records = list(recorded_moment.history(directory, CLUSTER).records())
-    rows = steps(new_context(CLUSTER, 8), records).effects
+    rows = steps(new_context(CLUSTER, chunk_count=8), records).effects
     return [row for row in rows if row.output in FOLLOWED_OUTPUTS]
 
 

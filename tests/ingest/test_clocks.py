@@ -62,7 +62,7 @@ class SetClock:
 
 
 def alerts(records: list[Record]) -> dict[str, AlertRow]:
-    rows = steps(new_context("test", 8), records).effects
+    rows = steps(new_context("test", chunk_count=8), records).effects
     return {row.id: row for row in rows if isinstance(row, AlertRow) and row.state == "open"}
 
 

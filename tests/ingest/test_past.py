@@ -52,7 +52,7 @@ def journal_of(directory: Path) -> list[Record]:
 
 
 def rows_of(records: list[Record]) -> tuple[Row, ...]:
-    return steps(new_context(CLUSTER, 8), records).effects
+    return steps(new_context(CLUSTER, chunk_count=8), records).effects
 
 
 def test_a_journal_gets_the_records_of_the_files(files, records, tmp_path):

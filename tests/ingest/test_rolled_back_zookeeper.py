@@ -49,7 +49,7 @@ def pages(records: list[Record]) -> list[str]:
     newest = next(record for record in reversed(records) if record.kind is RecordKind.HEARTBEAT)
     later = {"observed_ms": newest.observed_ms + 9_000, "steady_ms": newest.steady_ms + 9_000}
     end = msgspec.structs.replace(newest, seq=records[-1].seq + 1, **later)
-    rows = steps(new_context("test", 8), [*records, end]).effects
+    rows = steps(new_context("test", chunk_count=8), [*records, end]).effects
     found = [row for row in rows if isinstance(row, AlertRow) and row.alert == "ZooKeeperRolledBack"]
     return [row.cause for row in found if row.state == "open"]
 

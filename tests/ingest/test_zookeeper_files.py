@@ -676,7 +676,7 @@ def test_a_leaders_clock_that_was_set_back_goes_on_from_there(tmp_path: Path) ->
 
 def test_of_a_leaders_clock_that_was_set_back_a_replay_says_so_and_deadlines_go_on(tmp_path: Path) -> None:
     write_log(tmp_path / "log.1", [(1, 10_000_000), (2, 10_050_000), (3, 1_000_000), (4, 1_060_000)])
-    context = new_context("orders", 8)
+    context = new_context("orders", chunk_count=8)
     rows = []
     for record in records_of(tmp_path):
         outcome = step(context, record)

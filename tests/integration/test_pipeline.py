@@ -111,7 +111,7 @@ def leaders_of(pipeline: Pipeline) -> set[int]:
 
 def expected_rows(changes: list[bytes]) -> dict[str, list[OutputRow]]:
     """What one undisturbed pass over the records gives."""
-    context = new_context("c", 64)
+    context = new_context("c")
     rows: dict[str, list[OutputRow]] = {output: [] for output in OUTPUTS}
     first = decode_record(changes[0])
     stamp = {"ordinal": -1, "zxid": first.zxid, "time_ms": first.observed_ms}

@@ -71,5 +71,5 @@ def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None,
         values[path] = Value(json.dumps(content).encode(), *stat)
     read = CompleteRead(values)
     major, minor = map(int, release.split("."))
-    gathering = Gathering(new_context("shop", 8, None, profile_of((major, minor))))
+    gathering = Gathering(new_context("shop", profile=profile_of((major, minor)), chunk_count=8))
     return gathering.look(read.records("shop"), read.written_ms)

@@ -82,12 +82,12 @@ class Cluster:
     def __init__(self, data: Path, at_ms: int, directory: Path, racks: Mapping[int, str]) -> None:
         self._data, self._directory, self._until, self._racks = data, directory, Until(time_ms=at_ms), racks
         self.records = [self._in_rack(record) for record in History((data,), CLUSTER, until=self._until).records()]
-        self.rows = steps(new_context(CLUSTER, _CHUNKS), self.records).effects
+        self.rows = steps(new_context(CLUSTER, chunk_count=_CHUNKS), self.records).effects
 
     def from_files(self) -> Picture:
         """Answer as --zk-data does; recorded brokers have no racks, so these are added to what it would read."""
         if self._racks:
-            gathering = Gathering(new_context(CLUSTER, _CHUNKS), _PAST.keeps)
+            gathering = Gathering(new_context(CLUSTER, chunk_count=_CHUNKS), _PAST.keeps)
             gathering.take(self.records)
             return gathering.picture()
         return FilesSource((self._data,), "/", self._until, CLUSTER, BrokersConfig()).picture(_PAST, _NO_STOP)
@@ -111,7 +111,7 @@ class Cluster:
         read = self._read()
         now_ms = self.records[-1].observed_ms
         records = [replace(record, observed_ms=now_ms) for record in read.records(CLUSTER)]
-        return Gathering(new_context(CLUSTER, _CHUNKS)).look(records, read.written_ms)
+        return Gathering(new_context(CLUSTER, chunk_count=_CHUNKS)).look(records, read.written_ms)
 
     def snapshot(self) -> list[Metadata]:
         """Answer as `kontrast snapshot` does."""

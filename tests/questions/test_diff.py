@@ -85,7 +85,7 @@ def test_what_was_over_in_between_does_not_last():
 def compared(
     rows: list[PartitionRow], said: Mapping[str, tuple[Leader, tuple[int, ...], tuple[int, ...]]], **answer: object
 ) -> Differences:
-    context = new_context("north", 4)
+    context = new_context("north", chunk_count=4)
     context.header.controller = 1
     context.header.brokers = {1: Broker(5, 6, 7), 2: Broker(5, 6, 7)}
     heard = BrokerAnswer(

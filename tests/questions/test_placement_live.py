@@ -49,7 +49,7 @@ class Cluster:
 
     def context(self) -> Context:
         read = read_once(ZooKeeperConfig(zookeeper=self.zookeeper), threading.Event(), lambda _count, _total: None)
-        return steps(new_context("c", 16), read.records("c")).context
+        return steps(new_context("c", chunk_count=16), read.records("c")).context
 
     def generated(self, brokers: Sequence[int], *, rack_aware: bool) -> dict[str, Assignment]:
         """What `kafka-reassign-partitions --generate` proposes for all topics."""

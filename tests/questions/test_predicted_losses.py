@@ -60,7 +60,7 @@ def crashes(name: str, directory: Path) -> Iterator[Crash]:
     """Every expiry of a broker's session that met a cluster at rest."""
     recording = unpack(name, directory)
     records = list(recording.records())
-    context = new_context("recorded", 16, recording.settings(), recording.profile())
+    context = new_context("recorded", recording.settings(), recording.profile(), chunk_count=16)
     for at, record in enumerate(records):
         expired = record.kind is RecordKind.DELETED and record.path.startswith("/brokers/ids/") and record.cxid == 0
         if expired and records[at - 1].kind is RecordKind.HEARTBEAT and is_at_rest(context):

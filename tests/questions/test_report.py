@@ -41,7 +41,7 @@ def minutes(seconds: float) -> float:
 @pytest.mark.parametrize("name", ["dev39", "fuzz28a"])
 def test_time_offline_is_what_the_core_counts_at_each_step(name, tmp_path):
     history = History((unpack(name, tmp_path).directory / "zk",), "north", chroot="/")
-    context, account = new_context("north", 64), Account()
+    context, account = new_context("north"), Account()
     account.begin(0)
     leaderless, newest_ms, expected_ms = 0, None, 0
     for record in history.records():

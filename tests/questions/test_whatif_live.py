@@ -62,7 +62,7 @@ class Cluster:
 
     def context(self) -> Context:
         read = read_once(self.config, threading.Event(), lambda _count, _total: None)
-        return steps(new_context("c", 16), read.records("c")).context
+        return steps(new_context("c", chunk_count=16), read.records("c")).context
 
     def restart(self, *brokers: int) -> None:
         for broker in brokers:

@@ -53,7 +53,7 @@ def _recorded(cluster: str, directory: Path) -> Recorded:
     first = records[0]
     place = {"generation": first.generation, "seq": first.seq, "ordinal": -1, "zxid": first.zxid}
     beginning = BeginningRow(cluster=cluster, time_ms=first.observed_ms, **place)
-    effects = steps(new_context(cluster, 64), records).effects
+    effects = steps(new_context(cluster), records).effects
     rows = [*((output, beginning) for output in STANDING_OUTPUTS), *((row.output, row) for row in effects)]
     return Recorded(files, records, tuple(rows))
 

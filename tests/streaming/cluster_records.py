@@ -97,7 +97,7 @@ class ClusterLife:
 
     def rows(self, chunk_count: int = 64) -> dict[str, list[bytes]]:
         """What `controller.step` publishes of the records, by output: the truth to compare a job with."""
-        context = new_context(self.cluster, chunk_count)
+        context = new_context(self.cluster, chunk_count=chunk_count)
         rows: dict[str, list[bytes]] = {output: [] for output in OUTPUTS}
         first = self.records[0]
         beginning = BeginningRow(self.cluster, first.generation, first.seq, -1, first.zxid, first.observed_ms)

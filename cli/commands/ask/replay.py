@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ingest.past.pace import Pace
     from transport.address import Address
 
-_CHUNK_COUNT: Final = 64
 _PROGRESS_EVERY_RECORDS: Final = 200
 _OF_PRINTING: Final = frozenset({"emit", "settings", "profile", "unchanged", "as_json"})
 
@@ -187,7 +186,7 @@ def replay(  # noqa: PLR0913 (one parameter an option)
             has_znodes = publish(history, Publication(into, cluster, pace, stop), stop)
             found.append(has_znodes or stop.is_set() or _refuse_chroot(history, chroot))
             return
-        context = new_context(cluster, _CHUNK_COUNT, settings, profile)
+        context = new_context(cluster, settings, profile)
         writer = RowWriter(emit, as_json=as_json, from_zxid=start or 0, unchanged=unchanged)
         _replay(history, context, writer, pace, stop)
         flush()

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ingest.complete_read import CompleteRead
 
 _NAMED_ZNODES = 20
-_CHUNK_COUNT = 64
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _ONLY_OF_THE_JOB = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
 _EPILOG = """\b
@@ -102,7 +101,7 @@ def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
 def _picture(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Picture:
     znodes = (Znode(path, value.data, value.czxid) for path, value in read.values.items())
     metadata = list(cluster_metadata(znodes, read.forbidden))
-    outcome = steps(new_context(cluster, _CHUNK_COUNT, *brokers.read()), read.records(cluster))
+    outcome = steps(new_context(cluster, *brokers.read()), read.records(cluster))
     return Picture(metadata, outcome.context, outcome.effects)
 
 
