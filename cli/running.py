@@ -19,6 +19,7 @@ from cli.printing import output
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from streaming.errors import StreamError
+from streaming.processes import descendants, kill
 
 Part = Callable[[threading.Event], None]
 
@@ -64,9 +65,9 @@ def run_until_stopped(
 ) -> int:
     """Run all parts; one that fails is reported and leaves the others running. What runs beside them ends with them.
 
-    The first SIGINT or SIGTERM asks every part to finish, the second ends the process at once, as does the end of the
-    time that they have to finish. To be called from the main thread, which only waits: the parts' own libraries cannot
-    take the signals over from there.
+    The first SIGINT or SIGTERM asks every part to finish. The second ends this process and all below it at once, as
+    does the end of the time that the parts have to finish. To be called from the main thread, which only waits: the
+    parts' own libraries cannot take the signals over from there.
     """
     stop = threading.Event()
     # A signal handler may call SimpleQueue.put, but not Event.set: the thread it interrupts can hold the event's lock.
@@ -80,6 +81,7 @@ def run_until_stopped(
             threading.Thread(target=_run, args=(name, label, part, stop, happened), name=name, daemon=True).start()
         while len(codes) < len(everything):
             if time.monotonic() >= end_at:
+                output.complain(f"not finished after {finish_within_seconds:g} s, ended at once")
                 _end_at_once(stopped_by)
             try:
                 event = happened.get(timeout=_WAKE_EVERY_SECONDS)
@@ -119,6 +121,8 @@ def _code_of(signal_number: int) -> int:
 
 
 def _end_at_once(signal_number: int) -> NoReturn:
+    # A process that is stopped, or hangs, would not notice that its parent is gone.
+    kill(descendants(os.getpid()))
     os._exit(_code_of(signal_number))
 
 

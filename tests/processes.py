@@ -5,18 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from streaming.processes import descendants as descendants
+
 _PROC = Path("/proc")
-
-
-def descendants(pid: int) -> list[int]:
-    """The processes below this one, parents first; threads and short-lived processes may end while they are asked."""
-    found: list[int] = []
-    with suppress(OSError):
-        for task in (_PROC / str(pid) / "task").iterdir():
-            with suppress(OSError):
-                for child in (task / "children").read_text().split():
-                    found += [int(child), *descendants(int(child))]
-    return found
 
 
 def is_running(pid: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from pyspark.sql import SparkSession
 from streaming.errors import StreamError
 from streaming.java.class_archive import archive_options, spark_jars
 from streaming.java.installation import find_java
+from streaming.processes import descendants, kill
 from transport.scratch import scratch_directory
 
 logger = logging.getLogger("kontrast.streaming.spark")
@@ -73,6 +75,7 @@ _EXIT_SECONDS = 20
 # Python workers that outlive Java for a moment hold the end that it wrote into, too.
 _LAST_WORDS_SECONDS = 2
 _ARCHIVING_SECONDS = 180
+_STACK = re.compile(r"\s+at |\s*\.\.\. \d+ more")  # lines of a stack trace, which name no cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +101,14 @@ class JavaProcess:
             try:
                 gateway = _connect(process, address_file, words)
             except BaseException:
-                process.kill()
-                process.wait()
+                _kill(process)
                 raise
         try:
             yield gateway
         except (Py4JError, ConnectionError) as error:
             if isinstance(error, Py4JJavaError):
                 raise
-            raise StreamError(f"Spark's Java process is gone, its last line was: {words.last()}") from error
+            raise StreamError(f"Spark's Java process is gone: {_how_it_ended(process, words)}") from error
         finally:
             SparkContext._gateway = None
             SparkContext._jvm = None
@@ -116,8 +118,7 @@ class JavaProcess:
             try:
                 process.wait(_EXIT_SECONDS if self.archive_to is None else _ARCHIVING_SECONDS)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                _kill(process)
 
     def command(self) -> list[str]:
         """The program and its arguments."""
@@ -147,6 +148,25 @@ class JavaProcess:
             raise StreamError(f"Spark's Java process did not start: {error}") from error
         finally:
             os.close(words.write_end)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End it with the Python workers below it, which would outlive it while they are stopped."""
+    kill([process.pid, *descendants(process.pid)])
+    process.wait()
+
+
+def _how_it_ended(process: subprocess.Popen[bytes], words: _Words) -> str:
+    """Name the signal that killed it, else its exit code and its last line."""
+    try:
+        code = process.wait(_EXIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        return "it does not answer"
+    if code == -signal.SIGKILL:
+        return "SIGKILL ended it; the kernel sends that signal when memory runs out (`journalctl -k`)"
+    if code < 0:
+        return f"{signal.Signals(-code).name} ended it"
+    return f"it ended with exit code {code}, its last line was: {words.last()}"
 
 
 def _environment(address_file: Path) -> dict[str, str]:
@@ -182,11 +202,17 @@ def session_of(gateway: ClientServer, conf: SparkConf, settings: Mapping[str, st
     """A session in the gateway's process, stopped in the end; raises Py4JJavaError."""
     with _signal_handlers_kept():
         context = SparkContext(conf=conf.setAll(list(settings.items())), gateway=gateway)
+    # By default it prints a traceback when Java is gone.
+    context._accumulatorServer.handle_error = _note_error
     try:
         yield SparkSession(context)
     finally:
         with suppress(Py4JError, ConnectionError):
             context.stop()
+
+
+def _note_error(_request: object, _client: object) -> None:
+    logger.debug("a connection from Spark's Java process failed", exc_info=True)
 
 
 @contextmanager
@@ -212,13 +238,14 @@ class _Words:
         self._thread.start()
 
     def last(self) -> str:
-        """The last line, which says best why the process ended; waits a moment for it to be read."""
+        """Return the last line outside stack traces, which says best why the process ended. Wait a moment for it."""
         self._thread.join(_LAST_WORDS_SECONDS)
         return self._last
 
     def _forward(self, read_end: int) -> None:
         with open(read_end, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                self._last = line.strip() or self._last
+                if line.strip() and not _STACK.match(line):
+                    self._last = line.strip()
                 # Spark writes as errors what the job reports in a sentence of its own, so these are details.
                 logger.debug("%s", line.rstrip())

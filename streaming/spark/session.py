@@ -103,6 +103,7 @@ def spark_session(
     """
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the job itself says what failed
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_py4j_unlogged())
         try:
             if submitted():
                 yield stack.enter_context(submitted_session(job_settings(config), stop))
@@ -121,6 +122,21 @@ def spark_session(
             )
         except Py4JJavaError as error:
             raise stream_error(error) from error
+
+
+@contextlib.contextmanager
+def _py4j_unlogged() -> Iterator[None]:
+    """Drop what py4j logs without a logger of its own: tracebacks when Java is gone."""
+    root = logging.getLogger()
+    root.addFilter(_is_not_of_py4j)
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def _parent_of_run_directory() -> Path | None:

@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from streaming.processes import kill
 from tests.processes import descendants, holders_of, is_running, program_of
 from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually
@@ -68,35 +71,75 @@ def test_a_job_that_is_killed_in_the_middle_loses_and_doubles_nothing(streams):
     assert holders_of(streams.checkpoint) == []
 
 
-def test_a_java_process_that_dies_is_named_in_one_sentence(streams):
+def _command(streams: Streams) -> list[str]:
+    command = [sys.executable, "-m", "cli", "stream", "--checkpoint", str(streams.checkpoint), "--master", "local[2]"]
+    return [*command, "--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}"]
+
+
+@contextmanager
+def _at_work(streams: Streams) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
+    """The command after its first batch, in a process group of its own, and the processes below it, Java first."""
     streams.append(life_of("east", topics=2).lines)
-    process = _start(streams, available_now=False, stderr=subprocess.PIPE)
-    try:
-        _while_it_runs(process, lambda: end_offset(streams.outputs / "metadata") > 0)
-        (java,) = (pid for pid in descendants(process.pid) if program_of(pid) == "java")
-        os.kill(java, signal.SIGKILL)
-        _, errors = process.communicate(timeout=_DEADLINE_SECONDS)
-    finally:
-        process.kill()
-        process.wait()
-    assert errors.splitlines()[-1].startswith(b"streaming.errors.StreamError: Spark's Java process is gone")
-
-
-def test_a_signal_to_the_whole_process_group_ends_the_job_in_order(streams):
-    life = life_of("east", topics=2)
-    streams.append(life.lines)
-    command = [sys.executable, "-m", "cli", "stream", "--checkpoint", str(streams.checkpoint)]
-    command += ["--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}"]
-    process = subprocess.Popen(command, cwd=_ROOT, start_new_session=True, stderr=subprocess.PIPE)
+    process = subprocess.Popen(_command(streams), cwd=_ROOT, start_new_session=True, stderr=subprocess.PIPE)
+    others: list[int] = []
     try:
         _while_it_runs(process, lambda: end_offset(streams.outputs / "gauges") > 0)
         others = descendants(process.pid)
-        os.killpg(process.pid, signal.SIGTERM)
-        _, errors = process.communicate(timeout=_DEADLINE_SECONDS)
+        assert program_of(others[0]) == "java"
+        yield process, others
     finally:
-        process.kill()
-        process.wait()
+        kill([process.pid, *others])
+        process.communicate()
+
+
+def _lines_of_errors(process: subprocess.Popen[bytes]) -> list[str]:
+    """The lines on standard error but those of the log that only inform."""
+    _, errors = process.communicate(timeout=_DEADLINE_SECONDS)
+    return [line for line in errors.decode().splitlines() if " INFO " not in line]
+
+
+def test_a_java_process_that_is_killed_is_one_sentence_and_nothing_else(streams):
+    with _at_work(streams) as (process, others):
+        os.kill(others[0], signal.SIGKILL)
+        (line,) = _lines_of_errors(process)
+        assert line.startswith("kontrast: Spark's Java process is gone: SIGKILL ended it; the kernel sends that signal")
+        assert process.returncode == 3
+        eventually(lambda: not any(map(is_running, others)))
+
+
+def test_a_second_sigterm_ends_processes_that_do_not_react(streams):
+    with _at_work(streams) as (process, others):
+        for pid in others:
+            os.kill(pid, signal.SIGSTOP)
+        process.send_signal(signal.SIGTERM)
+        assert b"stopping on SIGTERM" in next(line for line in process.stderr if b" INFO " not in line)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(_DEADLINE_SECONDS) == 128 + signal.SIGTERM
+        eventually(lambda: not any(map(is_running, others)))
+    assert holders_of(streams.checkpoint) == []
+
+
+@pytest.mark.faults
+def test_one_sigterm_ends_processes_that_do_not_react_after_30_seconds(streams):
+    with _at_work(streams) as (process, others):
+        os.kill(others[0], signal.SIGSTOP)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert _lines_of_errors(process) == [
+            "kontrast: stopping on SIGTERM; a second one ends at once",
+            "kontrast: not finished after 30 s, ended at once",
+        ]
+        assert time.monotonic() - began >= 30
+        assert process.returncode == 128 + signal.SIGTERM
+        eventually(lambda: not any(map(is_running, others)))
+    assert holders_of(streams.checkpoint) == []
+
+
+def test_a_signal_to_the_whole_process_group_ends_the_job_in_order(streams):
+    with _at_work(streams) as (process, others):
+        os.killpg(process.pid, signal.SIGTERM)
+        errors = _lines_of_errors(process)
+        eventually(lambda: not any(map(is_running, others)))
     assert process.returncode == 0
-    assert b"not finished" not in errors
-    eventually(lambda: not any(map(is_running, others)))
-    assert streams.read_all() == life.rows()
+    assert errors == ["kontrast: stopping on SIGTERM; a second one ends at once"]
+    assert streams.read_all() == life_of("east", topics=2).rows()

@@ -15,6 +15,9 @@ from cli.running import run_until_stopped
 from cli.settings.config import read_flags, read_settings, stream_config, watched_into
 from cli.settings.options import service_command, settings_options
 
+# SIGTERM lets the running batch finish. A batch that is cut off comes again at the next start.
+_FINISH_SECONDS: Final = 30.0
+
 _EXAMPLES: Final = """
   kontrast stream --from journal:/var/lib/kontrast/changes --to journal:/var/lib/kontrast/derived \\
                   --checkpoint /var/lib/kontrast/checkpoint
@@ -46,4 +49,4 @@ def stream(config_file: Path | None, *, check: bool, available_now: bool, rebuil
 
         job.run(config, stop, available_now=available_now, rebuild=rebuild)
 
-    return run_until_stopped({"stream": run})
+    return run_until_stopped({"stream": run}, finish_within_seconds=_FINISH_SECONDS)
