@@ -1,6 +1,6 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-faults check bench-core bench-ingest bench-exporter bench-streaming
+.PHONY: help install install-dev demo test test-faults check bench bench-core bench-ingest bench-exporter bench-streaming
 .PHONY: bench-journal bench-questions bench-report soak
 .PHONY: lint type generated audit format docs
 .PHONY: boards board-schema previews record dist lock clean
@@ -41,7 +41,11 @@ endif
 test-faults: install-dev ## The long tests, which kill, pause and starve real processes: within 8 minutes
 	.venv/bin/python -m pytest -m faults $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
 
-bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 2000000 --json')
+# The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 -- --placement kafka' asks for less.
+bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
+	@.venv/bin/python -m tests.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
+
+bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 --placement kafka --brokers 30')
 	@.venv/bin/python -m tests.bench.core $(BENCH_ARGS)
 
 bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeeper (BENCH_ARGS='--partitions 20000')

@@ -31,12 +31,19 @@ from controller.contract.row import Row
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.context import Context
 from controller.step import steps
+from tests.bench.placement import (
+    PARTITIONS_A_TOPIC,
+    REPLICATION_FACTOR,
+    WORST,
+    Replicas,
+    Shape,
+    add_options,
+    shape_of,
+)
 
 CHUNKS = 64
-BROKERS = 30
-PARTITIONS_A_TOPIC = 100
 ISR_CHANGES = 50_000
-VICTIM, VICTIMS_PARTITIONS = BROKERS - 1, 6_000
+VICTIMS_PARTITIONS = 6_000
 REPEATED = 200
 LATER_MS = 200  # the victim dies after a takeover, while the new controller loads,
 LOADED_MS = 20_000  # and that writes first; Kafka 3.9.2 took 28 to 53 s for 200,000 partitions
@@ -45,14 +52,22 @@ LOADED_MS = 20_000  # and that writes first; Kafka 3.9.2 took 28 to 53 s for 200
 class Lines:
     """The encoded records of one made-up cluster, as its forwarder would write them."""
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitions: int, shape: Shape = WORST) -> None:
         self.partitions = partitions
+        self.brokers, self.victim = shape.brokers, shape.brokers - 1
         self.topics = max(1, partitions // PARTITIONS_A_TOPIC)
         self._seq = count()
         self._zxid = count(1_000)
         self._paused_ms = 0
         self._controller_epoch = 1
-        self._hosts = {self._tp(index): self._replicas(index) for index in range(partitions)}
+        # The victim hosts as many partitions in every cluster, spread over all topics.
+        others = Shape(shape.placement, self.victim).replica_lists(partitions)
+        self._hosts = {self._tp(index): self._with_victim(index, hosts) for index, hosts in enumerate(others)}
+
+    @property
+    def distinct_replica_lists(self) -> int:
+        """Number of replica lists that differ."""
+        return len(set(self._hosts.values()))
 
     def record(
         self, kind: RecordKind, path: str = "", content: object = None, version: int = 0, session: int = 0
@@ -88,7 +103,7 @@ class Lines:
         node, begin, end = RecordKind.NODE, RecordKind.SNAPSHOT_BEGIN, RecordKind.SNAPSHOT_END
         lines = [self.record(begin), self.record(node, "/controller", {"version": 2, "brokerid": 0}, session=1)]
         lines.append(self.record(node, "/controller_epoch", 1))
-        for broker in range(BROKERS):
+        for broker in range(self.brokers):
             content = {"version": 5, "endpoints": [f"PLAINTEXT://b{broker}:9092"]}
             lines.append(self.record(node, f"/brokers/ids/{broker}", content, session=1 + broker))
         for topic in range(self.topics):
@@ -123,7 +138,7 @@ class Lines:
 
     def death(self) -> list[bytes]:
         """A broker vanishes."""
-        return [self.record(RecordKind.DELETED, f"/brokers/ids/{VICTIM}")]
+        return [self.record(RecordKind.DELETED, f"/brokers/ids/{self.victim}")]
 
     def writes_after(self, rows: Iterable[Row]) -> list[bytes]:
         """What the controller then writes, as the rows foretell it."""
@@ -171,21 +186,18 @@ class Lines:
         led: dict[tuple[str, int], list[int]] = {}
         followed: dict[tuple[str, int], list[int]] = {}
         for tp, hosts in self._hosts.items():
-            if VICTIM in hosts:
-                (led if hosts[0] == VICTIM else followed)[tp] = [host for host in hosts if host != VICTIM]
+            if self.victim in hosts:
+                (led if hosts[0] == self.victim else followed)[tp] = [host for host in hosts if host != self.victim]
         return led, followed
 
     def _tp(self, index: int) -> tuple[str, int]:
         return f"topic-{index // PARTITIONS_A_TOPIC:05}", index % PARTITIONS_A_TOPIC
 
-    def _replicas(self, index: int) -> tuple[int, ...]:
-        # The victim hosts as many partitions in every cluster, spread over all topics.
-        first = index * 7
-        hosts = [(first + place) % VICTIM for place in (0, 1, 2)]
+    def _with_victim(self, index: int, others: Replicas) -> Replicas:
         nth = (index * VICTIMS_PARTITIONS) // self.partitions
-        if ((index + 1) * VICTIMS_PARTITIONS) // self.partitions > nth:
-            hosts[nth % 3] = VICTIM
-        return tuple(hosts)
+        if ((index + 1) * VICTIMS_PARTITIONS) // self.partitions == nth:
+            return others
+        return tuple(self.victim if place == nth % len(others) else host for place, host in enumerate(others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +223,10 @@ def fresh(measure: Callable[[], tuple[Context, list[Row], float]]) -> tuple[Cont
     return measure()
 
 
-def figures(partitions: int) -> Iterator[Figure]:
+def figures(partitions: int, shape: Shape) -> Iterator[Figure]:
     """All scenarios for one size of cluster."""
-    lines = Lines(partitions)
+    lines = Lines(partitions, shape)
+    yield Figure("distinct replica lists", "", lines.distinct_replica_lists)
     snapshot = lines.snapshot()
     context, rows, seconds = fresh(lambda: apply(new_context("bench", chunk_count=CHUNKS), snapshot))
     assert sum(isinstance(row, PartitionRow) for row in rows) == partitions
@@ -235,7 +248,7 @@ def figures(partitions: int) -> Iterator[Figure]:
     context, rows, seconds = fresh(lambda: apply(context, creations))
     assert not context.header.events, "a write was not foretold"
     yield Figure("a topic with 10 partitions, created", "µs", seconds / REPEATED * 1e6)
-    lines = Lines(partitions)
+    lines = Lines(partitions, shape)
     context, _, _ = apply(new_context("bench", chunk_count=CHUNKS), lines.snapshot())
     death = lines.death()
     context, rows, seconds = fresh(lambda: apply(context, death))
@@ -246,21 +259,21 @@ def figures(partitions: int) -> Iterator[Figure]:
     assert not context.header.events, "a write was not foretold"
     yield Figure("writes that confirm it, a second", "changes", len(writes) / seconds)
     del rows
-    yield from _takeovers(partitions)
+    yield from _takeovers(partitions, shape)
 
 
-def _takeovers(partitions: int) -> Iterator[Figure]:
+def _takeovers(partitions: int, shape: Shape) -> Iterator[Figure]:
     """A takeover, a death while the new controller loads, and its writes: whether it heard of the death, or read it."""
     goal = "5 with 200,000 partitions" if partitions == 200_000 else ""
     for how, writes in (("heard of", Lines.writes_of_a_death_heard_of), ("read", Lines.writes_of_a_death_read)):
-        lines = Lines(partitions)
+        lines = Lines(partitions, shape)
         context, _, _ = apply(new_context("bench", chunk_count=CHUNKS), lines.snapshot())
         context, rows, seconds = fresh(partial(apply, context, [*lines.takeover(), *writes(lines)]))
         assert not context.header.events, "a write is still waited for"
         yield Figure(f"takeover, a death in it {how}, and all writes", "s", seconds, goal)
         yield Figure(f"rows of these, {how}", "rows", len(rows))
         del rows  # or they would be alive while the next takeover is timed
-        unexplained = context.header.tally.happened.get("writes/unexplained", 0)
+        unexplained = context.header.tally.writes.unexplained
         yield Figure(f"writes of these that nothing explains, {how}", "writes", unexplained, "0")
 
 
@@ -300,9 +313,9 @@ def _inside(value: object) -> Iterable[object]:
     return [getattr(value, name) for name in getattr(type(value), "__slots__", ()) if hasattr(value, name)]
 
 
-def table(sizes: list[int], columns: list[list[Figure]]) -> Table:
+def table(sizes: list[int], columns: list[list[Figure]], shape: Shape) -> Table:
     """The figures by size, with the ratio of the last to the first."""
-    shown = Table(title=f"The core on one core, {BROKERS} brokers, replication factor 3", title_justify="left")
+    shown = Table(title=f"The core on one core, {shape}, replication factor {REPLICATION_FACTOR}", title_justify="left")
     shown.add_column("")
     for size in sizes:
         shown.add_column(f"{size:,}", justify="right")
@@ -325,13 +338,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--partitions", type=int, nargs="+", default=[20_000, 200_000], metavar="N")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_options(parser)
     asked = parser.parse_args()
-    columns = [list(figures(size)) for size in asked.partitions]
+    shape = shape_of(asked)
+    columns = [list(figures(size, shape)) for size in asked.partitions]
     if asked.json:
         named = [{figure.name: figure.value for figure in column} for column in columns]
         print(json.dumps(dict(zip(map(str, asked.partitions), named, strict=True)), indent=2))
     else:
-        Console().print(table(asked.partitions, columns))
+        Console().print(table(asked.partitions, columns, shape))
 
 
 if __name__ == "__main__":

@@ -34,11 +34,11 @@ from cli.running import ExitCode
 from controller.contract.records import Record, RecordKind, decode_record
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
+from tests.bench.placement import PARTITIONS_A_TOPIC, Replicas
 from tests.ingest.relay import Relay
 from tests.waiting import eventually
 from transport.journal import end_offset, read_journal
 
-PARTITIONS_A_TOPIC = 100
 BROKERS = 30
 IN_FLIGHT = 1_000
 SINGLE_CHANGES = 300
@@ -76,31 +76,45 @@ def states(partitions: int) -> list[str]:
     ]
 
 
+def hosts_of(at: int) -> Replicas:
+    """Replicas of a partition: three neighbours."""
+    return tuple((at + place) % BROKERS for place in range(3))
+
+
 def state(at: int, epoch: int) -> bytes:
-    hosts = [(at + place) % BROKERS for place in range(3)]
+    return state_on(hosts_of(at), epoch)
+
+
+def state_on(hosts: Replicas, epoch: int) -> bytes:
     content = {"controller_epoch": 7, "leader": hosts[0], "version": 1, "leader_epoch": epoch, "isr": hosts}
     return json.dumps(content).encode()
 
 
-def build(client: KazooClient, partitions: int, shown: Console) -> None:
+def build(
+    client: KazooClient,
+    partitions: int,
+    shown: Console,
+    replicas: Callable[[int], Replicas] = hosts_of,
+    brokers: int = BROKERS,
+) -> None:
     """Make the cluster's znodes, a topic a transaction."""
     for parent in ("/brokers/ids", "/brokers/topics", "/admin/delete_topics", "/config/topics"):
         client.ensure_path(parent)
     client.create("/controller_epoch", b"7")
     client.create("/controller", b'{"version":2,"brokerid":0,"timestamp":"1"}', ephemeral=True)
-    for broker in range(BROKERS):
+    for broker in range(brokers):
         endpoints = json.dumps({"version": 5, "endpoints": [f"PLAINTEXT://b{broker}:9092"]}).encode()
         client.create(f"/brokers/ids/{broker}", endpoints, ephemeral=True)
     for number in track(range(partitions // PARTITIONS_A_TOPIC), "build", console=shown, transient=True):
         path = f"/brokers/topics/{topic(number)}"
         first = number * PARTITIONS_A_TOPIC
-        hosts = {at: [(first + at + place) % BROKERS for place in range(3)] for at in range(PARTITIONS_A_TOPIC)}
+        hosts = {at: replicas(first + at) for at in range(PARTITIONS_A_TOPIC)}
         transaction = client.transaction()
         transaction.create(path, json.dumps({"version": 3, "topic_id": path, "partitions": hosts}).encode())
         transaction.create(f"{path}/partitions")
         for at in range(PARTITIONS_A_TOPIC):
             transaction.create(f"{path}/partitions/{at}")
-            transaction.create(f"{path}/partitions/{at}/state", state(first + at, 0))
+            transaction.create(f"{path}/partitions/{at}/state", state_on(hosts[at], 0))
         failed = [result for result in transaction.commit() if isinstance(result, Exception)]
         assert not failed, failed[0]
 

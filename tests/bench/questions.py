@@ -28,6 +28,7 @@ from cli.embedded.zookeeper import ZooKeeper
 from streaming.java.installation import find_java
 from tests.bench.exporter import BOMB, BROKERS, LIVE_PAGES, Exporter, Outputs, exporter
 from tests.bench.ingest import build, connected, states
+from tests.bench.placement import Shape, add_options, shape_of
 from tests.older_releases import KAFKA_BROKERS, older_jars
 
 QUESTION_SECONDS = 3.0
@@ -35,7 +36,6 @@ MIGRATION_CHECK_SECONDS = 5.0
 PAGE_SECONDS = 0.1
 WHATIF_PAGE_SECONDS = 3.0
 OFFLINE = 100  # partitions without a leader
-GONE = 77  # a broker that is not registered
 RUNS = 3
 TOOL = "kafka-topics.sh --describe --unavailable-partitions"
 TOOLS_RELEASE = "2.8.2"
@@ -47,6 +47,8 @@ QUESTIONS = (
     "explain broker 3",
     "explain controller",
     "check",
+    "snapshot",
+    "snapshot --json",
     "lint",
     "whatif --lose-broker 3",
     "whatif --each",
@@ -66,11 +68,11 @@ class Measured:
     goal_seconds: float | None = None
 
 
-def take_offline(client: KazooClient, partitions: int) -> None:
-    """Write the states of some partitions as a controller does that has lost their only in-sync replica."""
+def take_offline(client: KazooClient, partitions: int, gone: int) -> None:
+    """Write the states of some partitions as a controller does that has lost their only in-sync replica, `gone`."""
     paths = states(partitions)
     for path in paths[:: max(1, len(paths) // OFFLINE)]:
-        content = {"controller_epoch": 7, "leader": -1, "version": 1, "leader_epoch": 1, "isr": [GONE]}
+        content = {"controller_epoch": 7, "leader": -1, "version": 1, "leader_epoch": 1, "isr": [gone]}
         client.set(path, json.dumps(content).encode())
 
 
@@ -115,13 +117,15 @@ def _children_cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measure(zookeeper: ZooKeeper, partitions: int, shown: Console) -> list[Measured]:
+def measure(zookeeper: ZooKeeper, partitions: int, shape: Shape, shown: Console) -> list[Measured]:
     """Each question, and Kafka's own tool, one after the other on the same cluster."""
     client = connected(zookeeper)
     try:
-        build(client, partitions, shown)
+        lists = shape.replica_lists(partitions)
+        shown.print(f"{shape}: {len(set(lists)):,} distinct replica lists")
+        build(client, partitions, shown, lists.__getitem__, shape.brokers)
         complete(client)
-        take_offline(client, partitions)
+        take_offline(client, partitions, gone=shape.brokers)
         where = ["--zookeeper", zookeeper.connect_string]
         goals = dict.fromkeys(QUESTIONS, QUESTION_SECONDS) | {"migration check": MIGRATION_CHECK_SECONDS}
         found = [
@@ -158,9 +162,9 @@ def _page(running: Exporter, shown: str, path: str, goal_seconds: float, runs: i
     return Measured(shown, min(running.scrape(path, times=runs).seconds), lines, None, goal_seconds)
 
 
-def table(measured: list[Measured], partitions: int) -> Table:
+def table(measured: list[Measured], partitions: int, shape: Shape) -> Table:
     """The times beside each other."""
-    title = f"Questions about {partitions:,} partitions, {OFFLINE} of them without a leader, from a real ZooKeeper"
+    title = f"Questions about {partitions:,} partitions, {OFFLINE} without a leader, from a real ZooKeeper ({shape})"
     shown = Table(title=title, title_justify="left")
     for heading in ("command", "seconds", "CPU seconds", "lines", "goal", "quicker than Kafka's tool"):
         shown.add_column(heading, justify="left" if heading == "command" else "right")
@@ -178,7 +182,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--partitions", type=int, default=200_000, metavar="N")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_options(parser)
     asked = parser.parse_args()
+    shape = shape_of(asked)
     shown = Console(stderr=True)
     with (
         tempfile.TemporaryDirectory() as directory,
@@ -186,11 +192,11 @@ def main() -> None:
     ):
         outputs = Path(directory) / "outputs"
         outputs.mkdir()
-        measured = [*measure(zookeeper, asked.partitions, shown), *pages(outputs, asked.partitions)]
+        measured = [*measure(zookeeper, asked.partitions, shape, shown), *pages(outputs, asked.partitions)]
     if asked.json:
         print(json.dumps({row.command: [round(row.seconds, 3), row.cpu_seconds] for row in measured}, indent=2))
     else:
-        Console().print(table(measured, asked.partitions))
+        Console().print(table(measured, asked.partitions, shape))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from controller.contract.row import Row
 from controller.derived.stored_context import new_context
 from controller.step import step, steps
 from tests.bench.core import CHUNKS, Lines
+from tests.bench.placement import Shape, add_options, shape_of
 from tests.processes import descendants
 from tests.waiting import eventually
 from transport.journal import JournalWriter, end_offset, read_journal
@@ -219,12 +220,13 @@ def rows_of_death(lines: Lines) -> tuple[Row, ...]:
     return step(context, decode_record(death)).effects
 
 
-def figures(partitions: int, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
+def figures(partitions: int, shape: Shape, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
     """All scenarios for one size of cluster."""
-    lines = Lines(partitions)
+    lines = Lines(partitions, shape)
+    yield Figure("distinct replica lists", "", lines.distinct_replica_lists)
     snapshot = lines.snapshot()
     heartbeat = {"session": "connected", "watch_mode": "persistent"}
-    expected = rows_of_death(Lines(partitions))
+    expected = rows_of_death(Lines(partitions, shape))
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         job = Job(Path(directory), options)
         job.source.append(snapshot)
@@ -271,9 +273,9 @@ def of_cluster(number: int, line: bytes) -> bytes:
     return line.replace(b'"cluster":"bench"', b'"cluster":"bench-%02d"' % number, 1)
 
 
-def fleet_figures(options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
+def fleet_figures(shape: Shape, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
     """Many clusters in one job, and what a sick one among them does to the others."""
-    clusters = [Lines(FLEET_PARTITIONS) for _ in range(FLEET)]
+    clusters = [Lines(FLEET_PARTITIONS, shape) for _ in range(FLEET)]
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         job = Job(Path(directory), ["--shuffle-partitions", str(os.cpu_count()), *options])
         for number, lines in enumerate(clusters):
@@ -307,10 +309,10 @@ def fleet_figures(options: Sequence[str], say: Callable[[str], None]) -> Iterato
             yield from latencies("the same beside a sick cluster", took)
 
 
-def forcing_figures(options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
+def forcing_figures(shape: Shape, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
     """Single changes of two jobs in turn, of which one does not force its checkpoint to disk."""
     programs = {"forced": KONTRAST, "not forced": WITHOUT_FORCING}
-    clusters = {name: Lines(FORCING_PARTITIONS) for name in programs}
+    clusters = {name: Lines(FORCING_PARTITIONS, shape) for name in programs}
     took: dict[str, list[float]] = {name: [] for name in programs}
     with tempfile.TemporaryDirectory(prefix="bench-") as directory, ExitStack() as running:
         jobs = {name: Job(Path(directory) / name, options, program) for name, program in programs.items()}
@@ -369,10 +371,12 @@ def main() -> None:
     parser.add_argument("--no-fleet", dest="fleet", action="store_false", help="leave the many clusters out")
     parser.add_argument("--forcing", action="store_true", help="only what forcing the checkpoint to disk costs")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_options(parser)
     asked = parser.parse_args()
+    shape = shape_of(asked)
     screen = Console(stderr=True)
     if asked.forcing:
-        forcing = list(forcing_figures(asked.option, lambda word: screen.print(f"forcing: {word}")))
+        forcing = list(forcing_figures(shape, asked.option, lambda word: screen.print(f"forcing: {word}")))
         Console(width=140).print(table([FORCING_PARTITIONS], [forcing], "two at a time; by partitions"))
         return
     columns = []
@@ -381,14 +385,14 @@ def main() -> None:
         def say(word: str, size: int = size) -> None:
             screen.print(f"{size:,}: {word}")
 
-        columns.append(list(figures(size, asked.option, say)))
-    fleet = list(fleet_figures(asked.option, lambda word: screen.print(f"fleet: {word}"))) if asked.fleet else []
+        columns.append(list(figures(size, shape, asked.option, say)))
+    fleet = list(fleet_figures(shape, asked.option, lambda word: screen.print(f"fleet: {word}"))) if asked.fleet else []
     if asked.json:
         named = [{figure.name: figure.value for figure in column} for column in columns]
         by_size = dict(zip(map(str, asked.partitions), named, strict=True))
         print(json.dumps({**by_size, "fleet": {figure.name: figure.value for figure in fleet}}, indent=2))
     else:
-        Console(width=140).print(table(asked.partitions, columns, "one cluster; by partitions"))
+        Console(width=140).print(table(asked.partitions, columns, f"one cluster, {shape}; by partitions"))
         if fleet:
             Console(width=140).print(
                 table([FLEET], [fleet], f"clusters of {FLEET_PARTITIONS:,} partitions; by clusters")

@@ -1,0 +1,126 @@
+"""Run benchmarks on two checkouts in turn, in one run, and print their ratios: `make bench BASE=REV`.
+
+A figure of its own depends on the machine and on its other work. Two checkouts that take turns meet the same machine,
+so their ratio tells them apart, and its spread over the rounds shows how far to trust it. Both run the present
+benchmarks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT: Final = Path(__file__).parents[2]
+BENCHMARKS: Final = ("core", "questions", "streaming")
+ROUNDS: Final = 3
+
+Figures = dict[str, float]
+
+
+def checked_out(revision: str) -> Path:
+    """A work tree of this revision in build/, whose tests are the present ones."""
+    commit = _git("rev-parse", "--short", f"{revision}^{{commit}}")
+    directory = ROOT / "build" / f"bench-{commit}"
+    if not directory.is_dir():
+        _git("worktree", "prune")
+        _git("worktree", "add", "--detach", str(directory), commit)
+        (directory / "tests").rename(directory / "tests-of-its-own")
+        (directory / "tests").symlink_to(ROOT / "tests")
+    return directory
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def run(benchmark: str, checkout: Path, options: list[str]) -> Figures:
+    """The figures of one benchmark on one checkout; raises RuntimeError where the checkout cannot run it."""
+    command = [sys.executable, "-m", f"tests.bench.{benchmark}", "--json", *options]
+    path = {"PYTHONPATH": str(checkout)}  # before the installed one, in Spark's Python processes too
+    done = subprocess.run(command, cwd=checkout, env={**os.environ, **path}, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{benchmark} does not run on {checkout.name}: see its own words above")
+    return dict(_flat(json.loads(done.stdout)))
+
+
+def _flat(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """Figures with their whole names; of several for one name the first, which is the time on the clock."""
+    for name, value in found.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}: ")
+        elif isinstance(value, list):
+            yield f"{prefix}{name}", value[0]
+        elif isinstance(value, (int, float)):
+            yield f"{prefix}{name}", value
+
+
+def in_turn(benchmark: str, base: Path, rounds: int, options: list[str]) -> list[tuple[Figures, Figures]]:
+    """The figures of both checkouts, round by round; every other round begins with the other one."""
+    found: list[tuple[Figures, Figures]] = []
+    for number in range(rounds):
+        if number % 2:
+            now = run(benchmark, ROOT, options)
+            found.append((run(benchmark, base, options), now))
+        else:
+            then = run(benchmark, base, options)
+            found.append((then, run(benchmark, ROOT, options)))
+    return found
+
+
+def table(benchmark: str, base: str, rounds: list[tuple[Figures, Figures]]) -> Table:
+    """The medians, and the ratio of each round: its median, its least and its greatest."""
+    shown = Table(title=f"{benchmark}, {len(rounds)} rounds in turn", title_justify="left")
+    for heading in ("", base, "now", f"{base} / now", "spread"):
+        shown.add_column(heading, justify="right" if heading else "left")
+    for name in rounds[0][0]:
+        pairs = [(then[name], now[name]) for then, now in rounds if name in then and name in now]
+        ratios = [then / now for then, now in pairs if now]
+        if not ratios:
+            continue
+        medians = [
+            f"{median(side):,.3g}" if median(side) < 1_000 else f"{median(side):,.0f}"
+            for side in zip(*pairs, strict=True)
+        ]
+        shown.add_row(name, *medians, f"{median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}")
+    return shown
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+
+
+def main() -> None:
+    """Compare, and print a table a benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("base", help="the revision to compare with")
+    parser.add_argument("--benchmark", nargs="+", choices=BENCHMARKS, default=BENCHMARKS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
+    parser.add_argument("--partitions", default="200000", metavar="N")
+    parser.add_argument("options", nargs="*", help="of the benchmarks, behind `--`")
+    asked = parser.parse_args()
+    base = checked_out(asked.base)
+    screen = Console(width=140)
+    screen.print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    for benchmark in asked.benchmark:
+        options = ["--partitions", asked.partitions, *(["--no-fleet"] if benchmark == "streaming" else [])]
+        try:
+            rounds = in_turn(benchmark, base, asked.rounds, [*options, *asked.options])
+        except RuntimeError as error:
+            screen.print(str(error))
+            continue
+        screen.print(table(benchmark, asked.base, rounds))
+
+
+if __name__ == "__main__":
+    main()
