@@ -38,6 +38,7 @@ _SECTIONS: Final = {
             "report": "Report availability, failovers and alerts of one or hundreds of clusters over weeks.",
             "lint": "Say what lies in ZooKeeper and will hurt, what it will do, and the mend.",
             "whatif": "Say what would follow if brokers were lost, shut down or restored, or partitions reassigned.",
+            "restartable": "Answer whether a broker may be restarted now, with every reason against it.",
             "diff": "Compare snapshots, moments, ZooKeeper with what must be, or with what brokers answer clients.",
             "place": "Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.",
             "alerts": "Print the alerts that are open now, worst first.",

@@ -76,7 +76,7 @@ def check(picture: Picture, now_ms: int | None = None, counts: Counts | None = N
         as_of_ms=picture.as_of_ms,
         controller=header.controller,
         controller_epoch=header.controller_epoch,
-        counts=_counts(picture) if counts is None else counts,
+        counts=counts_in(picture) if counts is None else counts,
         findings=tuple(finding_of(row, picture) for row in picture.alerts),
         doubts=tuple(doubts(picture, now_ms)),
         led_by_kraft=header.kraft_owns_controller,
@@ -99,7 +99,8 @@ def finding_of(row: AlertRow, picture: Picture) -> Finding:
     )
 
 
-def _counts(picture: Picture) -> Counts:
+def counts_in(picture: Picture) -> Counts:
+    """Counts of a picture that has all partitions."""
     header = picture.header
     row = gauges_row(header, (header.cluster, 0, 0, 0, header.zxid, picture.as_of_ms))
     hosting = replicas_by_broker(header)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from questions.diff.side import Side
     from questions.picture import Picture
 
+PROBE_PATIENCE_SECONDS: Final = 5.0  # monitoring systems kill a plugin that does not answer
 UNNAMED: Final = "cluster"  # what a cluster is called that nothing names
 
 # To let go of ZooKeeper or Kafka in order. In the middle of reading 30,000 partitions that took 0.1 s; however large

@@ -1,7 +1,8 @@
-"""What would follow if brokers were lost, on a cluster that is made when it is asked for and kept until it is old."""
+"""Losses and restarts of brokers, played on a cluster that is made on demand and kept until its rows change."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 import msgspec
@@ -10,6 +11,8 @@ from controller.contract.metadata_rows import PartitionRow
 from controller.model.context import Context
 from dashboards.following.view import View
 from dashboards.page.answers import Answers
+from questions.picture import Origin, Picture
+from questions.restartable import Restartable, restartable
 from questions.whatif.consequences import PartitionChange
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.scenario import Change, Scenario, Step, UnknownBrokersError, play
@@ -62,6 +65,18 @@ class Hypothetical:
             return WhatIf(play(context, [Step(change, losses.brokers)]))
         except (UnknownBrokersError, NoControllerError) as error:
             return WhatIf(None, str(error))
+
+    def restartable(
+        self, cluster: str, broker: int, now_ms: int, accepted_topics: Collection[str]
+    ) -> Restartable | None:
+        """Judge a broker's restart, None for a cluster without rows; raises UnknownBrokersError."""
+        found, context = self._view.cluster(cluster), self._context(cluster)
+        if found is None or found.heartbeat_ms is None or context is None:
+            return None
+        picture = Picture(
+            origin=Origin.HISTORY, context=context, as_of_ms=found.heartbeat_ms, is_replayed=found.is_replayed
+        )
+        return restartable(picture, broker, now_ms, accepted_topics=accepted_topics)
 
     def _context(self, cluster: str) -> Context | None:
         version = (cluster, self._view.changes(cluster, PartitionRow.output))

@@ -12,6 +12,7 @@ from dashboards.page.answers import BrokerAnswer, Overview, TopicAnswer, TopicLi
 from dashboards.page.history import WINDOWS_SECONDS, History
 from dashboards.page.hypothetical import WhatIf
 from questions.explain.explanation import Explanation
+from questions.restartable import Restartable
 
 API: Final = "/api/v1"
 DOCUMENT: Final = f"{API}/openapi.json"
@@ -118,7 +119,17 @@ CONSEQUENCES: Final = Path(
         Query("controlled", "1: they shut down in order, one after the other; else they crash at once.", _TEXT),
     ),
 )
-PATHS: Final = (FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES)
+RESTARTABLE: Final = Path(
+    f"{_CLUSTER}/restartable",
+    "Whether a broker may be restarted now, with every reason against it",
+    Restartable,
+    (400, 404, 503),
+    (
+        Query("broker", "The broker.", _NUMBER),
+        Query("accept_topic", "Topics that may go offline or refuse acks=all: scratch-*.", _TEXT, repeats=True),
+    ),
+)
+PATHS: Final = (FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES, RESTARTABLE)
 
 
 def document() -> dict[str, Any]:

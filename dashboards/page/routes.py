@@ -34,6 +34,7 @@ from dashboards.page.subjects import page_of, subject_of
 from dashboards.page.templates import render, segment, time_in_words
 from dashboards.serving.pool import Pool
 from questions.explain.explanation import Explanation
+from questions.restartable import Restartable
 from questions.whatif.scenario import UnknownBrokersError
 
 _STATIC: Final = Path(__file__).parent / "static"
@@ -115,7 +116,11 @@ class LivePage:
             Route("/", self._shown(resources[0])),
             Route(f"{cluster}/whatif", self._shown(what_if)),
             *(Route(resource.path.path, self._shown(resource)) for resource in resources),
-            *(Route(interface.API + resource.path.path, self._encoded(resource)) for resource in resources),
+            *(
+                Route(interface.API + resource.path.path, self._encoded(resource.path, resource.answer))
+                for resource in resources
+            ),
+            Route(interface.API + interface.RESTARTABLE.path, self._encoded(interface.RESTARTABLE, self._restartable)),
             Route(interface.DOCUMENT, document),
             Route(f"{cluster}/explain", self._pooled(None, self._explain, self._refusal_page)),
             Route("/changes", self._changes),
@@ -136,14 +141,14 @@ class LivePage:
 
         return self._pooled(resource.path, made, self._refusal_page)
 
-    def _encoded(self, resource: _Resource) -> _Endpoint:
+    def _encoded(self, path: interface.Path, answer: Callable[[Request], _Answer]) -> Route:
         def made(request: Request) -> Response:
-            return _response(msgspec.json.encode(resource.answer(request)), _JSON)
+            return _response(msgspec.json.encode(answer(request)), _JSON)
 
         def refused(_: Request, error: HTTPException) -> Response:
             return _response(msgspec.json.encode(interface.Refusal(error.detail)), _JSON, error)
 
-        return self._pooled(resource.path, made, refused)
+        return Route(interface.API + path.path, self._pooled(path, made, refused))
 
     def _pooled(
         self,
@@ -153,7 +158,7 @@ class LivePage:
     ) -> _Endpoint:
         """The answer, made in a thread of a pool; the refusal where that raises HTTPException or the pool is full."""
         # A what-if takes long and much memory: pages do not wait for one, and no two are played at once.
-        pool = self._what_ifs if path is interface.CONSEQUENCES else self._pages
+        pool = self._what_ifs if path in (interface.CONSEQUENCES, interface.RESTARTABLE) else self._pages
 
         async def endpoint(request: Request) -> Response:
             try:
@@ -221,6 +226,16 @@ class LivePage:
 
     def _consequences(self, request: Request) -> WhatIf:
         return self._hypothetical.play(_named(request, "cluster"), self._losses(request))
+
+    def _restartable(self, request: Request) -> Restartable:
+        self._refuse_unknown(request)
+        asked, cluster = request.query_params, _named(request, "cluster")
+        broker, accepted_topics = _number(asked.get("broker", ""), "broker"), asked.getlist("accept_topic")
+        try:
+            answer = self._hypothetical.restartable(cluster, broker, _now_ms(), accepted_topics)
+        except UnknownBrokersError as error:
+            raise HTTPException(404, f"{error}.") from error
+        return _found(answer, f"There is no cluster {cluster}.")
 
     def _explain(self, request: Request) -> Response:
         """Leads to the page of what is named, as of the same moment."""

@@ -82,6 +82,7 @@ ASKED = {
     "broker": ["1", "2"],
     "rack": ["none"],
     "controlled": ["1"],
+    "accept_topic": ["t*"],
 }
 
 

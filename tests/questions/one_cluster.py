@@ -45,6 +45,7 @@ from questions.key import explain_key
 from questions.lint.table import lint
 from questions.picture import Picture
 from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
+from questions.restartable import restartable
 from questions.timeline.selection import Selection, Window, is_in_a_timeline
 from questions.timeline.timeline import timeline_of
 from questions.whatif.hypothetical_cluster import NoControllerError
@@ -173,6 +174,8 @@ def answers(picture: Picture) -> Answers:
     for name in list(_topics(picture.context))[:2]:
         asked[f"key of {name}"] = lambda name=name: explain_key(picture, name, b"4711")  # type: ignore[misc]
     asked |= _hypothetical(picture.context)
+    for broker in _chosen(picture.context):
+        asked[f"restartable {broker}"] = lambda broker=broker: restartable(picture, broker).reasons  # type: ignore[misc]
     asked["timeline"] = lambda: timeline_of(_keeping(picture, is_in_a_timeline), Selection(), Window())
     return {question: _said(answer) for question, answer in asked.items()}
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -235,6 +239,49 @@ def test_the_proposed_order_of_restarts_lets_a_producer_write_on(cluster):
             eventually(cluster.context, lambda context: not context.header.tally.gauges.get("under_replicated"))
     finally:
         writer.end()
+    assert writer.acknowledged > 100
+    assert "NotEnoughReplicasError" not in writer.errors
+    assert writer.longest_seconds < LEADER_MOVE_SECONDS, writer.errors
+
+
+HOW_TO = Path(__file__).parents[2] / "docs" / "rolling-restart.md"
+_SHELL = """\
+set -o pipefail
+kontrast() {{ {python} -m cli "$@"; }}
+restart_broker() {{ echo "$1" > asked; read -r _ < restarted; }}
+{loop}
+"""
+
+
+def restart_what_is_asked(cluster: Cluster, directory: Path) -> None:
+    """Restart each broker that the shell's function names in one pipe, and answer in the other."""
+    while broker := (directory / "asked").read_text().strip():
+        cluster.kafka.brokers[int(broker)].stop()
+        cluster.restart(int(broker))
+        (directory / "restarted").write_text("done\n")
+
+
+def test_the_loop_of_the_how_to_restarts_brokers_under_load(cluster, tmp_path):
+    (loop,) = re.findall(r"```sh\n(for broker in .*?)```", HOW_TO.read_text(encoding="utf-8"), re.DOTALL)
+    loop = loop.replace("zk1:2181/kafka", cluster.kafka.zookeeper.connect_string)
+    loop = loop.replace("'scratch-*'", "single --accept-topic tight --accept-topic pairs")
+    for pipe in ("asked", "restarted"):
+        os.mkfifo(tmp_path / pipe)
+    writer = Writer(cluster.kafka.bootstrap_servers, "spread", 5)
+    restarter = threading.Thread(target=restart_what_is_asked, args=(cluster, tmp_path), daemon=True)
+    writer.start()
+    restarter.start()
+    try:
+        environment = {**os.environ, "PYTHONPATH": str(HOW_TO.parents[1])}
+        script = _SHELL.format(python=sys.executable, loop=loop)
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+    finally:
+        (tmp_path / "asked").write_text("")
+        writer.end()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("yes: broker") == 4
     assert writer.acknowledged > 100
     assert "NotEnoughReplicasError" not in writer.errors
     assert writer.longest_seconds < LEADER_MOVE_SECONDS, writer.errors

@@ -21,7 +21,7 @@ from cli.printing.standard_output import (
 from cli.running import ExitCode, StoppedError
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, NotFoundError, Source, ask_as_long_as, present_ms
+from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, Source, ask_as_long_as, present_ms
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 
@@ -48,7 +48,6 @@ With --probe, as monitoring plugins end:
   0 OK, 1 WARNING, 2 CRITICAL (also for a flag that is wrong), 3 UNKNOWN
 It waits up to 5 s for a connection, unless connect_timeout_seconds is set.
 """
-_PROBE_PATIENCE_SECONDS: Final = 5.0  # monitoring systems kill a plugin that does not answer
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
@@ -76,7 +75,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     """
     if watch and probe:
         raise click.UsageError("--watch and --probe: give one of them.")
-    source = source_of(flags, patience_seconds=_PROBE_PATIENCE_SECONDS if probe else None)
+    source = source_of(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
 
     def judge(picture: Picture) -> Health:
         from questions import check as question

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import threading
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from cli.settings.config import (
     read_flags,
     read_settings,
 )
+from cli.settings.duration import Duration
 from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
@@ -34,26 +34,8 @@ from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.maintenance import LONGEST_REASON, Window, changing_windows, read_windows
 
-_DURATION: Final = re.compile(r"(?:(?P<days>\d+)d)?(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?(?:(?P<seconds>\d+)s)?")
-_LONGEST: Final = timedelta(days=366)
 _PATIENCE_SECONDS: Final = 3.0  # with ZooKeeper, for a warning: a session begins within tenths of a second
 _file_option = settings_options("watch", leave_out=keys_of(IngestConfig).keys() - {"maintenance_file"})
-
-
-class _Duration(click.ParamType[timedelta]):
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        match = _DURATION.fullmatch(str(value))
-        if match is None or not any(match.groups()):
-            self.fail(f"{value!r} is no duration: write it like 30m, 2h or 1h30m", param, ctx)
-        try:
-            duration = timedelta(**{unit: int(count) for unit, count in match.groupdict(default="0").items()})
-        except OverflowError:
-            duration = _LONGEST * 2
-        if not timedelta(0) < duration <= _LONGEST:
-            self.fail(f"{value!r} must be more than nothing and at most {_LONGEST.days} days", param, ctx)
-        return duration
 
 
 def _read_reason(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
@@ -91,7 +73,7 @@ def maintenance() -> None:
     "--broker", "brokers", multiple=True, type=click.IntRange(0, HIGHEST_ID), metavar="ID", help="May be given again."
 )
 @click.option("--all", "whole_cluster", is_flag=True, help="The whole cluster, in place of --broker.")
-@click.option("--for", "duration", required=True, type=_Duration(), metavar="TIME", help="Like 30m, 2h or 1h30m.")
+@click.option("--for", "duration", required=True, type=Duration(), metavar="TIME", help="Like 30m, 2h or 1h30m.")
 @click.option(
     "--reason",
     default="",

@@ -1,0 +1,187 @@
+"""Whether a broker may be restarted now, with every reason against it.
+
+The question is for a person or a playbook in front of the next restart of a rolling restart. The answer is `unknown`
+where Kontrast does not see the present, and never `yes` by default.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Final
+
+import msgspec
+
+from controller.derived.gauges import replicas_by_broker
+from controller.model.context import Context, Header
+from questions.check import Counts, counts_in
+from questions.doubts import doubts
+from questions.picture import Picture
+from questions.whatif.consequences import PartitionChange
+from questions.whatif.hypothetical_cluster import NoControllerError
+from questions.whatif.scenario import Change, Scenario, Step, UnknownBrokersError, play
+from wording.sentences import counted, plural
+
+_NAMED_TOPICS: Final = 20
+
+
+class Verdict(Enum):
+    """Answer to the question."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+class Obstacle(Enum):
+    """Kind of a reason against a restart."""
+
+    OFFLINE = "offline"
+    LOSES_RECORDS = "loses-records"
+    REFUSES_ACKS_ALL = "refuses-acks-all"
+    BROKER_DOWN = "broker-down"
+    SHUTTING_DOWN = "shutting-down"
+    CATCHING_UP = "catching-up"
+    NO_CONTROLLER = "no-controller"
+    CONTROLLER_BUSY = "controller-busy"
+    REASSIGNMENT = "reassignment"
+    DELETION = "deletion"
+
+
+class TopicCount(msgspec.Struct, frozen=True):
+    """Partitions of one topic."""
+
+    topic: str
+    partitions: int
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Reason against a restart; `topics` are those with the most partitions first, and `more_topics` are not named."""
+
+    obstacle: Obstacle
+    sentence: str
+    topics: tuple[TopicCount, ...] = ()
+    more_topics: int = 0
+
+
+class Restartable(msgspec.Struct, frozen=True):
+    """Answer for one broker. `doubts` has a sentence for each reason why the answer is unknown."""
+
+    cluster: str
+    as_of_ms: int
+    broker: int
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+    doubts: tuple[str, ...]
+
+
+def restartable(
+    picture: Picture, broker: int, now_ms: int | None = None, *, accepted_topics: Collection[str] = ()
+) -> Restartable:
+    """Judge the restart of a broker by a controlled shutdown.
+
+    Partitions of topics that match a pattern of `accepted_topics` may go offline or refuse acks=all. Raises
+    UnknownBrokersError for a broker that is not registered and hosts no replica.
+    """
+    header = picture.header
+    hosting = replicas_by_broker(header)
+    if broker not in header.brokers and broker not in hosting:
+        known = ", ".join(map(str, sorted({*header.brokers, *hosting})))
+        raise UnknownBrokersError(f"there is no broker {broker} in {header.cluster}: its brokers are {known or 'none'}")
+    found = list(doubts(picture, now_ms))
+    reasons: tuple[Reason, ...] = ()
+    if not found:
+        try:
+            reasons = tuple(_reasons(picture, broker, accepted_topics))
+        except NoControllerError as error:
+            found.append(str(error))
+    verdict = Verdict.UNKNOWN if found else Verdict.NO if reasons else Verdict.YES
+    return Restartable(header.cluster, picture.as_of_ms, broker, verdict, reasons, tuple(found))
+
+
+def _reasons(picture: Picture, broker: int, accepted_topics: Collection[str]) -> Iterator[Reason]:
+    """Reasons against the restart, those that clients would feel first."""
+    context, header, counts = picture.context, picture.header, counts_in(picture)
+    if broker in header.brokers:
+        yield from _consequences(play(context, [Step(Change.SHUT_DOWN, (broker,))]), broker, accepted_topics)
+    yield from _brokers_away(header)
+    if counts.under_replicated:
+        yield from _catching_up(context, broker)
+    yield from _controller(header)
+    yield from _work_under_way(counts)
+
+
+def _consequences(scenario: Scenario, broker: int, accepted_topics: Collection[str]) -> Iterator[Reason]:
+    taken = scenario.in_all
+    would: tuple[tuple[Obstacle, str, Iterable[PartitionChange]], ...] = (
+        (Obstacle.OFFLINE, "would be offline until broker {} is back", taken.newly_offline),
+        (Obstacle.LOSES_RECORDS, "would lose acknowledged records when broker {} leaves", taken.unclean),
+        (Obstacle.REFUSES_ACKS_ALL, "would refuse acks=all until broker {} is in sync again", taken.newly_unwritable),
+    )
+    for obstacle, effect, changes in would:
+        topics = Counter(
+            change.topic
+            for change in changes
+            if not any(fnmatchcase(change.topic, pattern) for pattern in accepted_topics)
+        )
+        if topics:
+            partitions = counted(topics.total(), "partition")
+            yield _by_topic(obstacle, f"{partitions} {effect.format(broker)}", topics)
+
+
+def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str]) -> Reason:
+    ranked = sorted(topics.items(), key=lambda item: (-item[1], item[0]))
+    named = tuple(TopicCount(topic, partitions) for topic, partitions in ranked[:_NAMED_TOPICS])
+    return Reason(obstacle, sentence, named, len(ranked) - len(named))
+
+
+def _brokers_away(header: Header) -> Iterator[Reason]:
+    """Brokers that host replicas and are not registered, the one in question included, and those that shut down."""
+    for away in sorted(replicas_by_broker(header).keys() - header.brokers.keys()):
+        yield Reason(Obstacle.BROKER_DOWN, f"broker {away} is down: start it and wait until its replicas are in sync")
+    for leaving in sorted(set(header.shutdowns.under_way) & header.brokers.keys()):
+        yield Reason(Obstacle.SHUTTING_DOWN, f"broker {leaving} is shutting down: wait until it is back")
+
+
+def _catching_up(context: Context, broker: int) -> Iterator[Reason]:
+    """Other registered brokers whose replicas are not in sync, as after their own restart."""
+    registered = context.header.brokers.keys() - {broker}
+    lagging: dict[int, Counter[str]] = {}
+    for name, topic in context.topics:
+        for partition in topic.partitions.values() if topic.exists and not topic.queued_for_deletion else ():
+            value = partition.zk_state
+            if value is None or len(value.isr) >= len(partition.replicas):
+                continue
+            for replica in partition.replicas:
+                if replica in registered and replica not in value.isr:
+                    lagging.setdefault(replica, Counter())[name] += 1
+    for replica, topics in sorted(lagging.items()):
+        behind = topics.total()
+        yield _by_topic(
+            Obstacle.CATCHING_UP,
+            f"{counted(behind, 'replica')} of broker {replica} {plural(behind, 'is', 'are')} not in sync: wait",
+            topics,
+        )
+
+
+def _controller(header: Header) -> Iterator[Reason]:
+    if not header.acting:
+        yield Reason(
+            Obstacle.NO_CONTROLLER, "no broker acts as controller: it would elect no new leaders for the partitions"
+        )
+        return
+    due = sum(event.writes_due for event in header.events.values())
+    if due:
+        yield Reason(
+            Obstacle.CONTROLLER_BUSY, f"the controller has {counted(due, 'write')} to do for earlier events: wait"
+        )
+
+
+def _work_under_way(counts: Counts) -> Iterator[Reason]:
+    if counts.reassigning:
+        moving = counted(counts.reassigning, "partition")
+        yield Reason(Obstacle.REASSIGNMENT, f"the controller is reassigning {moving}: wait")
+    if counts.topics_to_delete:
+        yield Reason(Obstacle.DELETION, f"the controller is deleting {counted(counts.topics_to_delete, 'topic')}: wait")

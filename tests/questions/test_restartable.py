@@ -1,0 +1,111 @@
+"""Whether a broker may be restarted now: the verdict, and each reason against it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from questions.picture import Picture
+from questions.restartable import Obstacle, Restartable, TopicCount, Verdict, restartable
+from questions.whatif.scenario import UnknownBrokersError
+from tests.questions.cluster import brokers, controller, look, settings, state, topic
+
+WELL = {
+    **brokers(1, 2, 3),
+    **controller(1),
+    **topic("orders", [1, 2, 3], [2, 3, 1]),
+    **settings("orders", min_insync_replicas="2"),
+}
+
+
+def asked(broker: int, *changes: dict[str, object], accepted_topics: tuple[str, ...] = ()) -> Restartable:
+    znodes = dict(WELL)
+    for change in changes:
+        znodes |= change
+    return restartable(look(znodes), broker, accepted_topics=accepted_topics)
+
+
+def obstacles(answer: Restartable) -> list[Obstacle]:
+    return [reason.obstacle for reason in answer.reasons]
+
+
+@pytest.mark.parametrize("broker", [1, 2, 3])
+def test_a_healthy_cluster_spares_any_broker(broker):
+    answer = asked(broker)
+    assert (answer.verdict, answer.reasons, answer.doubts) == (Verdict.YES, (), ())
+
+
+def test_partitions_without_another_replica_would_go_offline():
+    answer = asked(2, topic("single", [2], [3]), topic("alone", [2], [2]))
+    assert answer.verdict is Verdict.NO
+    (reason,) = answer.reasons
+    assert reason.obstacle is Obstacle.OFFLINE
+    assert reason.sentence == "3 partitions would be offline until broker 2 is back"
+    assert reason.topics == (TopicCount("alone", 2), TopicCount("single", 1))
+
+
+def test_partitions_at_their_min_isr_would_refuse_acks_all():
+    answer = asked(3, topic("pairs", [2, 3]), settings("pairs", min_insync_replicas="2"))
+    assert obstacles(answer) == [Obstacle.REFUSES_ACKS_ALL]
+    assert answer.reasons[0].topics == (TopicCount("pairs", 1),)
+
+
+def test_accepted_topics_are_no_reason():
+    scratch = topic("scratch-1", [2])
+    assert asked(2, scratch).verdict is Verdict.NO
+    assert asked(2, scratch, accepted_topics=("scratch-*",)).verdict is Verdict.YES
+    assert asked(2, scratch, topic("ledger", [2]), accepted_topics=("scratch-*",)).reasons[0].topics == (
+        TopicCount("ledger", 1),
+    )
+
+
+def test_another_broker_that_is_down_is_a_reason():
+    answer = asked(2, topic("wide", [1, 2, 3, 4]), state("wide", 0, 1, [1, 2, 3]))
+    assert obstacles(answer) == [Obstacle.BROKER_DOWN]
+    assert answer.reasons[0].sentence.startswith("broker 4 is down")
+
+
+def test_another_broker_that_catches_up_is_a_reason_and_the_broker_itself_is_none():
+    lagging = (topic("wide", [1, 2, 3]), state("wide", 0, 1, [1, 2]))
+    answer = asked(2, *lagging)
+    assert obstacles(answer) == [Obstacle.CATCHING_UP]
+    assert answer.reasons[0].sentence == "1 replica of broker 3 is not in sync: wait"
+    assert answer.reasons[0].topics == (TopicCount("wide", 1),)
+    assert asked(3, *lagging).verdict is Verdict.YES
+
+
+def test_a_broker_that_is_down_is_not_restarted():
+    answer = asked(4, topic("wide", [1, 2, 3, 4]), state("wide", 0, 1, [1, 2, 3]))
+    assert obstacles(answer) == [Obstacle.BROKER_DOWN]
+
+
+def test_a_cluster_without_a_controller_waits():
+    znodes = {path: content for path, content in WELL.items() if path != "/controller"}
+    assert obstacles(restartable(look(znodes), 2)) == [Obstacle.NO_CONTROLLER]
+
+
+def test_a_reassignment_and_a_deletion_under_way_are_reasons():
+    moving = topic("moving", [1, 2], adding_replicas={"0": [2]}, removing_replicas={"0": []})
+    deleted = {**topic("old", [1, 2]), "/admin/delete_topics/old": None}
+    assert Obstacle.REASSIGNMENT in obstacles(asked(3, moving))
+    assert Obstacle.DELETION in obstacles(asked(3, deleted))
+
+
+def test_an_unclean_election_in_the_restart_is_a_reason():
+    uncleanly = settings("loose", unclean_leader_election_enable="true")
+    answer = asked(2, topic("loose", [2, 3]), state("loose", 0, 2, [2]), uncleanly)
+    assert Obstacle.LOSES_RECORDS in obstacles(answer)
+
+
+def test_an_old_picture_gives_no_answer():
+    picture: Picture = look(WELL)
+    later_ms = picture.as_of_ms + 3_600_000 + time.time_ns() // 1_000_000
+    answer = restartable(picture, 2, later_ms)
+    assert (answer.verdict, answer.reasons) == (Verdict.UNKNOWN, ())
+    assert "old" in answer.doubts[0]
+
+
+def test_a_broker_that_the_cluster_does_not_have_is_named():
+    with pytest.raises(UnknownBrokersError, match=r"no broker 7 in shop: its brokers are 1, 2, 3"):
+        asked(7)
