@@ -13,6 +13,7 @@ from controller.model.topics import TopicPartition
 from questions.explain import causes
 from questions.explain.broker import explain_broker, is_known
 from questions.explain.controller import explain_controller
+from questions.explain.deleted_topic import explain_deleted_topic, has_leftovers
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
@@ -61,6 +62,8 @@ class Subject(msgspec.Struct, frozen=True):
             return explain_partition(picture, self.partition)
         if self.topic is not None and picture.topic(self.topic) is not None:
             return explain_topic(picture, self.topic)
+        if self.topic is not None and has_leftovers(picture, self.topic):
+            return explain_deleted_topic(picture, self.topic)
         return None
 
 

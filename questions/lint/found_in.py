@@ -182,6 +182,12 @@ def orphan_settings(cluster: Linted) -> Iterator[str]:
             yield name
 
 
+def without_settings(cluster: Linted) -> Iterable[str]:
+    """Topics without a settings znode, which Kafka creates before the topic; where others have one."""
+    settings = cluster.children["/config/topics"]
+    return [name for name, _ in cluster.topics if name not in settings] if settings else ()
+
+
 def _has_settings(record: Record) -> bool:
     try:
         return bool(decode_config(record.raw).config)

@@ -120,7 +120,8 @@ CHECKS: Final = (
         Severity.WARN,
         found_in.deletions_of_nothing,
         "No controller has taken it up: a topic that is made by this name before one does is deleted by it.",
-        "Delete the entry, and look at the controller (`kontrast explain controller`).",
+        "Delete the entry, and look at the controller (`kontrast explain controller`). `kontrast explain TOPIC` shows "
+        "the other znodes that are left.",
         reads_znodes=True,
     ),
     LintCheck(
@@ -165,6 +166,14 @@ CHECKS: Final = (
         found_in.orphan_settings,
         "A topic that is made by this name begins with these settings.",
         "Delete /config/topics/TOPIC.",
+        reads_znodes=True,
+    ),
+    LintCheck(
+        "topic-without-settings",
+        Severity.INFO,
+        found_in.without_settings,
+        "A deletion by hand removed the settings. The topic has the brokers' defaults, its retention included.",
+        "Set the topic's settings again with kafka-configs.sh, or finish the deletion.",
         reads_znodes=True,
     ),
     LintCheck(

@@ -8,7 +8,7 @@ from questions.lint.table import CHECKS, lint
 from tests.questions.cluster import broker, brokers, controller, look, settings, state, topic
 
 RACKS = {**broker(1, "a"), **broker(2, "b"), **broker(3, "c")}
-WELL = {**RACKS, **controller(1), **topic("t", [1, 2], [2, 3])}
+WELL = {**RACKS, **controller(1), **topic("t", [1, 2], [2, 3]), **settings("t")}
 MANY = 20_000
 
 FOUND = {
@@ -42,6 +42,7 @@ FOUND = {
     "brokers-without-rack": (brokers(4), "broker 4"),
     "all-replicas-in-one-rack": ({**broker(4, "a"), **topic("u", [1, 4])}, "u-0 (rack a)"),
     "settings-of-no-topic": (settings("gone", retention_ms="1"), "gone"),
+    "topic-without-settings": ({**settings("t", retention_ms="1"), **topic("u", [1, 2])}, "u"),
     "missing-topic-id": (topic("u", [1, 2], topic_id="") | {}, "u"),
     "more-replicas-than-racks": ({**broker(4, "c"), **topic("u", [1, 2, 3, 4])}, "u (4 replicas, 3 racks)"),
     "one-replica": (topic("u", [1]), "u-0"),

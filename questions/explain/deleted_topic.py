@@ -1,0 +1,64 @@
+"""A topic whose deletion stopped half-way: the znodes that are left, and the commands that remove them.
+
+The controller deletes `/brokers/topics/T`, then `/config/topics/T`, and `/admin/delete_topics/T` last
+(TopicDeletionManager.completeDeleteTopic). The znodes that are left show how far it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from questions.explain.causes import last_writes
+from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
+from questions.picture import Picture
+
+
+class _Leftover(NamedTuple):
+    """A znode that a deletion removes: its parent, and the effect of one that is left."""
+
+    about: str
+    parent: str
+    effect: str
+
+
+# In the order that is safe for a person: a topic that is created while its entry is there would be deleted.
+_LEFTOVERS: Final = (
+    _Leftover("entry", "/admin/delete_topics", "the next controller deletes a topic that is created by this name"),
+    _Leftover("settings", "/config/topics", "a topic that is created by this name begins with these settings"),
+)
+
+
+def has_leftovers(picture: Picture, name: str) -> bool:
+    """Whether a topic is gone and znodes of it are left; False where the picture has no znodes."""
+    return picture.topic(name) is None and any(_left(picture, name))
+
+
+def explain_deleted_topic(picture: Picture, name: str) -> Explanation:
+    """Explain how far the deletion came, and how to finish it."""
+    left = list(_left(picture, name))
+    is_asked = left[0] is _LEFTOVERS[0]
+    return Explanation(
+        subject=f"topic {name}",
+        headline="its deletion stopped half-way" if is_asked else "it does not exist, and its settings are left",
+        is_well=False,
+        since=None,
+        statements=tuple(_statements(name, left)),
+        causes=last_writes(picture, [(f"{each.parent}/{name}", f"its {each.about}") for each in left]),
+        findings=findings_about(picture, names=(name,)),
+        as_of_ms=picture.as_of_ms,
+    )
+
+
+def _left(picture: Picture, name: str) -> Iterator[_Leftover]:
+    records = picture.records or {}
+    return (each for each in _LEFTOVERS if f"{each.parent}/{name}" in records)
+
+
+def _statements(name: str, left: list[_Leftover]) -> Iterator[Statement]:
+    yield Statement("topic", f"/brokers/topics/{name} does not exist: the controller deletes it first")
+    for each in left:
+        yield Statement(each.about, f"{each.parent}/{name} is left: {each.effect}")
+    for place, each in enumerate(left):
+        about = "do, in this order" if place == 0 else ""
+        yield Statement(about, f"zookeeper-shell.sh ZOOKEEPER delete {each.parent}/{name}", Certainty.EXPECTED)
