@@ -8,7 +8,7 @@ from questions.lint.table import CHECKS, lint
 from tests.questions.cluster import broker, brokers, controller, look, settings, state, topic
 
 RACKS = {**broker(1, "a"), **broker(2, "b"), **broker(3, "c")}
-WELL = {**RACKS, **controller(1), **topic("t", [1, 2], [2, 3]), **settings("t")}
+WELL = {**RACKS, **controller(1), **topic("t", [1, 2], [2, 3])}
 MANY = 20_000
 
 FOUND = {
@@ -23,8 +23,9 @@ FOUND = {
     ),
     "min-isr-of-all-replicas": (settings("t", min_insync_replicas="2"), "t (min.insync.replicas 2)"),
     "child-list-too-long": (
-        {f"/config/topics/{'x' * 60}-{number:05}": {"version": 1, "config": {}} for number in range(MANY)},
-        "/config/topics (1400000 of 1048575 bytes)",
+        {f"/config/topics/{'x' * 60}-{number:05}": {"version": 1, "config": {}} for number in range(MANY)}
+        | settings("t"),
+        "/config/topics (1400005 of 1048575 bytes)",
     ),
     "leader-or-isr-not-assigned": (state("t", 0, 3, [3, 1]), "t-0 [3]"),
     "orphan-state": (state("gone", 4, 1, [1]), "gone-4"),
@@ -41,7 +42,7 @@ FOUND = {
     "dead-replicas": (topic("u", [1, 9]), "broker 9 (1 replicas)"),
     "brokers-without-rack": (brokers(4), "broker 4"),
     "all-replicas-in-one-rack": ({**broker(4, "a"), **topic("u", [1, 4])}, "u-0 (rack a)"),
-    "settings-of-no-topic": (settings("gone", retention_ms="1"), "gone"),
+    "settings-of-no-topic": ({**settings("gone", retention_ms="1"), **settings("t")}, "gone"),
     "topic-without-settings": ({**settings("t", retention_ms="1"), **topic("u", [1, 2])}, "u"),
     "missing-topic-id": (topic("u", [1, 2], topic_id="") | {}, "u"),
     "more-replicas-than-racks": ({**broker(4, "c"), **topic("u", [1, 2, 3, 4])}, "u (4 replicas, 3 racks)"),
