@@ -68,9 +68,8 @@ def run_until_stopped(
 
     Of a service, `ready` has a question for each part whose work makes it ready; its manager then hears of it.
 
-    The first SIGINT or SIGTERM asks every part to finish, the second ends the process at once, as does the end of the
-    time that they have to finish. To be called from the main thread, which only waits: the parts' own libraries cannot
-    take the signals over from there.
+    The first SIGINT or SIGTERM asks every part to finish. The second ends the process at once, as does the end of the
+    time to finish. Call it from the main thread, which only waits: no library of a part takes the signals over there.
     """
     # A signal handler may call SimpleQueue.put, but not Event.set: the thread it interrupts can hold the event's lock.
     happened: _Happened = queue.SimpleQueue()
