@@ -89,11 +89,11 @@ def of_stream(
     yield "checkpoint's settings", lambda _: check_settings(config)
 
 
-def of_serve(config: ServeConfig) -> Iterator[Question]:
-    """The checks of what `kontrast serve` needs."""
+def of_serve(config: ServeConfig, *, outputs_exist: bool = True) -> Iterator[Question]:
+    """The checks of what `kontrast serve` needs; outputs need not exist where the job starts beside it."""
     from dashboards.alerting.alertmanager import Alertmanager
 
-    yield f"outputs {config.source}", _ask_outputs(config)
+    yield f"outputs {config.source}", _ask_outputs(config, they_exist=outputs_exist)
     yield f"pages at {config.listen}", _ask_port(config.listening)
     for url in config.alertmanager.urls:
         yield f"Alertmanager {url}", _ask_alertmanager(Alertmanager(url, config.alertmanager))
@@ -268,7 +268,7 @@ def _ask_kafka(
     return ask
 
 
-def _ask_outputs(config: ServeConfig) -> Callable[[threading.Event], str]:
+def _ask_outputs(config: ServeConfig, *, they_exist: bool) -> Callable[[threading.Event], str]:
     def ask(_: threading.Event) -> str:
         from dashboards.following.reading import FOLLOWED_OUTPUTS
         from outputs import SourceDownError, open_outputs
@@ -282,6 +282,8 @@ def _ask_outputs(config: ServeConfig) -> Callable[[threading.Event], str]:
         finally:
             source.close()
         if len(source.missing) == len(FOLLOWED_OUTPUTS):
+            if not they_exist:
+                return "there are none yet: `kontrast stream` makes them"
             raise ServeError("there are none: check the address, and that `kontrast stream` has run")
         return "they can be read"
 

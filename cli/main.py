@@ -23,6 +23,7 @@ _SECTIONS: Final = {
     "Run": Section(
         "cli.commands.run",
         {
+            "up": "Run watch, stream and serve of one configuration file, and start again what ends.",
             "watch": "Watch clusters' ZooKeeper and forward every change into a stream.",
             "stream": "Derive metadata, transitions, requests and alerts in a Spark job.",
             "serve": "Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers.",

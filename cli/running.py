@@ -16,6 +16,7 @@ from types import FrameType, MappingProxyType
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from cli.printing import output
+from cli.service import Readiness, Service, StopRequest
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from streaming.errors import StreamError
@@ -61,28 +62,29 @@ def run_until_stopped(
     parts: Mapping[str, Part],
     beside: Mapping[str, Part] = MappingProxyType({}),
     *,
+    ready: Readiness = MappingProxyType({}),
     finish_within_seconds: float = math.inf,
 ) -> int:
     """Run all parts; one that fails is reported and leaves the others running. What runs beside them ends with them.
 
+    Of a service, `ready` has a question for each part whose work makes it ready; its manager then hears of it.
+
     The first SIGINT or SIGTERM asks every part to finish. The second ends this process and all below it at once, as
-    does the end of the time that the parts have to finish. To be called from the main thread, which only waits: the
-    parts' own libraries cannot take the signals over from there.
+    does the end of the time to finish. Call it from the main thread: no library of a part takes the signals over there.
     """
-    stop = threading.Event()
     # A signal handler may call SimpleQueue.put, but not Event.set: the thread it interrupts can hold the event's lock.
     happened: _Happened = queue.SimpleQueue()
     codes: dict[str, ExitCode | None] = {}
     stopped_by, end_at = 0, math.inf
-    everything = {**parts, **beside}
+    stops = {name: StopRequest() for name in {**parts, **beside}}
+    service = Service(ready, stops)
     with _signals_put_into(happened):
-        for name, part in everything.items():
-            label = f"{name}: " if len(everything) > 1 else ""
-            threading.Thread(target=_run, args=(name, label, part, stop, happened), name=name, daemon=True).start()
-        while len(codes) < len(everything):
+        _start({**parts, **beside}, stops, happened)
+        while len(codes) < len(stops):
             if time.monotonic() >= end_at:
                 output.complain(f"not finished after {finish_within_seconds:g} s, ended at once")
                 _end_at_once(stopped_by)
+            service.look(codes.keys())
             try:
                 event = happened.get(timeout=_WAKE_EVERY_SECONDS)
             except queue.Empty:
@@ -90,13 +92,19 @@ def run_until_stopped(
             if isinstance(event, _Stop):
                 output.say(f"stopping on {signal.Signals(event).name}; a second one ends at once")
                 stopped_by, end_at = event, time.monotonic() + finish_within_seconds
-                stop.set()
+                service.stop()
             else:
                 codes[event.name] = event.code
                 if codes.keys() >= parts.keys():
-                    stop.set()
+                    service.stop()
     worst = next((code for code in (ExitCode.FAILED, ExitCode.UNAVAILABLE) if code in codes.values()), ExitCode.OK)
     return worst or (_code_of(stopped_by) if None in codes.values() else ExitCode.OK)
+
+
+def _start(parts: Mapping[str, Part], stops: Mapping[str, StopRequest], happened: _Happened) -> None:
+    for name, part in parts.items():
+        label = f"{name}: " if len(parts) > 1 else ""
+        threading.Thread(target=_run, args=(name, label, part, stops[name], happened), name=name, daemon=True).start()
 
 
 def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Happened) -> None:

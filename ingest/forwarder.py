@@ -66,6 +66,7 @@ class Forwarder:
         sink = self._open_sink(stop)
         if sink is None:
             return
+        self._forwarding.stands_for_election = self._config.election_zookeeper is not None
         with closing(sink), closing(open_terms(self._config, stop, sink.newest_generation)) as terms:
             reason = ReadReason.START
             while (term := terms.next_term()) is not None:

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -61,11 +62,19 @@ _FIRST_PAUSE_SECONDS = 0.5  # while a disk is full
 _LONGEST_PAUSE_SECONDS = 5.0
 
 
-def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = False, rebuild: bool = False) -> None:
+def run(
+    config: StreamConfig,
+    stop: threading.Event,
+    *,
+    available_now: bool = False,
+    rebuild: bool = False,
+    started: Callable[[], object] = lambda: None,
+) -> None:
     """Run the job until `stop` is set, or with `available_now` until the source's present end; raises StreamError.
 
     A running batch is finished first. What cannot work is refused before anything is started or changed. With `rebuild`
-    the checkpoint is given up and the job begins at the newest complete read that the source holds.
+    the checkpoint is given up and the job begins at the newest complete read that the source holds. `started` is
+    called when the job reads.
     """
     with prepare(config, stop, rebuild=rebuild) as job:
         if stop.is_set():
@@ -78,7 +87,7 @@ def run(config: StreamConfig, stop: threading.Event, *, available_now: bool = Fa
                 class_path=fast_files(config),
                 inherited_files=[job.checkpoint.lock],
             ) as session:
-                job.stream(session, stop, available_now=available_now)
+                job.stream(session, stop, available_now=available_now, started=started)
         except StreamError as error:
             if not stop.is_set():
                 raise
@@ -130,7 +139,14 @@ class Job:
     sink: Sink
     rebuild: bool
 
-    def stream(self, session: SparkSession, stop: threading.Event, *, available_now: bool = False) -> None:
+    def stream(
+        self,
+        session: SparkSession,
+        stop: threading.Event,
+        *,
+        available_now: bool = False,
+        started: Callable[[], object] = lambda: None,
+    ) -> None:
         """Run the query in this session until `stop` is set or it ends; raises StreamError."""
         brokers = prepare_topics(session, self.config, stop)
         if stop.is_set():
@@ -138,7 +154,8 @@ class Job:
         if self.rebuild:
             self._rebuild_from_source(session)
         pause_seconds = _FIRST_PAUSE_SECONDS
-        while (failure := self._query(session, stop, brokers, available_now=available_now)) is not None:
+        run = partial(self._query, session, stop, brokers, available_now=available_now, started=started)
+        while (failure := run()) is not None:
             if not is_full_disk(failure) or stop.is_set():
                 logger.debug("the query failed", exc_info=failure)
                 damage = damage_behind(failure, self.checkpoint.spark_directory)
@@ -156,7 +173,13 @@ class Job:
         return f"checkpoint {self.checkpoint.directory}: {no_room(self.checkpoint.directory)}"
 
     def _query(
-        self, session: SparkSession, stop: threading.Event, brokers: Sequence[StreamBroker], *, available_now: bool
+        self,
+        session: SparkSession,
+        stop: threading.Event,
+        brokers: Sequence[StreamBroker],
+        *,
+        available_now: bool,
+        started: Callable[[], object],
     ) -> Exception | None:
         """Run a query until `stop` is set or it ends; why it failed, None where it did not."""
         failures: list[Exception] = []  # raised while a batch was written; Spark would report it in Java's way
@@ -166,6 +189,7 @@ class Job:
             replica = Replica(run=uuid.uuid4().hex, config=self.config, stream_brokers=brokers)
             query = self._start(session, stop, replica, failures, progress, available_now=available_now)
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
+            started()
             requests = CompleteReadRequests(session, self.config.source)
             with KafkaReach((self.config.source, self.config.sink)).watched():
                 _wait(query, stop, lambda: requests.look(progress.lacking))

@@ -31,6 +31,7 @@ class Forwarding:
 
     cluster: str
     leads: bool = False  # in an election, else always while it works
+    stands_for_election: bool = False  # it has its sink, and leads or waits for its turn
     generation: int = 0
     is_connected: bool = False
     watch_mode: str = "unknown"
@@ -51,3 +52,8 @@ class Forwarding:
     maintenance_windows: int = 0  # in force, as of the newest heartbeat
     bad_maintenance_files: int = 0  # how often the file had changed and could not be read
     lag: Lag = field(default_factory=lambda: Lag.none_yet(FORWARDING_LAG_SECONDS))  # a watch's event to the sink's yes
+
+    @property
+    def works(self) -> bool:
+        """Whether the cluster was read as a whole, or the forwarder takes part in an election."""
+        return self.heartbeat_ms > 0 or self.stands_for_election

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
 
-import cli
 from cli.demo.narrator import Narrator
 from cli.demo.published import Published
 from cli.embedded.cluster import KafkaCluster
-from cli.embedded.process import ChildProcess, accepts_connections, free_port
+from cli.embedded.process import ChildProcess, accepts_connections, free_port, own_command
 from controller.rules.settings import SETTING_NAMES
 from streaming.java.artifacts import KAFKA_BROKER, jars
 
@@ -116,14 +113,12 @@ class Stage:
 
     def _part(self, command: str, *arguments: str) -> ChildProcess:
         # The user's own settings are for the user's own clusters.
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("KONTRAST_")}
-        if "KONTRAST_CACHE" in os.environ:
-            environment["KONTRAST_CACHE"] = os.environ["KONTRAST_CACHE"]
-        root = str(Path(cli.__file__).parent.parent)
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+        command_line, environment = own_command(command, *arguments)
+        environment = {
+            name: value
+            for name, value in environment.items()
+            if not name.startswith("KONTRAST_") or name == "KONTRAST_CACHE"
+        }
         return ChildProcess(
-            f"kontrast {command}",
-            (sys.executable, "-m", "cli", command, *arguments),
-            self._directory / f"{command}.log",
-            environment=environment,
+            f"kontrast {command}", command_line, self._directory / f"{command}.log", environment=environment
         )

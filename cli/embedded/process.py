@@ -1,4 +1,4 @@
-"""Start, wait for and end a child process that cannot outlive its parent, with its output in a log file."""
+"""Start, wait for and end a child process that cannot outlive its parent."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,17 +22,16 @@ _POLL_SECONDS = 0.05
 _TAIL_LINES = 25
 
 
-class ChildProcess:
-    """One child, startable again after its end; its output is appended to `log`, in whose folder it runs.
+class Child:
+    """One child process, startable again after its end; its output goes to an open file.
 
     Start it from a thread that lives as long as the child shall: the kernel kills the child when that thread ends.
     """
 
     def __init__(
-        self, name: str, command: Sequence[str | Path], log: Path, *, environment: Mapping[str, str] | None = None
+        self, name: str, command: Sequence[str | Path], *, environment: Mapping[str, str] | None = None
     ) -> None:
         self.name = name
-        self.log = log.absolute()
         self._command = [str(part) for part in command]
         self._environment = dict(environment) if environment is not None else None
         self._process: subprocess.Popen[bytes] | None = None
@@ -52,35 +52,23 @@ class ChildProcess:
         """Its exit status, negative for a signal; None while it runs and before its first start."""
         return self._process.poll() if self._process is not None else None
 
-    def launch(self) -> None:
-        """Start the process without waiting for anything."""
+    def launch_into(self, output: int, directory: Path | None = None) -> None:
+        """Start the process in the directory, by default the present one, with its output in an open file."""
         if self.running:
             raise EmbeddedError(f"{self.name} runs already")
-        self.log.parent.mkdir(parents=True, exist_ok=True)
         self._asked_to_stop = False
         parent = os.getpid()
-        with self.log.open("ab") as log:
-            # A session of its own: Ctrl-C reaches only the parent, which ends its children in the right order.
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=self._environment,
-                cwd=self.log.parent,
-                start_new_session=True,
-                preexec_fn=lambda: _die_with(parent),
-            )
-
-    def wait_until(self, ready: Callable[[], bool], *, timeout_seconds: float) -> None:
-        """Return when `ready` says so; raises EmbeddedError with the log's tail if the child ends or is too slow."""
-        deadline = time.monotonic() + timeout_seconds
-        while not ready():
-            if not self.running:
-                raise EmbeddedError(self.describe(f"ended with status {self.exit_status} before it was ready"))
-            if time.monotonic() > deadline:
-                raise EmbeddedError(self.describe(f"was not ready after {timeout_seconds:g} seconds"))
-            time.sleep(_POLL_SECONDS)
+        # A session of its own: Ctrl-C reaches only the parent, which ends its children in the right order.
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=self._environment,
+            cwd=directory,
+            start_new_session=True,
+            preexec_fn=lambda: _die_with(parent),
+        )
 
     def ask_to_stop(self) -> None:
         """Ask it once to end (SIGTERM); many take a second asking as an order to end at once."""
@@ -113,6 +101,37 @@ class ChildProcess:
         """Let a paused process go on."""
         self._signal(signal.SIGCONT)
 
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is None or not self.running:
+            raise EmbeddedError(f"{self.name} does not run")
+        self._process.send_signal(number)
+
+
+class ChildProcess(Child):
+    """A child whose output is appended to `log`, in whose folder it runs."""
+
+    def __init__(
+        self, name: str, command: Sequence[str | Path], log: Path, *, environment: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(name, command, environment=environment)
+        self.log = log.absolute()
+
+    def launch(self) -> None:
+        """Start the process without waiting for anything."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self.launch_into(log.fileno(), self.log.parent)
+
+    def wait_until(self, ready: Callable[[], bool], *, timeout_seconds: float) -> None:
+        """Return when `ready` says so; raises EmbeddedError with the log's tail if the child ends or is too slow."""
+        deadline = time.monotonic() + timeout_seconds
+        while not ready():
+            if not self.running:
+                raise EmbeddedError(self.describe(f"ended with status {self.exit_status} before it was ready"))
+            if time.monotonic() > deadline:
+                raise EmbeddedError(self.describe(f"was not ready after {timeout_seconds:g} seconds"))
+            time.sleep(_POLL_SECONDS)
+
     def describe(self, sentence: str) -> str:
         """The sentence about this child, with the last lines that it wrote."""
         tail = self.log_tail()
@@ -126,10 +145,13 @@ class ChildProcess:
             return ""
         return "\n".join(text.splitlines()[-lines:])
 
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process is None or not self.running:
-            raise EmbeddedError(f"{self.name} does not run")
-        self._process.send_signal(number)
+
+def own_command(*arguments: str) -> tuple[list[str], dict[str, str]]:
+    """The command line of Kontrast's own command, and the environment in which it finds this code alone."""
+    root = str(Path(__file__).parents[2])
+    paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
+    return [sys.executable, "-m", "cli", *arguments], environment
 
 
 def _die_with(parent: int) -> None:

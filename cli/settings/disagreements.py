@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from cli.settings.errors import ConfigError
 from cli.settings.keys import keys_of
+from dashboards.exporter.config import ServeConfig
 from ingest.config import IngestConfig
+from streaming.config import StreamConfig
 from transport.address import JournalAddress
 
 
@@ -15,6 +17,21 @@ def refuse_disagreements(configs: Sequence[IngestConfig]) -> None:
     _refuse_shared_zookeeper(configs)
     _refuse_disagreement_about_a_journal(configs)
     _refuse_disagreement_about_metrics(configs)
+
+
+def refuse_parted_pipeline(configs: Sequence[IngestConfig], stream: StreamConfig, serve: ServeConfig) -> None:
+    """Raise ConfigError where one command does not read what the one before it writes."""
+    for config in configs:
+        if config.to != stream.source:
+            raise ConfigError(
+                f"cluster {config.cluster} is forwarded to {config.to}, and [stream] reads {stream.source}: "
+                "one pipeline needs the same address for both"
+            )
+    if serve.source != stream.sink:
+        raise ConfigError(
+            f"[stream] writes {stream.sink}, and [serve] reads {serve.source}: "
+            "one pipeline needs the same address for both"
+        )
 
 
 def _refuse_shared_zookeeper(configs: Sequence[IngestConfig]) -> None:

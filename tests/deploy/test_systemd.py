@@ -1,4 +1,4 @@
-"""The unit files are what systemd accepts, and start the command as it is."""
+"""The unit file is what systemd accepts, shuts Kontrast in, and starts the commands as they are."""
 
 from __future__ import annotations
 
@@ -8,37 +8,53 @@ from pathlib import Path
 
 import pytest
 
+from cli.supervision import _END_SECONDS, _SILENT_SECONDS
 from tests.programs import program
 
-UNITS = sorted((Path(__file__).parents[2] / "deploy" / "systemd").glob("*.service"))
+UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "kontrast@.service"
+COMMANDS = ("up", "watch", "stream", "serve")
+MOST_EXPOSED = 15  # tenths, of systemd's own figure from 0 to 10
 
 
-def _setting(unit: Path, name: str) -> str:
-    (value,) = [line.partition("=")[2] for line in unit.read_text().splitlines() if line.startswith(f"{name}=")]
+def _setting(name: str) -> str:
+    (value,) = [line.partition("=")[2] for line in UNIT.read_text().splitlines() if line.startswith(f"{name}=")]
     return value
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_systemd_finds_nothing_wrong(unit, tmp_path):
-    # The program is looked for where the unit says; here it is one that exists.
-    started = _setting(unit, "ExecStart").split()[0]
-    copy = tmp_path / unit.name
-    copy.write_text(unit.read_text().replace(started, sys.executable))
-    command = [program("systemd-analyze"), "verify", "--man=no", "--recursive-errors=no", copy]
-    verified = subprocess.run(command, capture_output=True, text=True)
-    about_it = [line for line in verified.stderr.splitlines() if unit.name in line]
+def _analyze(tmp_path: Path, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Ask systemd about the unit of a command; the program is one that exists here."""
+    copy = tmp_path / f"kontrast@{command}.service"
+    copy.write_text(UNIT.read_text().replace(_setting("ExecStart").split()[0], sys.executable))
+    analyze = [program("systemd-analyze"), *arguments, "--no-pager", copy]
+    return subprocess.run(analyze, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_systemd_finds_nothing_wrong(command, tmp_path):
+    verified = _analyze(tmp_path, command, "verify", "--man=no", "--recursive-errors=no")
+    about_it = [line for line in verified.stderr.splitlines() if "kontrast@" in line]
     assert (verified.returncode, about_it) == (0, []), verified.stderr
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_it_starts_a_command_that_there_is_and_waits_for_its_orderly_end(unit):
-    started, *arguments = _setting(unit, "ExecStart").split()
+def test_it_is_shut_in(tmp_path):
+    judged = _analyze(tmp_path, "up", "security", "--offline=true", f"--threshold={MOST_EXPOSED}")
+    assert judged.returncode == 0, judged.stdout
+    assert "Overall exposure level for kontrast@up.service" in judged.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_it_starts_a_command_that_there_is_and_waits_for_its_orderly_end(command):
+    started, *arguments = _setting("ExecStart").replace("%i", command).split()
     assert started.endswith("/.venv/bin/kontrast")
     helped = subprocess.run([sys.executable, "-m", "cli", *arguments, "--help"], capture_output=True, text=True)
     assert helped.returncode == 0, helped.stderr
-    assert _setting(unit, "KillMode") == "mixed"
+    assert _setting("KillMode") == "mixed"
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_what_it_writes_is_not_for_everybody(unit):
-    assert int(_setting(unit, "UMask"), 8) & 0o007 == 0o007
+def test_its_times_are_those_of_kontrast_up():
+    assert int(_setting("TimeoutStopSec")) > _END_SECONDS
+    assert int(_setting("WatchdogSec")) == _SILENT_SECONDS
+
+
+def test_what_it_writes_is_not_for_everybody():
+    assert int(_setting("UMask"), 8) & 0o007 == 0o007

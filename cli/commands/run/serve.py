@@ -35,9 +35,15 @@ def serve(config_file: Path | None, *, check: bool, **flags: object) -> int:
     if check:
         return checks.check(checks.of_serve(config))
 
+    answers = threading.Event()
+
+    def started(address: str) -> None:
+        say(f"metrics: {address}/metrics")
+        answers.set()
+
     def run(stop: threading.Event) -> None:
         from dashboards.exporter import server  # not for --help
 
-        server.run(config, stop, started=lambda address: say(f"metrics: {address}/metrics"))
+        server.run(config, stop, started=started)
 
-    return run_until_stopped({"serve": run})
+    return run_until_stopped({"serve": run}, ready={"serve": answers.is_set})

@@ -44,9 +44,11 @@ def stream(config_file: Path | None, *, check: bool, available_now: bool, rebuil
     if check:
         return checks.check(checks.of_stream(config, partial(watched_into, settings)))
 
+    reads = threading.Event()
+
     def run(stop: threading.Event) -> None:
         from streaming import job  # brings pyspark, which the other commands do without
 
-        job.run(config, stop, available_now=available_now, rebuild=rebuild)
+        job.run(config, stop, available_now=available_now, rebuild=rebuild, started=reads.set)
 
-    return run_until_stopped({"stream": run}, finish_within_seconds=_FINISH_SECONDS)
+    return run_until_stopped({"stream": run}, finish_within_seconds=_FINISH_SECONDS, ready={"stream": reads.is_set})

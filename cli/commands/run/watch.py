@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -44,10 +47,12 @@ def watch(config_file: Path | None, clusters: tuple[str, ...], *, check: bool, *
     if check:
         return checks.check(checks.of_watch(configs))
     parts: dict[str, Part] = {}
+    ready: dict[str, Callable[[], bool]] = {}
     shown: dict[Listening, list[Forwarding]] = {}
     for config in configs:
         forwarding = Forwarding(config.cluster)
         parts[config.cluster] = _forwarder(config, forwarding)
+        ready[config.cluster] = partial(attrgetter("works"), forwarding)
         if config.listening is not None:
             shown.setdefault(config.listening, []).append(forwarding)
     try:
@@ -55,7 +60,7 @@ def watch(config_file: Path | None, clusters: tuple[str, ...], *, check: bool, *
     except ServeError as error:
         complain(str(error))
         return ExitCode.UNAVAILABLE
-    return run_until_stopped(parts, beside=metrics)
+    return run_until_stopped(parts, beside=metrics, ready=ready)
 
 
 def _forwarder(config: IngestConfig, forwarding: Forwarding) -> Part:

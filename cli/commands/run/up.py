@@ -1,0 +1,80 @@
+"""`kontrast up`: run watch, stream and serve of one configuration as supervised children."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from cli import checks
+from cli.running import run_until_stopped
+from cli.settings.config import SECTIONS, read_settings, serve_config, stream_config, watch_configs, watched_into
+from cli.settings.disagreements import refuse_parted_pipeline
+from cli.settings.options import service_command
+from transport.printable import printable, printable_json
+
+_EXAMPLES: Final = """
+  kontrast up --config kontrast.toml --check
+  kontrast up --config kontrast.toml
+"""
+_COMMANDS: Final = ("watch", "stream", "serve")  # in the order of the rows through them
+_WIDTH: Final = max(map(len, _COMMANDS))
+_LONGEST_LINE: Final = 64 * 1024
+
+
+@service_command(_EXAMPLES, ended="stopped by Ctrl-C or SIGTERM, in order")
+@click.pass_context
+def up(ctx: click.Context, config_file: Path | None, *, check: bool) -> int:
+    """Run watch, stream and serve of one configuration file, and start again what ends.
+
+    Each is a process of its own. The log has all of them, each line with its command's name. Ctrl-C or SIGTERM ends
+    watch, then the job behind its batch, then serve.
+    """
+    settings = read_settings(config_file, os.environ)
+    watch, stream = watch_configs(settings, (), {}), stream_config(settings, {})
+    serve = serve_config(settings, {section: {} for section in SECTIONS})
+    refuse_parted_pipeline(watch, stream, serve)
+    if check:
+        questions = (
+            checks.of_watch(watch),
+            checks.of_stream(stream, partial(watched_into, settings)),
+            checks.of_serve(serve, outputs_exist=False),
+        )
+        return checks.check(chain(*questions))
+    return _supervise(config_file, ctx.find_root().params)
+
+
+def _supervise(config_file: Path | None, root: dict[str, object]) -> int:
+    from cli.embedded.process import own_command  # not for --help
+    from cli.supervision import Supervisor
+
+    as_json = bool(root["as_json"])
+    arguments = ["--log-level", str(root["log_level"]), *(["--json"] if as_json else [])]
+    file = [] if config_file is None else ["--config", str(config_file)]
+    commands: dict[str, Sequence[str]] = {}
+    environment: dict[str, str] = {}
+    for name in _COMMANDS:
+        commands[name], environment = own_command(*arguments, name, *file)
+    supervisor = Supervisor(commands, environment, _show_json if as_json else _show)
+    code = run_until_stopped({"up": supervisor.run}, ready={"up": lambda: supervisor.is_ready})
+    return code or supervisor.exit_code
+
+
+def _show(name: str, line: bytes) -> None:
+    text = printable(line.decode(errors="backslashreplace"), _LONGEST_LINE)
+    click.echo(f"{name:{_WIDTH}} | {text}", err=True)
+
+
+def _show_json(name: str, line: bytes) -> None:
+    """The child's object with one field more; Java and Python may also write other lines."""
+    try:
+        fields = msgspec.json.decode(line, type=dict[str, object])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        fields = {"message": line.decode(errors="backslashreplace")}
+    click.echo(printable_json(msgspec.json.encode({"command": name, **fields})), err=True)

@@ -1,0 +1,217 @@
+"""Run child processes as services: start again what ends, one log of all, and an orderly end.
+
+One thread starts the children and looks at them in turn: the kernel ends a child with the thread that started it.
+Children report to their supervisor as they would to systemd (`cli.service`). Decision 42 has the libraries that were
+looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
+
+from cli.embedded.process import Child
+from cli.printing import output
+from cli.running import ExitCode
+from cli.service import ALIVE, READY, SOCKET_VARIABLE, WATCHDOG_VARIABLE
+from transport.scratch import scratch_directory
+
+_LOOK_SECONDS: Final = 0.2
+_READ_BYTES: Final = 64 * 1024
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 30.0
+_STEADY_SECONDS = 60.0  # of readiness, after which the next pause is the first again
+# A child that has been ready reports four times in this time.
+_SILENT_SECONDS = 120.0
+# The job ends behind its batch. That of a complete read took 66 s at 1,000,000 partitions (decision 6) and grows with
+# their number. Together with watch and serve it is below the units' TimeoutStopSec.
+_END_SECONDS = 90.0
+
+Show = Callable[[str, bytes], None]
+
+
+class SupervisedChild:
+    """One child: its process, the end of its output, and what it reports."""
+
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], directory: Path) -> None:
+        self.name = name
+        self.is_ready = self.was_ready = False
+        self.start_at = 0.0  # by the monotonic clock; the process does not run before
+        self._pause_seconds = _FIRST_PAUSE_SECONDS
+        self._heard_at = self._ready_at = 0.0
+        address = directory / name
+        self.reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self.reports.bind(str(address))
+        told = {SOCKET_VARIABLE: str(address), WATCHDOG_VARIABLE: str(int(_SILENT_SECONDS * 1e6))}
+        self.process = Child(name, command, environment={**environment, **told})
+        self.output = -1
+        self._unfinished = b""
+
+    def launch(self) -> None:
+        """Start the process, its output in a pipe."""
+        self.output, write_end = os.pipe()
+        os.set_blocking(self.output, False)
+        try:
+            self.process.launch_into(write_end)
+        finally:
+            os.close(write_end)
+        self._heard_at = time.monotonic()
+
+    def ended(self) -> None:
+        """Note that the process is gone, and when it is to start again; nothing of its group remains."""
+        self.process.kill()
+        if self.is_ready and time.monotonic() - self._ready_at >= _STEADY_SECONDS:
+            self._pause_seconds = _FIRST_PAUSE_SECONDS
+        self.is_ready = False
+        self.start_at = time.monotonic() + self._pause_seconds
+        self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE_SECONDS)
+
+    def hear(self) -> None:
+        """Take what the child has reported."""
+        with suppress(BlockingIOError):
+            while report := self.reports.recv(_READ_BYTES):
+                states = report.decode(errors="replace").split("\n")
+                if ALIVE in states or READY in states:
+                    self._heard_at = time.monotonic()
+                if READY in states and not self.is_ready:
+                    self.is_ready = self.was_ready = True
+                    self._ready_at = time.monotonic()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a child that was ready has not reported for too long."""
+        return self.is_ready and time.monotonic() - self._heard_at > _SILENT_SECONDS
+
+    def lines(self) -> Iterator[bytes]:
+        """The whole lines that have come; ends for now. What is behind the last newline follows from `rest`."""
+        with suppress(BlockingIOError):
+            while read := os.read(self.output, _READ_BYTES):
+                *lines, self._unfinished = (self._unfinished + read).split(b"\n")
+                yield from lines
+                if len(self._unfinished) >= _READ_BYTES:
+                    yield self.rest()
+
+    def rest(self) -> bytes:
+        """The line that has no end yet."""
+        rest, self._unfinished = self._unfinished, b""
+        return rest
+
+
+class Supervisor:
+    """Children in the order in which they end; `show` gets each line that one of them writes.
+
+    `exit_code` is for the process, once `run` has returned.
+    """
+
+    def __init__(self, commands: Mapping[str, Sequence[str]], environment: Mapping[str, str], show: Show) -> None:
+        self.exit_code: int = ExitCode.OK
+        self._commands = commands
+        self._environment = environment
+        self._show = show
+        self._children: list[SupervisedChild] = []
+        self._is_told = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every child is."""
+        return bool(self._children) and all(child.is_ready for child in self._children)
+
+    def run(self, stop: threading.Event) -> None:
+        """Keep the children running until `stop` is set, or one ends with what no new start mends."""
+        with ExitStack() as open_files, scratch_directory() as scratch:
+            selector = open_files.enter_context(selectors.DefaultSelector())
+            for name, command in self._commands.items():
+                child = SupervisedChild(name, command, self._environment, scratch.directory)
+                open_files.callback(child.reports.close)
+                selector.register(child.reports, selectors.EVENT_READ, child.hear)
+                self._children.append(child)
+            try:
+                while not stop.is_set() and self.exit_code == ExitCode.OK:
+                    for child in self._children:
+                        self._look_at(child, selector)
+                    self._take(selector)
+                for child in self._children:
+                    self._end(child, selector)
+            finally:
+                for child in self._children:
+                    child.process.kill()
+
+    def _look_at(self, child: SupervisedChild, selector: selectors.BaseSelector) -> None:
+        """Start what is due, end what hangs, and note what has ended."""
+        if child.is_silent:
+            output.complain(f"{child.name} has not reported for {_SILENT_SECONDS:g} s: it is killed and starts again")
+            child.process.kill()
+        if child.process.running:
+            return
+        if child.output >= 0:
+            self._note_end(child, selector)
+        elif time.monotonic() >= child.start_at:
+            child.launch()
+            selector.register(child.output, selectors.EVENT_READ, lambda: self._pass_on(child))
+
+    def _note_end(self, child: SupervisedChild, selector: selectors.BaseSelector) -> None:
+        child.ended()
+        self._close_output(child, selector)
+        status = child.process.exit_status or ExitCode.OK
+        if status == ExitCode.USAGE or (status == ExitCode.UNAVAILABLE and not child.was_ready):
+            output.complain(f"{child.name} {_how(status)}, which no new start mends: all is stopped")
+            self.exit_code = status
+            return
+        self._is_told = False
+        output.warn(f"{child.name} {_how(status)}; it starts again in {child.start_at - time.monotonic():.0f} s")
+
+    def _take(self, selector: selectors.BaseSelector) -> None:
+        """Take reports and lines as they come, for a moment."""
+        for key, _ in selector.select(_LOOK_SECONDS):
+            key.data()
+        if self.is_ready and not self._is_told:
+            self._is_told = True
+            output.say(f"{', '.join(self._commands)} are up")
+
+    def _pass_on(self, child: SupervisedChild) -> None:
+        for line in child.lines():
+            self._show(child.name, line)
+
+    def _close_output(self, child: SupervisedChild, selector: selectors.BaseSelector) -> None:
+        """Pass on the rest. A process that has left the child's group may have the other end open."""
+        self._pass_on(child)
+        if rest := child.rest():
+            self._show(child.name, rest)
+        selector.unregister(child.output)
+        os.close(child.output)
+        child.output = -1
+
+    def _end(self, child: SupervisedChild, selector: selectors.BaseSelector) -> None:
+        """Ask the child to end, and end it when it takes too long; the others go on meanwhile."""
+        if child.output < 0:
+            return
+        ends_by_order = child.process.running
+        child.process.ask_to_stop()
+        end_at = time.monotonic() + _END_SECONDS
+        while child.process.running and time.monotonic() < end_at:
+            self._take(selector)
+        if child.process.running:
+            output.complain(f"{child.name} did not end within {_END_SECONDS:g} s: it is killed")
+        child.process.kill()
+        self._close_output(child, selector)
+        status = child.process.exit_status or ExitCode.OK
+        if ends_by_order and status != ExitCode.OK:
+            output.complain(f"{child.name} {_how(status)} when it was stopped")
+            self.exit_code = self.exit_code or max(status, ExitCode.FAILED)
+
+
+def _how(status: int) -> str:
+    """The way in which a process ended, as a verb."""
+    if status >= 0:
+        return f"ended with exit code {status}"
+    with suppress(ValueError):
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"was ended by signal {-status}"

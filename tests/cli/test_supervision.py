@@ -1,0 +1,136 @@
+"""The supervisor over small processes of its own: new starts, silence, exit codes, one log, and the end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+
+import pytest
+
+from cli import supervision
+from cli.supervision import Supervisor
+from tests.processes import is_running
+from tests.waiting import eventually
+
+READY = """
+import os, signal, socket, sys, time
+def report(state):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.sendto(state, os.environ["NOTIFY_SOCKET"])
+def say(text):
+    print(text, flush=True)
+report(b"READY=1")
+say(os.getpid())
+"""
+PATIENT = READY + "signal.signal(signal.SIGTERM, lambda *_: sys.exit(say('bye')))\nwhile True: time.sleep(60)"
+DEAF = READY + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)"
+
+
+class Running:
+    """A supervisor in a thread, with what its children wrote."""
+
+    def __init__(self, scripts: Mapping[str, str]) -> None:
+        commands = {name: [sys.executable, "-c", script] for name, script in scripts.items()}
+        self.lines: list[tuple[str, str]] = []
+        self.supervisor = Supervisor(commands, {}, lambda name, line: self.lines.append((name, line.decode())))
+        self.stop = threading.Event()
+        self._thread = threading.Thread(target=self.supervisor.run, args=(self.stop,))
+        self._thread.start()
+
+    def of(self, name: str) -> list[str]:
+        return [line for child, line in self.lines if child == name]
+
+    def end(self) -> int:
+        """The exit code, after being stopped or by itself."""
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        return self.supervisor.exit_code
+
+
+@pytest.fixture
+def start(monkeypatch):
+    monkeypatch.setattr(supervision, "_FIRST_PAUSE_SECONDS", 0.05)
+    started: list[Running] = []
+
+    def start(**scripts: str) -> Running:
+        started.append(Running(scripts))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.stop.set()
+        running.end()
+
+
+def test_all_is_ready_when_each_child_is_and_they_end_in_their_order(start):
+    running = start(first=PATIENT, second=PATIENT)
+    eventually(lambda: running.supervisor.is_ready)
+    running.stop.set()
+    assert running.end() == 0
+    assert [name for name, line in running.lines if line == "bye"] == ["first", "second"]
+
+
+def test_what_ends_starts_again_after_pauses_that_grow(start, caplog):
+    running = start(brief=READY + "sys.exit(7)")
+    eventually(lambda: len(running.of("brief")) >= 4)
+    running.stop.set()
+    running.end()
+    assert "brief ended with exit code 7; it starts again in 0 s" in caplog.text
+    pauses = [supervision._FIRST_PAUSE_SECONDS * 2**count for count in range(8)]
+    child = running.supervisor._children[0]
+    assert child._pause_seconds in pauses[3:]
+
+
+@pytest.mark.parametrize(("code", "script"), [(2, READY), (3, "import sys\n")])
+def test_what_no_new_start_mends_ends_all_with_its_exit_code(start, code, script, caplog):
+    running = start(patient=PATIENT, wrong=script + f"sys.exit({code})")
+    assert running.end() == code
+    assert f"wrong ended with exit code {code}, which no new start mends: all is stopped" in caplog.text
+
+
+def test_what_was_ready_once_starts_again_where_something_is_unavailable(start):
+    running = start(lost=READY + "sys.exit(3)")
+    eventually(lambda: len(running.of("lost")) >= 3)
+
+
+def test_a_child_that_reports_no_more_is_killed_and_starts_again(start, monkeypatch, caplog):
+    monkeypatch.setattr(supervision, "_SILENT_SECONDS", 0.5)
+    running = start(silent=PATIENT, speaking=READY + "while True: time.sleep(0.1); report(b'WATCHDOG=1')")
+    eventually(lambda: len(running.of("silent")) >= 2)
+    assert "silent has not reported for 0.5 s: it is killed and starts again" in caplog.text
+    assert len(running.of("speaking")) == 1
+
+
+def test_a_child_that_does_not_end_is_killed_with_what_it_started(start, monkeypatch, caplog):
+    monkeypatch.setattr(supervision, "_END_SECONDS", 0.5)
+    parent = "import subprocess\n" + DEAF.replace("while", "say(subprocess.Popen(['sleep', '600']).pid)\nwhile")
+    running = start(deaf=parent)
+    eventually(lambda: len(running.of("deaf")) == 2)
+    running.stop.set()
+    assert running.end() == 1
+    assert "deaf did not end within 0.5 s: it is killed" in caplog.text
+    assert "deaf was ended by SIGKILL when it was stopped" in caplog.text
+    assert not [pid for pid in running.of("deaf") if is_running(int(pid))]
+
+
+def test_a_line_without_an_end_and_one_without_a_limit_are_passed_on(start):
+    running = start(
+        wordy=READY + "say('x' * 200_000); sys.stdout.write('last'); sys.stdout.flush(); os.kill(os.getpid(), 9)"
+    )
+    eventually(lambda: "last" in running.of("wordy"))
+    _, *parts = running.of("wordy")[: running.of("wordy").index("last")]
+    assert "".join(parts) == "x" * 200_000
+
+
+def test_a_child_ends_with_the_thread_that_started_it(start):
+    running = start(patient=PATIENT)
+    eventually(lambda: running.supervisor.is_ready)
+    child = running.supervisor._children[0].process
+    pid = child.pid
+    child._signal(signal.SIGSTOP)
+    running.stop.set()
+    assert running.end() == 0
+    assert pid is not None
+    assert not is_running(pid)

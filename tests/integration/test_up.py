@@ -1,0 +1,109 @@
+"""`kontrast up` on a real ZooKeeper and broker: each child killed once, then an orderly end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from cli.embedded.process import ChildProcess, free_port
+from tests.integration.conftest import create
+from tests.processes import command_line_of, descendants, is_running
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("pipelines")]
+
+KONTRAST = (sys.executable, "-m", "cli")
+COMMANDS = ("watch", "stream", "serve")
+
+
+@pytest.fixture
+def cluster(start_kafka_cluster):
+    return start_kafka_cluster(broker_ids=(1,))
+
+
+@pytest.fixture
+def listen():
+    return f"127.0.0.1:{free_port()}"
+
+
+@pytest.fixture
+def config(cluster, listen, tmp_path) -> Path:
+    file = tmp_path / "kontrast.toml"
+    file.write_text(
+        f'[clusters.c]\nzookeeper = "{cluster.zookeeper.connect_string}"\n'
+        f'[watch]\nto = "journal:{tmp_path}/changes"\n'
+        f'[stream]\nfrom = "journal:{tmp_path}/changes"\nto = "journal:{tmp_path}/outputs"\n'
+        f'checkpoint = "{tmp_path}/checkpoint"\nmaster = "local[1]"\ndriver_memory = "512m"\n'
+        f'[serve]\nfrom = "journal:{tmp_path}/outputs"\nlisten = "{listen}"\n'
+    )
+    return file
+
+
+def child_of(up: ChildProcess, command: str) -> int:
+    """The process id of the child that runs this command."""
+    assert up.pid is not None
+    (pid,) = [
+        pid for pid in descendants(up.pid) if f" -m cli --log-level info {command} --config " in command_line_of(pid)
+    ]
+    return pid
+
+
+def partitions_at(listen: str) -> float:
+    with suppress(OSError), urllib.request.urlopen(f"http://{listen}/metrics", timeout=5) as answer:  # noqa: S310
+        found = re.search(r'^kontrast_partitions\{.*state="online"\} (\S+)$', answer.read().decode(), re.MULTILINE)
+        return float(found[1]) if found else -1
+    return -1
+
+
+def test_each_child_that_is_killed_starts_again_and_all_end_in_order(config, cluster, listen, tmp_path):
+    checked = subprocess.run([*KONTRAST, "up", "--config", config, "--check"], capture_output=True, text=True)
+    assert (checked.returncode, checked.stdout.count("ok     ")) == (0, 9), checked.stdout
+    assert "there are none yet: `kontrast stream` makes them" in checked.stdout
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as manager:
+        manager.bind(str(tmp_path / "s"))
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("KONTRAST_")}
+        environment["NOTIFY_SOCKET"] = str(tmp_path / "s")
+        up = ChildProcess("up", [*KONTRAST, "up", "--config", str(config)], tmp_path / "log", environment=environment)
+        up.launch()
+        try:
+            kill_each(up, cluster, listen)
+            assert manager.recv(100) == b"READY=1"
+            everything = descendants(up.pid)
+            up.ask_to_stop()
+            assert eventually(lambda: up.exit_status, lambda status: status is not None) == 0, up.log_tail()
+        finally:
+            up.kill()
+    assert not [pid for pid in everything if is_running(pid)]
+    log = up.log.read_text()
+    assert "Traceback" not in log
+    assert "stream | " in log
+    ends = [log.rindex(f"{command:6} | kontrast: stopping on SIGTERM") for command in COMMANDS]
+    assert ends == sorted(ends)
+
+
+def kill_each(up: ChildProcess, cluster, listen: str) -> None:
+    """Kill the children in turn; each time what happens afterwards comes through."""
+
+    def runs() -> None:
+        assert up.running, up.describe("ended by itself")
+
+    def is_up(times: int) -> bool:
+        return up.log.read_text().count("kontrast: watch, stream, serve are up") == times
+
+    eventually(lambda: is_up(1), meanwhile=runs)
+    for count, command in enumerate(COMMANDS, start=1):
+        os.kill(child_of(up, command), signal.SIGKILL)
+        eventually(lambda: is_up(count + 1), meanwhile=runs)  # noqa: B023 (asked before the next round)
+        assert f"kontrast: {command} was ended by SIGKILL; it starts again in 1 s" in up.log.read_text()
+        create(cluster, **{f"topic-{count}": {0: [1]}})
+        eventually(lambda: partitions_at(listen), lambda online: online == count, meanwhile=runs)  # noqa: B023
