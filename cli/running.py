@@ -68,7 +68,6 @@ def run_until_stopped(
     """Run all parts; one that fails is reported and leaves the others running. What runs beside them ends with them.
 
     Of a service, `ready` has a question for each part whose work makes it ready; its manager then hears of it.
-
     The first SIGINT or SIGTERM asks every part to finish. The second ends this process and all below it at once, as
     does the end of the time to finish. Call it from the main thread: no library of a part takes the signals over there.
     """
