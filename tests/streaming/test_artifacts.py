@@ -63,10 +63,9 @@ def path_of(root, name, version):
 
 def publish(root, name, version, dependencies, licence="Apache-2.0"):
     path = path_of(root, name, version)
-    path.parent.mkdir(parents=True)
-    path.with_suffix(".pom").write_text(
-        POM.format(name=name, version=version, licence=licence, dependencies=dependencies)
-    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pom = POM.format(name=name, version=version, licence=licence, dependencies=dependencies)
+    path.with_suffix(".pom").write_text(pom)
     with zipfile.ZipFile(path, "w") as jar:
         jar.writestr("name", name)
 
