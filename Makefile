@@ -127,8 +127,9 @@ previews: boards ## Draw docs/boards/*.svg: the boards over recorded incidents, 
 board-schema: ## Renew the JSON Schema of a board from Grafana's published types (needs npm)
 	cd tests/dashboards/grafana_schema && npm install --silent --no-audit --no-fund && npm run --silent make
 
-dist: install ## What spark-submit needs, in dist/
+dist: install-dev ## What spark-submit needs, the bill of materials (CycloneDX) and third-party licences, in dist/
 	@.venv/bin/python deploy/dist.py
+	@.venv/bin/python deploy/bill_of_materials.py
 
 lock: ## Renew the pins in requirements/ (needs uv)
 	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \

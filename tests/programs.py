@@ -11,6 +11,7 @@ _PACKAGES = {
     "alertmanager": "prometheus-alertmanager",
     "amtool": "prometheus-alertmanager",
     "chromium": "chromium",
+    "faketime": "faketime",
     "openssl": "openssl",
     "prometheus": "prometheus",
     "promtool": "prometheus",

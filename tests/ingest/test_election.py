@@ -26,8 +26,8 @@ from ingest.sinks.journal_sink import JournalSink
 from ingest.sinks.kafka_sink import KafkaSink
 from ingest.sinks.sink import SinkUnavailableError
 from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
-from tests.ingest.relay import Relay
 from tests.ingest.test_kafka_sink import consume
+from tests.relay import Relay
 from tests.waiting import eventually
 from transport.address import JournalAddress, KafkaAddress
 
