@@ -26,7 +26,6 @@ A_TABLE = "panels in the order of the board, without a branch"
 LONG_FUNCTIONS = {
     "cli/commands/ask/place.py place": "twelve lines are its options",
     "cli/commands/ask/report.py report": "thirteen lines are its options",
-    "cli/commands/ask/replay.py replay": "fourteen lines are its options",
     "cli/commands/ask/timeline.py timeline": "eleven lines are its options",
     "controller/derived/gauges.py gauges_row": "one field of a row a line, without a branch",
     "dashboards/boards/brokers.py board": A_TABLE,

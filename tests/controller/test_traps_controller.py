@@ -1,4 +1,4 @@
-"""What a naive replica gets wrong about brokers, controllers and what they remember: traps 8 to 12, 24, 30 to 34."""
+"""What a naive replica gets wrong about brokers, controllers and what they remember; `traps.md` lists the traps."""
 
 import pytest
 
