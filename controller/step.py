@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from controller.alerts import kinds, occurrences
+from controller.contract.ids import TopicPartition
 from controller.contract.records import Position, Record, RecordKind
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
@@ -52,7 +53,6 @@ from controller.events import (
 from controller.feed import clock_step, complete_read, forgotten, loaded_states, older_generation, rollback
 from controller.inference import expected_writes, owed_removals, partition_state, read_by_load, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
-from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Outcome, Transaction
 
 _STATES_IN_A_TRANSACTION: Final = 4_096

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 import msgspec
 
+from controller.contract.ids import NO_BROKER, NO_LEADER
 from controller.contract.records import Position, Record, RecordKind
 from controller.derived.partition_issues import issues_of
 from controller.model.alert_state import AlertState
-from controller.model.brokers import NO_BROKER, Departures
+from controller.model.brokers import Departures
 from controller.model.context import Context, Header
-from controller.model.leadership import NO_LEADER
 from controller.model.topics import Partition
 from controller.step import step
 from controller.transaction.transaction import Outcome

@@ -9,8 +9,9 @@ from typing import Final
 
 import msgspec
 
-from controller.derived.health import UNUSABLE, takes_acks_all
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
+from controller.contract.problem import UNUSABLE
+from controller.derived.health import takes_acks_all
 from controller.rules.partitioner import partition_for_key
 from questions.picture import Picture
 

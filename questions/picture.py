@@ -9,12 +9,13 @@ from typing import Final
 import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.ids import TopicPartition
 from controller.contract.records import Record
 from controller.contract.row import Row
 from controller.contract.znodes import Brokers
 from controller.derived.health import reason_for
 from controller.model.context import Context, Header
-from controller.model.topics import Partition, Topic, TopicPartition
+from controller.model.topics import Partition, Topic
 from controller.model.wall_clock import shown_ms
 
 NOT_KNOWN_MS: Final = 0

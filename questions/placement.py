@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.ids import TopicPartition
 from controller.model.context import Context
-from controller.model.topics import TopicPartition
 from controller.rules.placement import place_replicas
 
 Assignment = Mapping[TopicPartition, tuple[int, ...]]

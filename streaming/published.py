@@ -12,13 +12,13 @@ import msgspec
 from pyspark.sql import Row
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
+from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.records import Record
 from controller.contract.row import Row as OutputRow
 from controller.contract.znodes import REPLAYED
 from controller.derived.gauges import gauges_row
-from controller.model.brokers import NO_BROKER
 from controller.model.context import Context, Header, Phase
 from streaming.packed import pack
 from wording.sentences import counted

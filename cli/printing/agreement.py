@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from controller.contract.writes import Writes
 from controller.model.context import Header
-from controller.model.tally import INFERRED, Writes
+from controller.model.tally import INFERRED
 from wording.sentences import plural
 
 

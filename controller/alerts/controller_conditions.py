@@ -9,9 +9,9 @@ from controller.alerts import kinds as kinds
 from controller.alerts.affected import names
 from controller.alerts.conditions import Condition, whereabouts
 from controller.contract.alert_row import Severity
+from controller.contract.ids import NO_BROKER
 from controller.derived.partition_issues import PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED
-from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
 from controller.model.controllership import Standing
 from wording.sentences import counted, either, named, plural

@@ -8,9 +8,9 @@ from typing import Final
 from controller.alerts import kinds as kinds
 from controller.alerts.affected import names
 from controller.alerts.conditions import Condition
+from controller.contract.ids import NO_BROKER
 from controller.derived.migration import broken_by_hand, epoch_raised, is_stuck, never_elected_count, next_step
 from controller.model.alert_state import EXAMPLES_NAMED
-from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
 from wording.sentences import counted, plural

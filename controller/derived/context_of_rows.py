@@ -12,6 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import (
     Assignment,
     BrokerRow,
@@ -22,6 +23,7 @@ from controller.contract.metadata_rows import (
     PartitionRow,
     TopicRow,
 )
+from controller.contract.problem import Problem
 from controller.contract.records import Position
 from controller.derived.cluster_status import take_status
 from controller.derived.gauges import count_gauges
@@ -33,9 +35,9 @@ from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Context, Header
 from controller.model.controllership import Standing
 from controller.model.event import Event, EventKind
-from controller.model.leadership import AnyAction, BumpLeaderEpoch, KnownWrite, LeaderAndIsr
+from controller.model.leadership import AnyAction, BumpLeaderEpoch, KnownWrite
 from controller.model.migration import Claim, Migration
-from controller.model.topics import MutableTopics, OverdueElection, Partition, Problem, Topic, Topics
+from controller.model.topics import MutableTopics, OverdueElection, Partition, Topic, Topics
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.releases import read_release

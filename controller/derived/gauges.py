@@ -14,9 +14,10 @@ from typing import Final
 import msgspec
 
 from controller.contract.gauges_row import GaugesRow, Maintenance
+from controller.contract.problem import UNUSABLE
 from controller.contract.row import Stamp
 from controller.derived.cluster_status import status_of
-from controller.derived.health import UNUSABLE, is_under_replicated, needed_in_sync
+from controller.derived.health import is_under_replicated, needed_in_sync
 from controller.model import clock
 from controller.model.context import FOLLOWING, Header
 from controller.model.tally import EVENTS_INFERRED, INFERRED, CountingRules

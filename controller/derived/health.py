@@ -8,18 +8,18 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.ids import NO_LEADER
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.contract.problem import UNUSABLE, Problem
 from controller.model.context import Header
-from controller.model.leadership import NO_LEADER, LeaderAndIsr
 from controller.model.tally import CountingRules
-from controller.model.topics import Partition, Problem, Topic
+from controller.model.topics import Partition, Topic
 from controller.rules.election import elect_offline
 from wording.sentences import bracketed
 
 _UNDER_REPLICATED: Final = Problem.UNDER_REPLICATED
 _UNDER_MIN_ISR: Final = Problem.UNDER_MIN_ISR
 _bracketed = lru_cache(1 << 14)(bracketed)  # many partitions share their brokers
-UNUSABLE: Final = frozenset(Problem) - {_UNDER_MIN_ISR, _UNDER_REPLICATED}
-UNUSABLE_WORDS: Final = frozenset(problem.value for problem in UNUSABLE)  # as rows have them
 
 
 def judged(  # noqa: PLR0913 (all that decides it)

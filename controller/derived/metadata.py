@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.ids import NO_BROKER, NO_LEADER
 from controller.contract.znodes import (
     BrokerZnode,
     ControllerZnode,
@@ -22,8 +23,6 @@ from controller.contract.znodes import (
     decode_epoch,
     locate,
 )
-from controller.model.brokers import NO_BROKER
-from controller.model.leadership import NO_LEADER
 from controller.rules.states import PartitionState
 
 

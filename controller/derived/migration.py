@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import MigrationRow
 from controller.contract.row import Stamp
 from controller.derived.gauges import replicas_by_broker
 from controller.derived.partition_issues import PartitionIssue, parse_group
-from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
 from controller.model.controllership import Standing
 from controller.rules.migration_phases import MigrationPhase as Phase

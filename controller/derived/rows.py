@@ -6,6 +6,8 @@ from functools import lru_cache
 from typing import Final
 
 from controller.contract.effect_rows import EffectStamp, RequestedState, Transition
+from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import (
     Assignment,
     BrokerRow,
@@ -17,15 +19,8 @@ from controller.contract.metadata_rows import (
 from controller.contract.row import Stamp
 from controller.derived.health import back_in_sync_for_acks_all, takes_acks_all
 from controller.model.brokers import Broker, Departure
-from controller.model.leadership import (
-    LEADER_DURING_DELETE,
-    NO_LEADER,
-    LeaderAndIsr,
-    StateChange,
-    StateEntry,
-    StopEntry,
-)
-from controller.model.topics import Partition, Topic, TopicPartition
+from controller.model.leadership import LEADER_DURING_DELETE, StateChange, StateEntry, StopEntry
+from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.releases import Profile, release_word
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, ReplicaState

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 from controller.alerts import kinds, occurrences
+from controller.contract.ids import TopicPartition
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode
 from controller.derived.gauges import replicas_by_broker
@@ -23,7 +24,7 @@ from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.model.shutdown_requests import has_asked
-from controller.model.topics import Partition, TopicPartition
+from controller.model.topics import Partition
 from controller.rules.releases import Release, least_release
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction, replace

@@ -11,10 +11,11 @@ from typing import Final
 
 from controller.alerts import kinds, occurrences
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import ControllerRow
+from controller.contract.problem import UNUSABLE
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode
-from controller.derived.health import UNUSABLE
 from controller.events import (
     broker_change,
     controller_failover,
@@ -24,7 +25,6 @@ from controller.events import (
     topic_deletion,
     unfenced_controller,
 )
-from controller.model.brokers import NO_BROKER
 from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import InItsName, Standing
 from controller.model.event import EventKind

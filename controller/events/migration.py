@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from controller.alerts import kinds, occurrences
+from controller.contract.ids import NO_BROKER, NO_LEADER
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode, MigrationZnode
 from controller.derived.migration import epoch_raised
@@ -17,10 +19,9 @@ from controller.derived.state_epochs import count_state_epochs, never_elected
 from controller.events import broker_change, controller_failover
 from controller.machines import migration_machine
 from controller.model.alert_state import EXAMPLES_NAMED
-from controller.model.brokers import NO_BROKER, Broker, Departure
+from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import Standing
-from controller.model.leadership import NO_LEADER, LeaderAndIsr
 from controller.model.migration import Claim, SomeTopics
 from controller.model.topics import Partition
 from controller.rules.migration_phases import WITH_PULSE, Evidence, MigrationPhase

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from functools import partial
 
 from controller.alerts import kinds, occurrences
+from controller.contract.ids import TopicPartition
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StopEntry
 from controller.model.shutdown_requests import has_closed
-from controller.model.topics import Topic, TopicPartition
+from controller.model.topics import Topic
 from controller.rules import timing
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.request_batch import RequestBatch

@@ -10,11 +10,12 @@ from enum import Enum
 
 import msgspec
 
+from controller.contract.ids import NO_BROKER
 from controller.contract.records import NOWHERE, Position
 from controller.contract.znodes import ConfigZnode, MaintenanceWindow
 from controller.model.alert_state import AlertState
 from controller.model.broker_replica_index import BrokerReplicaIndex
-from controller.model.brokers import NO_BROKER, Broker, Departures, Shutdowns
+from controller.model.brokers import Broker, Departures, Shutdowns
 from controller.model.configuration import Configuration
 from controller.model.controllership import FormerControllers, Standing, Term
 from controller.model.event import Event

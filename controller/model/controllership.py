@@ -6,8 +6,8 @@ from enum import Enum
 
 import msgspec
 
+from controller.contract.ids import NO_BROKER
 from controller.contract.znodes import ReassignmentEntry
-from controller.model.brokers import NO_BROKER
 from controller.model.event import Event
 from controller.model.leadership import AnyAction
 

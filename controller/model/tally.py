@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from controller.contract.gauges_row import ReactionTimes, SlowReaction
+from controller.contract.writes import Writes
 
 
 class CountingRules(NamedTuple):
@@ -31,29 +32,6 @@ class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
     count: int
     since_ms: int
     examples: tuple[str, ...]
-
-
-class Writes(msgspec.Struct, frozen=True, array_like=True):
-    """The controller's writes of partition states, by how they were explained."""
-
-    expected: int = 0
-    inferred: int = 0
-    unexplained: int = 0
-
-    def since(self, earlier: Writes) -> Writes:
-        """Writes that came after the earlier count."""
-        return Writes(
-            self.expected - earlier.expected,
-            self.inferred - earlier.inferred,
-            self.unexplained - earlier.unexplained,
-        )
-
-    @property
-    def agreement(self) -> float | None:
-        """Share that the controller's rules explain, expected or inferred; None of no writes."""
-        explained = self.expected + self.inferred
-        counted = explained + self.unexplained
-        return explained / counted if counted else None
 
 
 class WritesBefore(msgspec.Struct, frozen=True, array_like=True):

@@ -12,6 +12,7 @@ import msgspec
 
 from controller.alerts import lifecycle
 from controller.contract.effect_rows import PROVISIONAL
+from controller.contract.ids import TopicPartition
 from controller.contract.records import Record
 from controller.contract.row import Row
 from controller.derived.gauges import GaugeCounts, count_gauges, gauges_row
@@ -25,7 +26,7 @@ from controller.model.context import FOLLOWING, Context
 from controller.model.event import EventKind
 from controller.model.leadership import StateChange, StateEntry, Write
 from controller.model.tally import CountingRules
-from controller.model.topics import InTopic, Partition, Topic, TopicPartition, Topics
+from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.model.wall_clock import shown
 from controller.transaction.certainty import CertainEvents
 from controller.transaction.request_batch import RequestBatch

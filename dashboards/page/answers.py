@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
+from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.derived.context_of_rows import context_of_rows
-from controller.derived.health import UNUSABLE_WORDS
 from controller.derived.migration import DONE
 from controller.derived.stored_context import new_context
 from controller.model.context import Context
-from controller.model.topics import Problem, TopicPartition
 from controller.rules.migration_phases import MigrationPhase
 from dashboards.following.cluster_at import ClusterAt, cluster_at
 from dashboards.following.reading import Reading

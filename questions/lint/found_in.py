@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.ids import NO_LEADER
 from controller.contract.records import Record
 from controller.contract.znodes import TopicZnode, ZnodeError, decode, decode_config, locate
 from controller.derived.gauges import replicas_by_broker
-from controller.model.leadership import NO_LEADER
 from controller.model.topics import Partition, Topic
 from questions.picture import NOT_KNOWN_MS, Picture
 

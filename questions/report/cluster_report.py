@@ -9,7 +9,7 @@ import msgspec
 
 from controller.contract.alert_row import Severity
 from controller.contract.gauges_row import REACTION_BUCKETS_MS
-from controller.model.tally import Writes
+from controller.contract.writes import Writes
 from questions.picture import WORST_FIRST
 from questions.report import counters
 from questions.report.account import Part

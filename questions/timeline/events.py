@@ -9,10 +9,9 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Transition
+from controller.contract.ids import NO_BROKER, NO_LEADER
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.contract.row import Row
-from controller.model.brokers import NO_BROKER
-from controller.model.leadership import NO_LEADER
 from questions.explain.causes import Happening, happenings
 from questions.explain.explanation import Certainty
 from questions.timeline.selection import Selection, Window

@@ -6,9 +6,9 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Transition
+from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
 from controller.contract.row import Row
-from controller.model.topics import TopicPartition
 
 CONTROLLER_GROUP = "controller"  # of the alerts about it
 _HEARTBEAT_MS = 1_000

@@ -12,15 +12,17 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.events import controlled_shutdown
-from controller.model.brokers import NO_BROKER, Broker
+from controller.model.brokers import Broker
 from controller.model.clock import wall_ms
 from controller.model.context import FOLLOWING, Context
-from controller.model.leadership import LeaderAndIsr, Write
-from controller.model.topics import Partition, TopicPartition
+from controller.model.leadership import Write
+from controller.model.topics import Partition
 from controller.rules.assignment import ReplicaAssignment
 from controller.step import steps
 from controller.transaction.transaction import Transaction

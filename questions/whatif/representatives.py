@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from controller.contract.ids import TopicPartition
 from controller.derived.gauges import keys_of_partition
 from controller.model.context import Context
 from controller.model.tally import CountingRules
-from controller.model.topics import Partition, Topic, TopicPartition
+from controller.model.topics import Partition, Topic
 from questions.whatif.consequences import Consequences, worst_first
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]

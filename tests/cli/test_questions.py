@@ -22,7 +22,7 @@ from cli.printing.standard_output import print_renderables
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from controller.contract.alert_row import Severity
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
 from questions.check import Finding, Health, check
 from questions.explain.broker import explain_broker
 from questions.explain.partition import explain_partition

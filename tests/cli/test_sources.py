@@ -22,10 +22,11 @@ from cli.settings.config import ConfigError
 from cli.sources.options import source_of
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope
 from cli.sources.zookeeper import no_cycles_looked_for
+from controller.contract.ids import TopicPartition
 from controller.contract.outputs import encode_row
+from controller.contract.problem import Problem
 from controller.contract.records import Record, encode_record
 from controller.derived.stored_context import new_context
-from controller.model.topics import Problem, TopicPartition
 from controller.step import steps
 from dashboards.errors import ServeError
 from ingest.errors import IngestError

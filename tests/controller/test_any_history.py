@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.outputs import decode_row, encode_row
 from controller.contract.records import RecordKind
@@ -17,7 +18,6 @@ from controller.derived.state_epochs import count_state_epochs
 from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.context import Phase
 from controller.model.leadership import Write
-from controller.model.topics import TopicPartition
 from controller.rules.releases import Release, profile_of
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS, PartitionState
 from controller.step import step

@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from controller.contract.effect_rows import Request
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record, RecordKind
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
@@ -15,14 +17,13 @@ from controller.model.leadership import (
     BumpLeaderEpoch,
     Create,
     Elect,
-    LeaderAndIsr,
     RemoveFromIsr,
     StateChange,
     StateEntry,
     StopEntry,
     Write,
 )
-from controller.model.topics import Partition, TopicPartition
+from controller.model.topics import Partition
 from controller.rules.election import Strategy
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.request_batch import RequestBatch

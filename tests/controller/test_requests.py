@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from controller.contract.effect_rows import Request, RequestedState, Status
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
@@ -12,8 +14,7 @@ from controller.derived.stored_context import encode_header, new_context
 from controller.model.brokers import Broker
 from controller.model.context import Context
 from controller.model.event import EventKind
-from controller.model.leadership import LeaderAndIsr
-from controller.model.topics import Partition, Topic, TopicPartition
+from controller.model.topics import Partition, Topic
 from controller.rules.states import PartitionState
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction

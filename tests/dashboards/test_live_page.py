@@ -16,8 +16,7 @@ from playwright.sync_api import Page
 
 from cli.main import main
 from controller.contract.alert_row import Severity
-from controller.derived.health import UNUSABLE
-from controller.model.topics import Problem
+from controller.contract.problem import UNUSABLE, Problem
 from dashboards.exporter.config import ServeConfig
 from dashboards.page.answers import TROUBLES, BrokerAnswer, Overview, TopicList
 from dashboards.page.hypothetical import WhatIf

@@ -19,13 +19,13 @@ from cli.following import Where
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from cli.sources.stream import StreamSource
+from controller.contract.ids import TopicPartition
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind, encode_record
 from controller.contract.row import Row
 from controller.derived.metadata import Metadata, Znode, cluster_metadata
 from controller.derived.stored_context import new_context
 from controller.model.context import Context
-from controller.model.topics import TopicPartition
 from controller.rules.placement import PlacementError
 from controller.step import steps
 from dashboards.following.reading import Reading

@@ -22,9 +22,9 @@ from kafka.errors import KafkaError
 from kazoo.client import KazooClient
 
 from cli.embedded.cluster import KafkaCluster
+from controller.contract.ids import TopicPartition
 from controller.derived.stored_context import new_context
 from controller.model.context import Context
-from controller.model.topics import TopicPartition
 from controller.step import steps
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig

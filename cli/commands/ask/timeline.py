@@ -18,7 +18,7 @@ from cli.sources.source import NotFoundError, Scope, Source, ask, present_ms
 from questions.doubts import doubts
 
 if TYPE_CHECKING:
-    from controller.model.topics import TopicPartition
+    from controller.contract.ids import TopicPartition
     from ingest.files.data_directory import Until
     from questions.picture import Picture
     from questions.timeline.selection import Window
