@@ -1,4 +1,4 @@
-"""Prints `alerts.md`: how alerts live, and what each kind says and asks for, from `controller.alerts.kinds`.
+"""Prints `alerts.md`: how alerts live, and what each kind says and asks for, from `controller.contract.alert_kinds`.
 
 `make docs` runs it. The page's form and what is true of all alerts are here, how a person works on one in `runbooks/`.
 """
@@ -12,15 +12,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from controller.alerts.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
+from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
 
 _WIDTH = 120
 
 _HEAD = """# Alerts
 
 What Kontrast tells a person, as rows of the output `alerts` ([outputs.md](outputs.md)). This page is made from
-`controller/alerts/kinds.py` by `make docs`; a test holds it current. They reach a person directly by `kontrast serve`,
-or by rules of Prometheus: [one way or the other](deployment.md#how-alerts-reach-a-person).
+`controller/contract/alert_kinds/` by `make docs`; a test holds it current. They reach a person directly by
+`kontrast serve`, or by rules of Prometheus: [one way or the other](deployment.md#how-alerts-reach-a-person).
 
 ## How an alert lives
 

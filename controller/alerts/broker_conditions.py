@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts import kinds as kinds
 from controller.alerts.affected import Affected, toll
 from controller.alerts.conditions import Condition, excuse_of, maintained, whereabouts
-from controller.alerts.kinds import AlertKind
+from controller.contract.alert_kinds import kinds as kinds
+from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED, Incident

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts.kinds import AlertKind
 from controller.alerts.occurrences import THE_CLUSTER, id_of
+from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.model import clock
 from controller.model.context import Header

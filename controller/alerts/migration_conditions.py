@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from controller.alerts import kinds as kinds
 from controller.alerts.affected import names
 from controller.alerts.conditions import Condition
+from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.ids import NO_BROKER
 from controller.derived.migration import broken_by_hand, epoch_raised, is_stuck, never_elected_count, next_step
 from controller.model.alert_state import EXAMPLES_NAMED

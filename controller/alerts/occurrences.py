@@ -10,7 +10,7 @@ from zlib import crc32
 
 import msgspec
 
-from controller.alerts.kinds import ALERT_KINDS, AlertKind
+from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.model.alert_state import EXAMPLES_NAMED, Occurrence
 from controller.model.context import FOLLOWING, Header
 from controller.model.mutable_state import MutableState

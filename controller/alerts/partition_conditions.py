@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts import kinds as kinds
 from controller.alerts.affected import (
     Affected,
     Group,
@@ -24,6 +23,7 @@ from controller.alerts.affected import (
     worst_topics,
 )
 from controller.alerts.conditions import Condition, whereabouts
+from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.derived.migration import never_elected_count
 from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import ControllerRow

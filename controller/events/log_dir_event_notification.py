@@ -6,7 +6,8 @@ response reports as failed. The response is never seen: each write that only thi
 
 from __future__ import annotations
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
 from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.events.broker_change import replicas_went_offline
 from controller.machines import replica_machine

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
 from controller.contract.ids import NO_BROKER, NO_LEADER
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
 from controller.contract.znodes import ConfigZnode, TopicZnode
 from controller.events import controller_failover, fenced_controller, migration, topic_deletion

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, seed, settings, strategies as st
 
-from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.records import Record
 from tests.conformance.agreement import Agreement, account_of, differences, moves_agreement, requests_agreement
 from tests.conformance.gauge_samples import OF_BROKER, OF_CONTROLLER

@@ -16,7 +16,7 @@ from pathlib import Path
 import promql_parser
 import pytest
 
-from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.problem import UNUSABLE_WORDS
 from dashboards.alerting.active_alerts import BROKER_VIEW

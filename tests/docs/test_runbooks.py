@@ -10,7 +10,7 @@ import click
 import pytest
 
 from cli.main import main
-from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from dashboards.alerting.active_alerts import BROKER_VIEW
 from dashboards.alerting.message import NAME_PREFIX, STALE
 

@@ -1,6 +1,6 @@
 """The catalogue of alerts: all kinds by name, in the order and the sections of docs/alerts.md.
 
-Each kind has a runbook in docs/runbooks/; `lifecycle` decides when an alert of a kind is open.
+Each kind has a runbook in docs/runbooks/; `alerts/lifecycle.py` decides when an alert of a kind is open.
 """
 
 from __future__ import annotations
@@ -9,19 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 from typing import Final
 
-from controller.alerts import (
-    broker_kinds,
-    controller_kinds,
-    divergence_kinds,
-    migration_kinds,
-    partition_kinds,
-    replica_kinds,
-    topic_kinds,
-)
-
-# Every kind is at hand as `kinds.NAME`, whichever file it is in.
-from controller.alerts.alert_kind import AlertKind as AlertKind
-from controller.alerts.broker_kinds import (
+from controller.contract.alert_kinds import brokers, controller, divergences, migration, partitions, replica, topics
+from controller.contract.alert_kinds.brokers import (
     BROKER_ABSENT as BROKER_ABSENT,
     BROKER_BOUNCED as BROKER_BOUNCED,
     BROKER_CRASHED as BROKER_CRASHED,
@@ -29,7 +18,7 @@ from controller.alerts.broker_kinds import (
     BROKER_SHUT_DOWN as BROKER_SHUT_DOWN,
     LOG_DIR_FAILED as LOG_DIR_FAILED,
 )
-from controller.alerts.controller_kinds import (
+from controller.contract.alert_kinds.controller import (
     BROKER_POISONED as BROKER_POISONED,
     CONTROLLER_EPOCH_WENT_BACK as CONTROLLER_EPOCH_WENT_BACK,
     CONTROLLER_FLAPPING as CONTROLLER_FLAPPING,
@@ -44,7 +33,7 @@ from controller.alerts.controller_kinds import (
     NOTIFICATION_BACKLOG as NOTIFICATION_BACKLOG,
     STALE_CONTROLLER as STALE_CONTROLLER,
 )
-from controller.alerts.divergence_kinds import (
+from controller.contract.alert_kinds.divergences import (
     DIFFERENT_LEADER as DIFFERENT_LEADER,
     ILLEGAL_STATE as ILLEGAL_STATE,
     ORPHAN_STATE as ORPHAN_STATE,
@@ -52,7 +41,10 @@ from controller.alerts.divergence_kinds import (
     UNEXPLAINED_WRITE as UNEXPLAINED_WRITE,
     WRITE_NEVER_CAME as WRITE_NEVER_CAME,
 )
-from controller.alerts.migration_kinds import (
+
+# Every kind is at hand as `kinds.NAME`, whichever file it is in.
+from controller.contract.alert_kinds.kind import AlertKind as AlertKind
+from controller.contract.alert_kinds.migration import (
     DELETED_BY_SYNC as DELETED_BY_SYNC,
     DUAL_WRITE_STALLED as DUAL_WRITE_STALLED,
     KRAFT_LEADER_FLAPPING as KRAFT_LEADER_FLAPPING,
@@ -65,7 +57,7 @@ from controller.alerts.migration_kinds import (
     SECOND_CONTROLLER as SECOND_CONTROLLER,
     WRITTEN_PAST_KRAFT as WRITTEN_PAST_KRAFT,
 )
-from controller.alerts.partition_kinds import (
+from controller.contract.alert_kinds.partitions import (
     CREATION_DUE as CREATION_DUE,
     ELECTION_DUE as ELECTION_DUE,
     PARTITIONS_LEADERLESS as PARTITIONS_LEADERLESS,
@@ -74,7 +66,7 @@ from controller.alerts.partition_kinds import (
     UNDER_MIN_ISR as UNDER_MIN_ISR,
     UNDER_REPLICATED as UNDER_REPLICATED,
 )
-from controller.alerts.replica_kinds import (
+from controller.contract.alert_kinds.replica import (
     CLOCK_STEPPED as CLOCK_STEPPED,
     CLUSTER_QUARANTINED as CLUSTER_QUARANTINED,
     OLDER_GENERATION as OLDER_GENERATION,
@@ -83,7 +75,7 @@ from controller.alerts.replica_kinds import (
     ZNODE_REFUSED as ZNODE_REFUSED,
     ZOOKEEPER_ROLLED_BACK as ZOOKEEPER_ROLLED_BACK,
 )
-from controller.alerts.topic_kinds import (
+from controller.contract.alert_kinds.topics import (
     ASSIGNMENT_EDITED as ASSIGNMENT_EDITED,
     DELETION_GIVEN_UP as DELETION_GIVEN_UP,
     DELETION_IGNORED as DELETION_IGNORED,
@@ -104,13 +96,13 @@ def _kinds_of(subject: ModuleType) -> tuple[AlertKind, ...]:
 
 SECTIONS: Final[Mapping[str, tuple[AlertKind, ...]]] = MappingProxyType(
     {
-        "Partitions": _kinds_of(partition_kinds),
-        "Brokers": _kinds_of(broker_kinds),
-        "The controller": _kinds_of(controller_kinds),
-        "The way to KRaft": _kinds_of(migration_kinds),
-        "Topics": _kinds_of(topic_kinds),
-        "Writes that differ from what was predicted": _kinds_of(divergence_kinds),
-        "Kontrast itself": _kinds_of(replica_kinds),
+        "Partitions": _kinds_of(partitions),
+        "Brokers": _kinds_of(brokers),
+        "The controller": _kinds_of(controller),
+        "The way to KRaft": _kinds_of(migration),
+        "Topics": _kinds_of(topics),
+        "Writes that differ from what was predicted": _kinds_of(divergences),
+        "Kontrast itself": _kinds_of(replica),
     }
 )
 

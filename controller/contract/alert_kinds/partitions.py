@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.alerts.alert_kind import MINUTE_MS, SECOND_MS, AlertKind
+from controller.contract.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
 from controller.contract.alert_row import Severity
 
 PARTITIONS_OFFLINE: Final = AlertKind(
