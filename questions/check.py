@@ -6,7 +6,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
-from controller.derived.gauges import gauges_row, replicas_by_broker
+from controller.view.gauges import gauges_row, replicas_by_broker
 from questions.doubts import doubts
 from questions.picture import Moment, Picture
 

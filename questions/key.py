@@ -11,8 +11,8 @@ import msgspec
 
 from controller.contract.ids import TopicPartition
 from controller.contract.problem import UNUSABLE
-from controller.derived.health import takes_acks_all
 from controller.rules.partitioner import partition_for_key
+from controller.view.health import takes_acks_all
 from questions.picture import Picture
 
 _LONG_BYTES: Final = 8

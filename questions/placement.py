@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from controller.contract.ids import TopicPartition
-from controller.model.context import Context
 from controller.rules.placement import place_replicas
+from controller.view.types import Context
 
 Assignment = Mapping[TopicPartition, tuple[int, ...]]
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from controller.contract.decoding import UndecodableError
-from controller.derived.stored_context import STATE_VERSION
+from controller.restore.stored_context import STATE_VERSION
 from streaming.checkpoint.damage import damage_behind
 from streaming.checkpoint.directory import (
     LOCK_WAIT_SECONDS,

@@ -21,7 +21,8 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 from controller.contract.records import BadRecordError, Position, Record, data_fields, decode_record, encode_record
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row as OutputRow
-from controller.derived.stored_context import (
+from controller.restore.quarantine import quarantine, quarantines_with
+from controller.restore.stored_context import (
     StateVersionError,
     changed_chunks,
     encode_header,
@@ -29,12 +30,10 @@ from controller.derived.stored_context import (
     reconfigured,
     restore_context,
 )
-from controller.feed.quarantine import quarantine, quarantines_with
-from controller.model.context import Context
-from controller.model.feed_state import Quarantines
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
 from controller.step import steps
+from controller.view.types import Context
 from streaming.checkpoint.directory import REBUILD
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
@@ -199,7 +198,8 @@ class Replica(StatefulProcessor):
         _LOG.error("%s is in quarantine until a complete read comes: %s", cluster, why, exc_info=error)
         stored = self._stored_header()
         unknown = self._unknown(cluster)
-        before = _quarantines(cluster, stored)
+        known = unknown if stored is None else restore_context(cluster, stored.body, lambda _: None)
+        before = known.header.feed.quarantines
         quarantines = quarantines_with(before, len(records), last, _place_of(error))
         outcome = quarantine(unknown, quarantines, last, why)
         self._chunk_state.clear()
@@ -246,13 +246,6 @@ class Replica(StatefulProcessor):
         for other in [key for key in _remembered if key[0] != self._run]:
             del _remembered[other]
         _remembered[self._run, cluster] = _Remembered(header, after, chunks)
-
-
-def _quarantines(cluster: str, stored: Header | None) -> Quarantines:
-    """The cluster's earlier failures, as its last stored state has them."""
-    if stored is None:
-        return Quarantines()
-    return restore_context(cluster, stored.body, lambda _: None).header.feed.quarantines
 
 
 def _place_of(error: BaseException) -> str:

@@ -14,8 +14,8 @@ import msgspec
 from cli.printing.standard_output import flush, print_json as print_object, print_line
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import Row
-from controller.derived.gauges import keys_of_partition
-from controller.derived.metadata import (
+from controller.view.gauges import keys_of_partition
+from controller.view.metadata import (
     UNREADABLE,
     BrokerMetadata,
     ControllerMetadata,
@@ -23,7 +23,7 @@ from controller.derived.metadata import (
     PartitionMetadata,
     UnreadableZnode,
 )
-from controller.model.context import Context
+from controller.view.types import Context
 from wording.sentences import counted
 
 _NAMED_PARTITIONS: Final = 20

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.alerts.affected import names
-from controller.alerts.conditions import Condition, whereabouts
+from controller.alerts.conditions import Condition
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.contract.ids import NO_BROKER
-from controller.derived.partition_issues import PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.controllership import Standing
+from controller.view.partition_issues import PartitionIssue
+from controller.view.whereabouts import whereabouts
 from wording.sentences import counted, either, named, plural
 
 _OVERDUE_NAMED: Final = 5

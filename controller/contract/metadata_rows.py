@@ -1,6 +1,6 @@
 """Rows of the present cluster: partitions, topics, brokers, the controller, the migration, and an output's beginning.
 
-`derived/context_of_rows.py` builds the cluster's context from them, with the newest gauges.
+`restore/context_of_rows.py` builds the cluster's context from them, with the newest gauges.
 """
 
 from __future__ import annotations

@@ -15,8 +15,6 @@ from controller.contract.ids import NO_BROKER, NO_LEADER
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode, MigrationZnode
-from controller.derived.migration import epoch_raised
-from controller.derived.state_epochs import count_state_epochs, never_elected
 from controller.events import broker_change, controller_failover
 from controller.machines import migration_machine
 from controller.model.alert_state import EXAMPLES_NAMED
@@ -27,6 +25,8 @@ from controller.model.migration import Claim, SomeTopics
 from controller.model.topics import Partition
 from controller.rules.migration_phases import WITH_PULSE, Evidence, MigrationPhase
 from controller.transaction.transaction import Transaction, replace
+from controller.view.migration import epoch_raised
+from controller.view.state_epochs import count_state_epochs, never_elected
 
 # The dual write writes /migration every 483 ms (the median of 908 gaps), whatever the cluster's size. The longest gap
 # that ended by itself was 5.0 s, ZooKeeper's own pause; a KRaft leader's death made one of 3.8 s. Between two of them a

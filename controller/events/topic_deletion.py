@@ -26,9 +26,7 @@ from controller.transaction.transaction import Transaction, replace
 
 ANSWERED_IN_TIME = "deletion-answered-in-time"  # the rule of inference where no write shows the responses
 _TIME_SINCE_ASKED = "the time since StopReplica was sent"
-
-_INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
-_ANSWER = EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED
+_INELIGIBLE, _ANSWER = ReplicaState.DELETION_INELIGIBLE, EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED
 
 
 def deletion_asked(tx: Transaction, name: str) -> None:

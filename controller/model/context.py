@@ -24,8 +24,9 @@ from controller.model.migration import Migration
 from controller.model.tally import CountingRules, Reactions, Tally
 from controller.model.topics import Topics
 from controller.model.triggers import Deletions, Triggers
+from controller.model.wall_clock import shown_ms
 from controller.rules.releases import NEWEST, Profile, profile_of
-from controller.rules.settings import BrokerSettings, settings_in_force
+from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
 from controller.rules.timing import CONTEXT_LOADED, Time
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
@@ -104,6 +105,13 @@ class Header(msgspec.Struct, array_like=True):
             if not self.configuration.profile_is_set:
                 self.expect(None)
 
+    def configure(
+        self, given: GivenSettings, profile: Profile | None, preferred_controllers: tuple[int, ...] = ()
+    ) -> None:
+        """Set what the operator gave: static settings, profile (None: by evidence), preferred controllers."""
+        self.configuration.given, self.preferred_controllers = dict(given), preferred_controllers
+        self.expect(profile)
+
     def expect(self, profile: Profile | None) -> None:
         """Set the profile that the brokers are expected to have (None: by evidence), with its release's defaults."""
         self.configuration.profile_is_set = profile is not None
@@ -119,6 +127,16 @@ class Header(msgspec.Struct, array_like=True):
             if value is not None:
                 return value
         return self.settings.unclean_leader_election_enable
+
+    @property
+    def wall_ms(self) -> int:
+        """Cluster's time as the forwarder's wall clock shows it."""
+        walls = self.clocks.walls
+        return self.time_ms + walls[-1].ahead_ms if walls else self.time_ms
+
+    def wall_ms_of(self, moment_ms: int) -> int:
+        """Known moment of the cluster's time by the forwarder's wall clock, in milliseconds since 1970."""
+        return shown_ms(moment_ms, self.clocks.walls) if self.clocks.walls else moment_ms
 
     @property
     def partitions(self) -> int:

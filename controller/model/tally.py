@@ -27,7 +27,7 @@ class CountingRules(NamedTuple):
 
 
 class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
-    """Partitions with the same issue because of the same brokers; see `derived/partition_issues.py`."""
+    """Partitions with the same issue because of the same brokers; see `view/partition_issues.py`."""
 
     count: int
     since_ms: int
@@ -76,8 +76,14 @@ class Tally(msgspec.Struct, array_like=True):
     @property
     def writes(self) -> Writes:
         """Writes since this state was created."""
-        inferred = sum(count for key, count in self.happened.items() if key.startswith(INFERRED))
+        inferred = sum(self.inferences.values())
         return Writes(self.happened.get(EXPECTED, 0), inferred, self.happened.get(UNEXPLAINED, 0))
+
+    @property
+    def inferences(self) -> dict[str, int]:
+        """Inferred writes by rule."""
+        counts = self.happened.items()
+        return {key.removeprefix(INFERRED): count for key, count in counts if key.startswith(INFERRED)}
 
     def writes_of_last_hour(self, now_ms: int) -> Writes:
         """Writes of the last 55 to 60 minutes: of the spans that began within the last hour."""

@@ -1,6 +1,6 @@
 """Topics and partitions of a cluster, in a persistent map whose chunks can be stored and loaded one by one.
 
-`derived/stored_context.py` turns the chunks into bytes.
+`restore/stored_context.py` turns the chunks into bytes.
 """
 
 from __future__ import annotations

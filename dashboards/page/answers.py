@@ -14,11 +14,11 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
-from controller.derived.context_of_rows import context_of_rows
-from controller.derived.migration import DONE
-from controller.derived.stored_context import new_context
-from controller.model.context import Context
+from controller.restore.context_of_rows import context_of_rows
+from controller.restore.stored_context import new_context
 from controller.rules.migration_phases import MigrationPhase
+from controller.view.migration import DONE
+from controller.view.types import Context
 from dashboards.following.cluster_at import ClusterAt, cluster_at
 from dashboards.following.reading import Reading
 from dashboards.following.view import ClusterSnapshot, View, problem_since_ms

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from dashboards.following.cluster_at import kept, snapshot_as_of
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import AsOf, View

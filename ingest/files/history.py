@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from controller.contract.records import LATEST_MS, Record, RecordKind, data_fields
 from controller.contract.znodes import REPLAYED, ForwarderStatus
-from controller.model.clock import STEP_MS
+from controller.rules.timing import CLOCK_STEP_MS
 from ingest.files.data_directory import Snapshot, Until, ZooKeeperFiles
 from ingest.files.snapshot_file import SnapshotNode
 from ingest.files.transaction_log import Change, ChangeKind, Transaction
@@ -143,7 +143,7 @@ class History:
             if isinstance(item, Snapshot):
                 yield from self._read_snapshot(item)
             else:
-                if item.time_ms < self._now_ms - STEP_MS:
+                if item.time_ms < self._now_ms - CLOCK_STEP_MS:
                     # How long it took until then nobody knows.
                     self._now_ms = self._silent_since_ms = self._heartbeat_ms = item.time_ms
                 yield from self._heartbeats(item.time_ms)

@@ -7,8 +7,8 @@ from enum import Enum
 
 import msgspec
 
-from controller.alerts.conditions import whereabouts
 from controller.contract.alert_row import AlertRow
+from controller.view.whereabouts import whereabouts
 from questions.check import Finding, finding_of
 from questions.picture import Moment, Picture
 

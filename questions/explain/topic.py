@@ -7,7 +7,7 @@ from typing import Final
 
 from controller.contract.ids import TopicPartition
 from controller.contract.problem import UNUSABLE
-from controller.model.topics import Partition, Topic
+from controller.view.types import Partition, Topic
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
 from questions.picture import Origin, Picture

@@ -9,9 +9,8 @@ import msgspec
 from controller.contract.ids import NO_LEADER, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
-from controller.derived.health import reason_for
-from controller.model.context import Context
-from controller.model.topics import Partition, Topic
+from controller.view.health import reason_for
+from controller.view.types import Context, Partition, Topic
 
 _NONE = LeaderAndIsr(NO_LEADER, -1, (), -1)
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from controller.contract.ids import TopicPartition
-from controller.model.context import Context
-from controller.model.tally import CountingRules
+from controller.view.types import Context, CountingRules
 from questions.whatif.consequences import PartitionChange
 from questions.whatif.representatives import Targets
 from questions.whatif.scenario import Change, Step, play

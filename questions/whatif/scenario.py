@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from controller.contract.ids import TopicPartition
-from controller.model.context import Context
+from controller.view.types import Context
 from questions.whatif.consequences import Consequences, consequences
 from questions.whatif.hypothetical_cluster import HypotheticalCluster
 from questions.whatif.representatives import represent

@@ -28,8 +28,8 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import Record, RecordKind, decode_record, encode_record
 from controller.contract.row import Row
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.context import Context
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import steps
 from tests.bench.placement import (
     PARTITIONS_A_TOPIC,

@@ -26,7 +26,7 @@ from controller.contract.ids import TopicPartition
 from controller.contract.outputs import encode_row
 from controller.contract.problem import Problem
 from controller.contract.records import Record, encode_record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.errors import ServeError
 from ingest.errors import IngestError

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.model.context import Context
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.rules.releases import profile_of
 from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
 

@@ -13,14 +13,14 @@ from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.outputs import decode_row, encode_row
 from controller.contract.records import RecordKind
-from controller.derived.gauges import keys_of_partition, keys_of_topic
-from controller.derived.state_epochs import count_state_epochs
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.context import Phase
 from controller.model.leadership import Write
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.rules.releases import Release, profile_of
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS, PartitionState
 from controller.step import step
+from controller.view.gauges import keys_of_partition, keys_of_topic
+from controller.view.state_epochs import count_state_epochs
 from tests.controller.znode_history import (
     ZnodeHistory,
     assert_the_roster_is_as_if_made_anew,

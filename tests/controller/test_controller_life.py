@@ -8,7 +8,7 @@ import pytest
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import RecordKind
-from controller.derived.stored_context import reconfigured
+from controller.restore.stored_context import reconfigured
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, controller_znode, on, t0
 
 ALL = (1, 2, 3)

@@ -6,7 +6,7 @@ import pytest
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Status
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import step
 from tests.controller.znode_history import (
     ZnodeHistory,

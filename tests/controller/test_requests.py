@@ -10,11 +10,11 @@ from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from controller.derived.stored_context import encode_header, new_context
 from controller.model.brokers import Broker
 from controller.model.context import Context
 from controller.model.event import EventKind
 from controller.model.topics import Partition, Topic
+from controller.restore.stored_context import encode_header, new_context
 from controller.rules.states import PartitionState
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction

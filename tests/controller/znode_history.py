@@ -17,13 +17,13 @@ from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
-from controller.derived.partition_issues import index_issues, issues_of
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import Context, Phase
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.rules.releases import profile_of
 from controller.rules.settings import GivenSettings
 from controller.step import step, steps
+from controller.view.partition_issues import index_issues, issues_of
 
 # Sessions are numbered by whose they are: the broker's id in the last digits, its life in front.
 _FIRST_SESSION, _NEXT_LIFE = 0x1000, 0x10000

@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from controller.contract.effect_rows import Transition
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.config import ServeConfig

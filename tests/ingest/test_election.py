@@ -17,7 +17,7 @@ from kazoo.client import KazooClient
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import Record, RecordKind, data_fields, encode_record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import step
 from ingest.config import IngestConfig
 from ingest.election import Election, UnopposedTerms

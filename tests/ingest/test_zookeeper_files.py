@@ -21,7 +21,7 @@ from kazoo.exceptions import BadVersionError, NoNodeError
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind, decode_record, encode_record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import step
 from ingest.errors import IngestError
 from ingest.files.data_directory import Until

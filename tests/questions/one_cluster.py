@@ -23,11 +23,11 @@ from controller.contract.ids import TopicPartition
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind, encode_record
 from controller.contract.row import Row
-from controller.derived.metadata import Metadata, Znode, cluster_metadata
-from controller.derived.stored_context import new_context
 from controller.model.context import Context
+from controller.restore.stored_context import new_context
 from controller.rules.placement import PlacementError
 from controller.step import steps
+from controller.view.metadata import Metadata, Znode, cluster_metadata
 from dashboards.following.reading import Reading
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import View

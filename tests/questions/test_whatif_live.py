@@ -23,8 +23,8 @@ from kazoo.client import KazooClient
 
 from cli.embedded.cluster import KafkaCluster
 from controller.contract.ids import TopicPartition
-from controller.derived.stored_context import new_context
 from controller.model.context import Context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig

@@ -223,7 +223,7 @@ def _answers(
 def _partition_rows(picture: Picture) -> dict[PartitionName, PartitionRow]:
     """Each partition of which brokers must know, as ZooKeeper has it."""
     from controller.contract.ids import TopicPartition
-    from controller.derived.rows import partition_row
+    from controller.view.rows import partition_row
 
     header = picture.header
     stamp = (header.cluster, *msgspec.structs.astuple(header.position), 0, header.zxid, picture.as_of_ms)

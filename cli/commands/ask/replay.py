@@ -26,7 +26,7 @@ from controller.rules.settings import GivenSettings, read_settings
 from wording.sentences import counted
 
 if TYPE_CHECKING:
-    from controller.model.context import Context
+    from controller.view.types import Context
     from ingest.files.data_directory import Until
     from ingest.files.history import History
     from ingest.past.pace import Pace
@@ -202,7 +202,7 @@ class _Replay:
         return publish(history, Publication(into, self.cluster, pace, stop), stop)
 
     def _print(self, history: History, pace: Pace, stop: threading.Event) -> bool:
-        from controller.derived.stored_context import new_context
+        from controller.restore.stored_context import new_context
 
         writer = RowWriter(self.emit, as_json=self.as_json, from_zxid=self.start or 0, unchanged=self.unchanged)
         _replay(history, new_context(self.cluster, self.settings, self.profile), writer, pace, stop)

@@ -17,9 +17,9 @@ from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.source import NotFoundError, ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
-from controller.derived.metadata import UnreadableZnode, Znode, cluster_metadata
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
+from controller.view.metadata import UnreadableZnode, Znode, cluster_metadata
 from ingest.config import IngestConfig, ZooKeeperConfig
 from streaming.config import BrokersConfig, StreamConfig
 from wording.sentences import counted

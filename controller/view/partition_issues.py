@@ -16,14 +16,14 @@ import msgspec
 
 from controller.contract.ids import TopicPartition
 from controller.contract.problem import Problem
-from controller.derived.gauges import REASSIGNING
-from controller.derived.health import is_under_replicated, needed_in_sync
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.tally import CountingRules, IssueGroup
 from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
+from controller.view.gauges import REASSIGNING
+from controller.view.health import is_under_replicated, needed_in_sync
 
 
 class PartitionIssue(Enum):

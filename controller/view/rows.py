@@ -17,13 +17,13 @@ from controller.contract.metadata_rows import (
     TopicRow,
 )
 from controller.contract.row import Stamp
-from controller.derived.health import back_in_sync_for_acks_all, takes_acks_all
 from controller.model.brokers import Broker, Departure
 from controller.model.leadership import LEADER_DURING_DELETE, StateChange, StateEntry, StopEntry
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.releases import Profile, release_word
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, ReplicaState
+from controller.view.health import back_in_sync_for_acks_all, takes_acks_all
 
 # What a partition without a state shows.
 _NO_VALUE: Final = LeaderAndIsr(NO_LEADER, -1, (), -1)

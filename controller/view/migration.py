@@ -10,11 +10,11 @@ import msgspec
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import MigrationRow
 from controller.contract.row import Stamp
-from controller.derived.gauges import replicas_by_broker
-from controller.derived.partition_issues import PartitionIssue, parse_group
 from controller.model.context import Header
 from controller.model.controllership import Standing
 from controller.rules.migration_phases import MigrationPhase as Phase
+from controller.view.gauges import replicas_by_broker
+from controller.view.partition_issues import PartitionIssue, parse_group
 
 YES, RAISE_EPOCH, LOSES, NO, DONE = "yes", "raise_epoch", "loses", "no", "done"
 

@@ -16,13 +16,12 @@ import msgspec
 from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.problem import UNUSABLE
 from controller.contract.row import Stamp
-from controller.derived.cluster_status import status_of
-from controller.derived.health import is_under_replicated, needed_in_sync
-from controller.model import clock
 from controller.model.context import FOLLOWING, Header
 from controller.model.tally import EVENTS_INFERRED, INFERRED, CountingRules
 from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.rules.states import PartitionState, ReplicaState
+from controller.view.cluster_status import status_of
+from controller.view.health import is_under_replicated, needed_in_sync
 
 _PARTITION_STATE: Final = {state: f"partitions/{state.word}" for state in PartitionState}
 _REPLICA_STATE: Final = {state: f"replicas/{state.word}" for state in ReplicaState}
@@ -224,7 +223,7 @@ def _offline_partitions(header: Header) -> int:
 
 def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
     """Gauges of the cluster as they are now."""
-    counts, wall_ms = header.tally.gauges, clock.wall_ms(header)
+    counts, wall_ms = header.tally.gauges, header.wall_ms
     writes, of_last_hour = header.tally.writes, header.tally.writes_of_last_hour(header.time_ms)
     states = {state.word: counts.get(key, 0) for state, key in _PARTITION_STATE.items()}
     return GaugesRow(

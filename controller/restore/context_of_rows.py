@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
-from controller.contract.gauges_row import GaugesRow
+from controller.contract.gauges_row import ClusterStatus, GaugesRow, PendingEvent
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import (
     Assignment,
@@ -25,11 +26,6 @@ from controller.contract.metadata_rows import (
 )
 from controller.contract.problem import Problem
 from controller.contract.records import Position
-from controller.derived.cluster_status import take_status
-from controller.derived.gauges import count_gauges
-from controller.derived.partition_issues import index_issues
-from controller.derived.rows import DELETION_STARTED, DELETION_WAITING
-from controller.derived.state_epochs import count_state_epochs, never_elected
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Context, Header
@@ -40,12 +36,17 @@ from controller.model.migration import Claim, Migration
 from controller.model.topics import MutableTopics, OverdueElection, Partition, Topic, Topics
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.migration_phases import MigrationPhase
-from controller.rules.releases import read_release
+from controller.rules.releases import Evidence, profile_of, read_release
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState, ReplicaState
+from controller.view.gauges import count_gauges
+from controller.view.partition_issues import index_issues
+from controller.view.rows import DELETION_STARTED, DELETION_WAITING
+from controller.view.state_epochs import count_state_epochs, never_elected
 
 _STATES: Final = {word: PartitionState(state) for state, word in PARTITION_WORDS.items()}
 _REPLICA_STATES: Final = {word: ReplicaState(state) for state, word in REPLICA_WORDS.items()}
 _NO_DETAILS: Final = PartitionDetails()
+_KINDS: Final = {kind.value: kind for kind in EventKind}
 _NOT_NAMED: Final = "an event that the rows do not name"
 
 
@@ -73,11 +74,42 @@ def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesR
     header.time_ms, header.phase = gauges.time_ms, FOLLOWING
     header.feed.session, header.feed.watch_mode = gauges.session, gauges.watch_mode
     header.former.changes = gauges.controller_changes
-    take_status(header, gauges.status)
+    _take_status(header, gauges.status)
     _take_topics(header, topics, known, partitions)
     frozen = topics.freeze()
     _count(header, frozen)
     return Context(header, frozen)
+
+
+def _take_status(header: Header, status: ClusterStatus) -> None:
+    """Give the header the facts of the status; its controller and controller epoch are known already."""
+    header.read.began_ms = status.read_ms
+    header.term.active, header.term.epoch, header.term.broker = status.acts, status.term_epoch, status.term_broker
+    header.term.duplicate_topic_ids = status.duplicate_topic_ids
+    header.former.poisoned = status.poisoned
+    header.shutdowns.under_way = status.shutting_down
+    known = {field.name for field in msgspec.structs.fields(Evidence)}
+    header.configuration.evidence = Evidence(**{name: n for name, n in status.evidence.items() if name in known})
+    header.configuration.given, header.configuration.dynamic = status.settings, status.dynamic_settings
+    header.expect(profile_of(read_release(status.release)) if status.release else None)
+    header.configuration.unclean_as_judged = header.allows_unclean_election
+    header.events = {pending.id: _pending_event(pending, header) for pending in status.pending}
+    header.next_event = max(header.events, default=-1) + 1
+
+
+def _pending_event(pending: PendingEvent, header: Header) -> Event:
+    return Event(
+        id=pending.id,
+        kind=_KINDS.get(pending.event, EventKind.UNEXPLAINED),
+        cause=pending.cause,
+        zxid=pending.zxid,
+        time_ms=pending.time_ms,
+        epoch=header.controller_epoch,
+        due=[pending.writes],
+        begun=True,
+        pending=pending.writes,
+        controller=header.controller,
+    )
 
 
 def _take_broker(header: Header, row: BrokerRow) -> None:

@@ -9,12 +9,12 @@ from typing import Final, TypeVar
 import msgspec
 
 from controller.contract.decoding import MsgpackDecoder, UndecodableError
-from controller.derived.gauges import count_gauges
-from controller.derived.partition_issues import index_issues
 from controller.model.context import FOLLOWING, Context, Header
 from controller.model.topics import Topic, Topics
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
+from controller.view.gauges import count_gauges
+from controller.view.partition_issues import index_issues
 
 STATE_VERSION: Final = 10
 CHUNK_COUNT: Final = 64  # parts that topics are held and stored in; a change stores only the part with its topic
@@ -41,9 +41,7 @@ def new_context(
 ) -> Context:
     """Empty context of a cluster; the number of chunks is fixed for the life of its state, and changes no row."""
     header = Header(cluster, chunk_count)
-    header.configuration.given = dict(settings or {})
-    header.preferred_controllers = preferred_controllers
-    header.expect(profile)
+    header.configure(settings or {}, profile, preferred_controllers)
     return Context(header, Topics.empty(chunk_count))
 
 
@@ -53,8 +51,7 @@ def reconfigured(
     """Context under these settings and this profile (None: by the znodes), with gauges recounted if they differ."""
     header = context.header
     changed = header.copy()
-    changed.configuration.given, changed.preferred_controllers = dict(settings), preferred_controllers
-    changed.expect(profile)
+    changed.configure(settings, profile, preferred_controllers)
     if changed == header:
         return context
     # Before the end of a complete read there is nothing to count; that end counts everything.
