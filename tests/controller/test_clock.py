@@ -297,7 +297,8 @@ def test_however_many_forwarders_follow_one_another_what_is_kept_of_them_is_boun
         take_over(history, after_ms=60_000, wall_ahead_ms=0)
         sizes.append(len(history.context.header.clocks.walls))
     assert max(sizes) == sizes[-1] == 128
-    assert clock.wall_ms(history.context.header) == history.now_ms
+    header = history.context.header
+    assert header.wall_ms == header.wall_ms_of(header.time_ms) == history.now_ms
 
 
 # --- records that have no steady clock: ZooKeeper's logs, older forwarders

@@ -12,9 +12,9 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BeginningRow, BrokerRow, MetadataRow, PartitionRow, TopicRow
 from controller.contract.outputs import decode_row, encode_row
 from controller.contract.records import RecordKind
-from controller.model.context import Context
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.stored_context import new_context
+from controller.view.types import Context
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, migration_znode, on, state_znode
 
 REASSIGN = "/admin/reassign_partitions"

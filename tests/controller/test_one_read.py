@@ -5,10 +5,10 @@ from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
 from controller.contract.row import NOT_KNOWN_MS
-from controller.model.topics import Partition
 from controller.restore.one_read import context_of_read
 from controller.restore.stored_context import new_context
 from controller.transaction.transaction import Outcome
+from controller.view.types import Partition
 from tests.controller.znode_history import Topics, ZnodeHistory, state_znode, topic_znode
 
 STATE = "/brokers/topics/t/partitions/0/state"
