@@ -24,8 +24,8 @@ from controller.contract.effect_rows import Status, Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import RecordKind
 from controller.contract.row import Row
-from controller.derived.stored_context import new_context
 from controller.model.context import Context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.complete_read import read_once
 from ingest.config import IngestConfig, ZooKeeperConfig
@@ -83,12 +83,14 @@ def leadership(context: Context) -> dict[str, object]:
 def fresh(cluster: KafkaCluster) -> dict[str, object]:
     config = ZooKeeperConfig(zookeeper=cluster.zookeeper.connect_string)
     return leadership(
-        steps(new_context("c", 8), read_once(config, threading.Event(), lambda *_: None).records("c")).context
+        steps(
+            new_context("c", chunk_count=8), read_once(config, threading.Event(), lambda *_: None).records("c")
+        ).context
     )
 
 
 def derived(watching: Watching) -> tuple[Context, tuple[Row, ...]]:
-    outcome = steps(new_context("c", 8), watching.records())
+    outcome = steps(new_context("c", chunk_count=8), watching.records())
     return outcome.context, outcome.effects
 
 
