@@ -26,7 +26,7 @@ class Origin(Enum):
     HISTORY = "history"  # a complete read and every change since, or the rows that follow from them
 
 
-class Moment(msgspec.Struct, frozen=True):
+class Beginning(msgspec.Struct, frozen=True):
     """Beginning of something; `exact` False: it lasts since then at least. `ms` is since 1970, None: not known."""
 
     ms: int | None
@@ -75,16 +75,16 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         predicted = partition.value(self.header.controller_epoch)
         return reason_for(partition.problem, partition, topic, self.header, predicted)
 
-    def since(self, ms: int) -> Moment:
+    def since(self, ms: int) -> Beginning:
         """Return a moment of the context by the wall clock, as far as it is known."""
         return self.since_wall(ms if ms == NOT_KNOWN_MS else self.header.wall_ms_of(ms))
 
-    def since_wall(self, wall_ms: int) -> Moment:
+    def since_wall(self, wall_ms: int) -> Beginning:
         """Return the moment of a row as far as it is known: what a complete read found may have begun before."""
         if wall_ms == NOT_KNOWN_MS:
-            return Moment(None, exact=False)
+            return Beginning(None, exact=False)
         began_ms = self.header.wall_ms_of(self.header.read.began_ms)
-        return Moment(wall_ms, exact=self.origin is not Origin.LOOK and wall_ms > began_ms)
+        return Beginning(wall_ms, exact=self.origin is not Origin.LOOK and wall_ms > began_ms)
 
     def unregistered(self, brokers: Brokers) -> Brokers:
         """The brokers among these that are not registered."""

@@ -61,7 +61,7 @@ _UNKNOWN_TIME_MS = 0  # a line that is no record has no time of its own
 _NO_GENERATION = -1
 
 
-class Header(NamedTuple):
+class StoredHeader(NamedTuple):
     """A stored header: the position and count of what led to this state prove which state it is."""
 
     generation: int
@@ -97,7 +97,7 @@ class Chunks:
 class _Remembered:
     """A cluster's decoded context, and the header that proves it to be the state now stored."""
 
-    header: Header
+    header: StoredHeader
     context: Context
     chunks: Chunks
 
@@ -107,7 +107,7 @@ class _Remembered:
 _remembered: dict[tuple[str, str], _Remembered] = {}
 
 
-class Replica(StatefulProcessor):
+class ReplicaProcessor(StatefulProcessor):
     """Applies the records of a cluster in the order of their positions; `run` names the run of the query.
 
     `stream_brokers` are the brokers of the job's own Kafka, which may be none of a watched cluster's.
@@ -219,9 +219,9 @@ class Replica(StatefulProcessor):
     def _unknown(self, cluster: str) -> Context:
         return new_context(cluster, *self._expected(cluster), chunk_count=self._config.chunk_count)
 
-    def _stored_header(self) -> Header | None:
+    def _stored_header(self) -> StoredHeader | None:
         stored = self._header_state.get()
-        return None if stored is None else Header(stored[0], stored[1], stored[2], bytes(stored[3]))
+        return None if stored is None else StoredHeader(stored[0], stored[1], stored[2], bytes(stored[3]))
 
     def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
         header = self._stored_header()
@@ -239,7 +239,7 @@ class Replica(StatefulProcessor):
         self, cluster: str, before: Context, after: Context, position: Position, applied: int, chunks: Chunks
     ) -> None:
         # Encoded before any of it is stored: what cannot be encoded leaves the state as it was.
-        header = Header(position.generation, position.seq, applied, encode_header(after))
+        header = StoredHeader(position.generation, position.seq, applied, encode_header(after))
         for chunk, body in changed_chunks(before, after).items():
             self._chunk_state.updateValue((chunk,), (body,))
         self._header_state.update(tuple(header))

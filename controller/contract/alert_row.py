@@ -6,7 +6,7 @@ from enum import Enum
 from typing import ClassVar
 
 from controller.contract.records import Int64
-from controller.contract.row import Moment, Row
+from controller.contract.row import MomentMs, Row
 
 
 class Severity(Enum):
@@ -28,7 +28,7 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     severity: Severity
     subject: str  # e.g. broker 3; of an incident with several brokers the first
     group: str  # alerts with one cause share it, e.g. broker 3 is away
-    since_ms: Moment
+    since_ms: MomentMs
     cause: str  # one sentence
     topic: str | None = None
     partition: Int64 | None = None

@@ -20,7 +20,7 @@ from controller.machines import migration_machine
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Header
-from controller.model.controllership import Standing
+from controller.model.controllership import Ownership
 from controller.model.migration import Claim, SomeTopics
 from controller.model.topics import Partition
 from controller.rules.migration_phases import WITH_PULSE, Evidence, MigrationPhase
@@ -52,7 +52,7 @@ def znode_written(tx: Transaction, znode: MigrationZnode, record: Record) -> Non
         migration.edited = f"/migration was written by hand at zxid {record.mzxid:#x}"
     migration.pulse_ms, migration.pulse_zxid = header.time_ms, record.mzxid
     migration.alive_ms = header.time_ms
-    if header.term.standing is not Standing.KRAFT:
+    if header.term.ownership is not Ownership.KRAFT:
         _written_without_controller(tx, znode)
     elif znode.kraft_metadata_offset > migration.claim.offset:
         copied = migration.phase is MigrationPhase.CLAIMED

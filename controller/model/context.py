@@ -17,7 +17,7 @@ from controller.model.alert_state import AlertState
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker, Departures, Shutdowns
 from controller.model.configuration import Configuration
-from controller.model.controllership import FormerControllers, Standing, Term
+from controller.model.controllership import FormerControllers, Ownership, Term
 from controller.model.event import Event
 from controller.model.feed_state import Clocks, CompleteRead, Feed
 from controller.model.migration import Migration
@@ -180,29 +180,29 @@ class Header(msgspec.Struct, array_like=True):
     @property
     def is_ghost(self) -> bool:
         """Whether the broker in /controller never took over: the znode was edited, or another session owns it."""
-        if self.controller == NO_BROKER or self.term.standing is Standing.KRAFT:
+        if self.controller == NO_BROKER or self.term.ownership is Ownership.KRAFT:
             return False
         registered = self.brokers.get(self.controller)
         foreign = registered is not None and registered.session != self.term.session
-        return self.term.standing is Standing.OVERWRITTEN or foreign
+        return self.term.ownership is Ownership.OVERWRITTEN or foreign
 
     @property
     def ghost_since_ms(self) -> int:
         """Moment since which it is: of the edit, or when the broker registered with another session than it had."""
-        if self.term.standing is Standing.OVERWRITTEN:
+        if self.term.ownership is Ownership.OVERWRITTEN:
             return self.term.since_ms
         return max(self.term.since_ms, self.brokers[self.controller].since_ms)
 
     @property
     def may_act(self) -> bool:
         """Whether /controller names a broker that can be the active controller."""
-        there = self.controller != NO_BROKER and self.term.standing is not Standing.KRAFT and not self.is_ghost
+        there = self.controller != NO_BROKER and self.term.ownership is not Ownership.KRAFT and not self.is_ghost
         return there and not self.term.duplicate_topic_ids
 
     @property
     def kraft_owns_controller(self) -> bool:
         """Whether /controller names a KRaft controller."""
-        return self.term.standing is Standing.KRAFT and self.controller != NO_BROKER
+        return self.term.ownership is Ownership.KRAFT and self.controller != NO_BROKER
 
     @property
     def led_by_kraft(self) -> bool:

@@ -29,7 +29,7 @@ from controller.contract.records import Position
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Context, Header
-from controller.model.controllership import Standing
+from controller.model.controllership import Ownership
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, BumpLeaderEpoch, KnownWrite
 from controller.model.migration import Claim, Migration
@@ -132,8 +132,8 @@ def _take_broker(header: Header, row: BrokerRow) -> None:
 def _take_controller(header: Header, row: ControllerRow) -> None:
     header.controller, header.controller_epoch = row.broker, row.epoch
     header.term.since_ms, header.term.session = row.since_ms, row.session
-    of_broker = Standing.OVERWRITTEN if row.overwritten else Standing.ELECTED
-    header.term.standing = of_broker if row.kraft_epoch < 0 else Standing.KRAFT
+    of_broker = Ownership.OVERWRITTEN if row.overwritten else Ownership.ELECTED
+    header.term.ownership = of_broker if row.kraft_epoch < 0 else Ownership.KRAFT
 
 
 def _take_migration(header: Header, row: MigrationRow) -> None:

@@ -11,7 +11,7 @@ from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import MigrationRow
 from controller.contract.row import Stamp
 from controller.model.context import Header
-from controller.model.controllership import Standing
+from controller.model.controllership import Ownership
 from controller.rules.migration_phases import MigrationPhase as Phase
 from controller.view.gauges import replicas_by_broker
 from controller.view.partition_issues import PartitionIssue, parse_group
@@ -222,7 +222,7 @@ def migration_row(header: Header, stamp: Stamp) -> MigrationRow | None:
 
 def _fields(header: Header) -> dict[str, Any]:
     migration, rollback = header.migration, rollback_of(header)
-    leads = header.term.standing is Standing.KRAFT
+    leads = header.term.ownership is Ownership.KRAFT
     return {
         "phase": migration.phase.value,
         "since_ms": migration.since_ms,

@@ -14,7 +14,7 @@ CONTROLLER_GROUP = "controller"  # of the alerts about it
 _HEARTBEAT_MS = 1_000
 
 
-class Window(msgspec.Struct, frozen=True):
+class HistorySpan(msgspec.Struct, frozen=True):
     """Part of a history, both ends included; an end is a zxid or a time in milliseconds since 1970."""
 
     since_zxid: int | None = None

@@ -28,7 +28,7 @@ from questions.explain.broker import explain_broker
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.lint.table import lint
-from questions.picture import Moment, Picture
+from questions.picture import Beginning, Picture
 from tests.questions.cluster import broker, brokers, controller, look, state, topic
 from tests.recorded_moment import MOMENT_MS, zk_data
 
@@ -225,7 +225,7 @@ def health(*findings: Finding, doubts: tuple[str, ...] = ()) -> Health:
 
 
 def finding(severity: Severity, cause: str = "it broke") -> Finding:
-    return Finding(severity, "Broken", "broker 1", Moment(None, exact=False), cause, None, "mend it", (), 0, ())
+    return Finding(severity, "Broken", "broker 1", Beginning(None, exact=False), cause, None, "mend it", (), 0, ())
 
 
 @pytest.mark.parametrize(

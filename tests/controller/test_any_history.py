@@ -23,8 +23,8 @@ from controller.view.gauges import keys_of_partition, keys_of_topic
 from controller.view.state_epochs import count_state_epochs
 from tests.controller.znode_history import (
     ZnodeHistory,
-    assert_the_roster_is_as_if_made_anew,
-    assert_the_troubles_are_as_if_made_anew,
+    assert_the_issues_are_as_if_made_anew,
+    assert_the_replica_index_is_as_if_made_anew,
     broker_znode,
     controller_znode,
     state_znode,
@@ -178,9 +178,9 @@ class AnyHistory(RuleBasedStateMachine):
         self.history.send(RecordKind.DELETED, path="/brokers/ids/1")
 
     @invariant()
-    def the_roster_follows(self) -> None:
-        assert_the_roster_is_as_if_made_anew(self.history.context)
-        assert_the_troubles_are_as_if_made_anew(self.history.context)
+    def the_replica_index_follows(self) -> None:
+        assert_the_replica_index_is_as_if_made_anew(self.history.context)
+        assert_the_issues_are_as_if_made_anew(self.history.context)
 
     @invariant()
     def counts_equal_a_recount(self) -> None:

@@ -50,7 +50,7 @@ def facts(context: Context) -> dict[str, Any]:
             for number, each in header.departures.last.items()
         },
         "controller": (header.controller, header.controller_epoch, header.acting, header.is_ghost, header.is_poisoned),
-        "term": (term.since_ms, term.session, term.standing, term.epoch, term.broker, term.duplicate_topic_ids),
+        "term": (term.since_ms, term.session, term.ownership, term.epoch, term.broker, term.duplicate_topic_ids),
         "shutdowns": header.shutdowns.under_way,
         "profile": (header.profile, header.settings, configuration, header.allows_unclean_election),
         "rules": header.counting_rules,

@@ -20,7 +20,7 @@ from cli.printing.standard_output import READER_LEFT, flush, is_terminal, reader
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
-from cli.sources.moments import Moment, Zxid, chroot_option
+from cli.sources.moments import MomentParameter, Zxid, chroot_option
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
 from wording.sentences import counted
@@ -105,7 +105,9 @@ Exit codes:
 @chroot_option("The znode below which Kafka keeps everything.")
 @click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="What the cluster is called.")
 @click.option("--from", "start", type=Zxid(), help="Begin with this transaction; what was before it is not printed.")
-@click.option("--until", type=Moment(), help="End with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.")
+@click.option(
+    "--until", type=MomentParameter(), help="End with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970."
+)
 @click.option(
     "--emit",
     type=_Outputs(),

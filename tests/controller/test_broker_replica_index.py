@@ -1,4 +1,4 @@
-"""Where to look for partitions: the same whether a roster followed every step or is made just then."""
+"""Where to look for partitions: the same whether the index followed every step or is made just then."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.step import step
 from tests.controller.znode_history import (
     ZnodeHistory,
-    assert_the_roster_is_as_if_made_anew,
-    assert_the_troubles_are_as_if_made_anew,
+    assert_the_issues_are_as_if_made_anew,
+    assert_the_replica_index_is_as_if_made_anew,
     controller_znode,
     on,
 )
 
 
-def test_a_roster_knows_hosts_and_what_is_not_settled():
+def test_a_replica_index_knows_hosts_and_what_is_not_settled():
     history = ZnodeHistory().start(
         1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([2, 1], -1, 3, [9])}, "u": {0: ([2, 3], 2, 0, [2, 3])}}
     )
@@ -37,8 +37,8 @@ def test_hosts_that_host_nothing_any_more_are_forgotten():
     history.topic("t", {0: [1]})
     history.state("t", 0, 1, 3, [1])
     assert list(history.context.replica_index.hosts) == [1]
-    assert_the_roster_is_as_if_made_anew(history.context)
-    assert_the_troubles_are_as_if_made_anew(history.context)
+    assert_the_replica_index_is_as_if_made_anew(history.context)
+    assert_the_issues_are_as_if_made_anew(history.context)
     history.topic_vanishes("t", 0)
     assert list(history.context.replica_index.hosts) == []
 
@@ -53,10 +53,10 @@ def test_a_context_from_which_another_one_went_on_goes_on_as_if_it_had_not():
     assert first.effects == second.effects
     assert {row.topic for row in first.effects if hasattr(row, "topic")} >= {"t"}
     assert "more" not in {row.topic for row in first.effects if hasattr(row, "topic")}
-    assert_the_roster_is_as_if_made_anew(first.context)
-    assert_the_troubles_are_as_if_made_anew(first.context)
-    assert_the_roster_is_as_if_made_anew(second.context)
-    assert_the_troubles_are_as_if_made_anew(second.context)
+    assert_the_replica_index_is_as_if_made_anew(first.context)
+    assert_the_issues_are_as_if_made_anew(first.context)
+    assert_the_replica_index_is_as_if_made_anew(second.context)
+    assert_the_issues_are_as_if_made_anew(second.context)
 
 
 @pytest.mark.parametrize("release", [(1, 1), (2, 3), (2, 8), (3, 9)])
@@ -70,7 +70,7 @@ def test_a_restart_between_the_two_writes_of_an_election_changes_no_later_row(re
         history.the_controller_writes_its_due()
         history.broker_leaves(3)
     assert kept.effects == restarted.effects
-    assert_the_roster_is_as_if_made_anew(restarted.context)
+    assert_the_replica_index_is_as_if_made_anew(restarted.context)
 
 
 def _election_during_a_reassignment(release: tuple[int, int]) -> ZnodeHistory:
