@@ -23,7 +23,7 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     output: ClassVar[str] = "alerts"
 
     id: str  # stable while the alert is open: the same problem of the same subject has the same id
-    alert: str  # the kind, e.g. BrokerCrashed; see docs/alerts.md
+    alert: str  # the kind, e.g. BrokerCrashed; see docs/reference/alerts.md
     state: str  # open | unknown | resolved
     severity: Severity
     subject: str  # e.g. broker 3; of an incident with several brokers the first

@@ -13,7 +13,7 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "alerts.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "reference" / "alerts.md").read_text(encoding="utf-8")
 
 
 def part(name: str) -> str:

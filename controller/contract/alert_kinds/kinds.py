@@ -1,4 +1,4 @@
-"""The catalogue of alerts: all kinds by name, in the order and the sections of docs/alerts.md.
+"""The catalogue of alerts: all kinds by name, in the order and the sections of docs/reference/alerts.md.
 
 Each kind has a runbook in docs/runbooks/; `alerts/lifecycle.py` decides when an alert of a kind is open.
 """
