@@ -288,7 +288,7 @@ def _settings(config: StreamConfig) -> Settings:
 
 
 def _identity(address: Address) -> str:
-    """Return the part of an address that may not change under a checkpoint, without a Kafka cluster's bootstrap servers."""
+    """Return the part of an address that is fixed under a checkpoint. Kafka's bootstrap servers may change."""
     if isinstance(address, JournalAddress):
         return f"journal:{address.directory.absolute()}"
     return f"kafka topic {address.topic}"
