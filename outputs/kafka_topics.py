@@ -1,4 +1,4 @@
-"""Ask brokers, by kafka-python, what they have of the topics that Kontrast needs."""
+"""Ask brokers, by kafka-python, for the topics that Kontrast needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def existing_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> list[Ex
 
 
 def _settings(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, dict[str, str]]:
-    """By topic; none of one whose settings an ACL hides."""
+    """Return settings by topic, without topics whose settings an ACL hides."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name, list(SETTINGS)) for topic in topics]
     try:
         answers = admin.describe_configs(resources, config_filter="all").get("topic", _NONE)
