@@ -89,6 +89,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "partition_detail_limit": "Most partitions of a cluster that /metrics names; the rest is counted only.",
         "broker_detail_limit": "Most brokers of a cluster that /metrics and /metrics/jmx name.",
         "alert_detail_limit": "Most alerts of a cluster that /metrics names; all are counted.",
+        "past_rows": "Earlier rows that the page keeps in memory, per cluster and output; about 1 kB each.",
         "partitions_page": "Serve /metrics/partitions: every partition of every cluster.",
         "jmx_page": "Serve /metrics/jmx: what follows from metadata, by the names of Kafka's JMX exporter. Only for "
         "clusters whose JMX is not scraped: two sources double every sum.",
