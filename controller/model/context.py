@@ -10,7 +10,7 @@ from enum import Enum
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER
+from controller.contract.ids import NO_BROKER, ControllerEpoch
 from controller.contract.records import NOWHERE, Position
 from controller.contract.znodes import ConfigZnode, MaintenanceWindow
 from controller.model.alert_state import AlertState
@@ -65,7 +65,7 @@ class Header(msgspec.Struct, array_like=True):
     departures: Departures = msgspec.field(default_factory=Departures)
     shutdowns: Shutdowns = msgspec.field(default_factory=Shutdowns)
     controller: int = NO_BROKER  # named by /controller
-    controller_epoch: int = -1  # in /controller_epoch
+    controller_epoch: ControllerEpoch = ControllerEpoch(-1)  # in /controller_epoch
     term: Term = msgspec.field(default_factory=Term)
     former: FormerControllers = msgspec.field(default_factory=FormerControllers)
     preferred_controllers: tuple[int, ...] = ()  # the brokers on which the controller should be, if that matters

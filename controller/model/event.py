@@ -6,7 +6,7 @@ from enum import Enum
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER
+from controller.contract.ids import NO_BROKER, BrokerEpoch, ControllerEpoch
 from controller.model.brokers import Broker
 
 
@@ -54,7 +54,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     at_batch: int
     requests: tuple[Sending, ...]
     live_brokers: tuple[int, ...]
-    broker_epochs: tuple[int, ...]  # of the live brokers
+    broker_epochs: tuple[BrokerEpoch, ...]  # of the live brokers
 
 
 class BrokersChanged(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -88,7 +88,7 @@ class Event(msgspec.Struct, array_like=True):
     cause: str
     zxid: int
     time_ms: int
-    epoch: int  # the controller's
+    epoch: ControllerEpoch
     due: list[int] = []  # writes by batch that ZooKeeper has not shown yet
     begun: bool = False  # a write of it was seen, or it has none
     pending: int = 0  # planned actions and request batches that are not certain yet

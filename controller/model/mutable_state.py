@@ -12,7 +12,7 @@ from itertools import chain
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerEpoch, TopicPartition
 from controller.contract.records import Record
 from controller.contract.row import Row, Stamp
 from controller.model import clock
@@ -58,7 +58,7 @@ class MutableState:
         self.shows_gauges = False  # publish the cluster's counts, as at each heartbeat
         self._judged_brokers = context.header.brokers
         self._registered: tuple[dict[int, Broker], tuple[int, ...]] | None = None
-        self._epochs: tuple[dict[int, Broker], tuple[int, ...]] | None = None
+        self._epochs: tuple[dict[int, Broker], tuple[BrokerEpoch, ...]] | None = None
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         index = context.replica_index
         self._replica_index = index if index is not None and index.topics is context.topics else None
@@ -220,7 +220,7 @@ class MutableState:
         return self._registered[1]
 
     @property
-    def broker_epochs(self) -> tuple[int, ...]:
+    def broker_epochs(self) -> tuple[BrokerEpoch, ...]:
         """Epochs of the registered brokers, in the brokers' order."""
         brokers = self.header.brokers
         if self._epochs is None or self._epochs[0] is not brokers:

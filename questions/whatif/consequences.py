@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.ids import NO_LEADER, ControllerEpoch, LeaderEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
 from controller.view.health import reason_for
 from controller.view.types import Context, Partition, Topic
 
-_NONE = LeaderAndIsr(NO_LEADER, -1, (), -1)
+_NONE = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 
 
 class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
