@@ -30,7 +30,7 @@ _OPTIONS: Final = (
     click.option(
         "--cluster",
         metavar="NAME",
-        help="Which of the clusters that the file or the stream has; may be left out for one.",
+        help="Name of the cluster. Optional if the file or stream has only one.",
     ),
     settings_options("watch", leave_out=_ONLY_OF_WATCHING),
     click.option(
@@ -39,20 +39,20 @@ _OPTIONS: Final = (
         type=click.Path(path_type=Path),
         multiple=True,
         metavar="DIR",
-        help="Ask the files of a ZooKeeper server instead: its dataDir, and its dataLogDir if that is another one.",
+        help="Read the files of a ZooKeeper server instead: its dataDir, and its separate dataLogDir.",
     ),
     chroot_option("In --zk-data, the znode below which Kafka keeps everything."),
     click.option(
         "--until",
         type=MomentParameter(),
-        help="In --zk-data, the moment to ask about: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.",
+        help="Moment in --zk-data: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.",
     ),
     click.option(
         "--from",
         "stream",
         callback=read_address,
         metavar="ADDRESS",
-        help="Ask what Kontrast has written instead: the changes of `kontrast watch` or the outputs of `kontrast "
+        help="Read Kontrast's data instead: the changes of `kontrast watch` or the outputs of `kontrast "
         "stream`, as journal:DIRECTORY or kafka://HOST:PORT/TOPIC.",
     ),
     settings_options("stream", leave_out=_ONLY_OF_THE_JOB),

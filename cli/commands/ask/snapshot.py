@@ -47,18 +47,20 @@ Exit codes:
 
 @click.command(epilog=_EPILOG)
 @config_option
-@click.option(
-    "--cluster", metavar="NAME", help="The cluster of the file to read; may be left out if it is the only one."
-)
+@click.option("--cluster", metavar="NAME", help="Cluster of the file. Optional if it is the only one.")
 @click.option(
     "--only",
     type=click.Choice([concern.value for concern in Concern]),
-    help="Print only these partitions, and all of them.",
+    help="Print all of these partitions, and no others.",
 )
-@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Print only this topic's; may be given again.")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="NAME", help="Print only this topic's partitions. Repeatable."
+)
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
 @settings_options("stream", leave_out=_ONLY_OF_THE_JOB)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line: brokers, controller, partitions.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line: brokers, controller, partitions."
+)
 def snapshot(
     config_file: Path | None,
     cluster: str | None,
@@ -68,10 +70,10 @@ def snapshot(
     as_json: bool,
     **flags: object,
 ) -> int:
-    """Print a cluster's metadata as its ZooKeeper has it now.
+    """Print a cluster's metadata from one read of ZooKeeper.
 
-    Reads everything once, in a few requests, and watches nothing. Partitions that are offline come first, then those
-    that have fewer in-sync replicas than min.insync.replicas, then those that are not fully in sync.
+    Reads everything in a few requests and sets no watch. Offline partitions come first, then those with fewer in-sync
+    replicas than min.insync.replicas, then other under-replicated ones.
     """
     settings = read_settings(config_file, os.environ)
     config, brokers = snapshot_config(settings, cluster, read_flags("watch", flags), read_flags("stream", flags))
@@ -106,7 +108,7 @@ def _picture(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Judged
 
 
 def _tell(picture: JudgedCluster, selection: Selection) -> ExitCode:
-    """Name what is missing from the picture."""
+    """Name the missing parts of the picture."""
     unreadable: list[UnreadableZnode] = picture.unreadable
     for znode in unreadable[:_NAMED_ZNODES]:
         output.complain(f"{znode.path} cannot be read: {znode.reason}")
