@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
 from cli.printing.standard_output import flush, print_json as print_object, print_line
 from controller.contract.metadata_rows import PartitionRow
+from controller.contract.problem import UNUSABLE
 from controller.contract.row import Row
-from controller.view.gauges import keys_of_partition
+from controller.view.counting import leadership
 from controller.view.metadata import (
     UNREADABLE,
     BrokerMetadata,
@@ -38,15 +38,6 @@ class Concern(Enum):
     AT_MIN_ISR = "at-min-isr"
 
 
-# Read as: a partition that is VALUE in the gauges has KEY.
-_GAUGES: Final[Mapping[Concern, str]] = MappingProxyType(
-    {
-        Concern.OFFLINE: "leaderless",
-        Concern.UNDER_MIN_ISR: "under_min_isr",
-        Concern.UNDER_REPLICATED: "under_replicated",
-        Concern.AT_MIN_ISR: "at_min_isr",
-    }
-)
 _UNASKED: Final = frozenset({Concern.OFFLINE, Concern.UNDER_MIN_ISR, Concern.UNDER_REPLICATED})
 _ORDER: Final = {concern: place for place, concern in enumerate(Concern)}
 
@@ -112,8 +103,14 @@ def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
         if topic.queued_for_deletion:
             continue  # nobody asks any more who is left of it
         for number, partition in topic.partitions.items():
-            keys = keys_of_partition(topic, partition, rules)
-            found[name, number] = tuple(concern for concern, key in _GAUGES.items() if key in keys)
+            *_, under_replicated, at_min_isr, under_min_isr = leadership(topic, partition, rules)
+            counted_in = {
+                Concern.OFFLINE: partition.problem in UNUSABLE,
+                Concern.UNDER_MIN_ISR: under_min_isr is not None,
+                Concern.UNDER_REPLICATED: under_replicated is not None,
+                Concern.AT_MIN_ISR: at_min_isr is not None,
+            }
+            found[name, number] = tuple(concern for concern, is_counted in counted_in.items() if is_counted)
     return found
 
 
