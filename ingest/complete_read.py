@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
+import msgspec
+
 from controller.contract.records import Record, RecordKind, data_fields
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
@@ -24,6 +26,7 @@ from ingest.observed.paths import (
     partitions_path,
     rank,
     state_path,
+    topic_path,
 )
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import ConnectionLostError
@@ -117,6 +120,23 @@ class CompleteRead:
         in_order = enumerate((*causes, *states), start=1)
         nodes = [_node(cluster, seq, now_ms, path, self.values[path]) for seq, path in in_order]
         return [bound(0, RecordKind.SNAPSHOT_BEGIN), *nodes, bound(len(nodes) + 1, RecordKind.SNAPSHOT_END)]
+
+    def without(self, partitions: Mapping[str, Collection[int]]) -> CompleteRead:
+        """The read of the same cluster if these partitions, by topic, were neither assigned nor had a state."""
+        values = dict(self.values)
+        for topic, numbers in partitions.items():
+            path = topic_path(topic)
+            values[path] = msgspec.structs.replace(values[path], data=_without_assignments(values[path].data, numbers))
+            for number in numbers:
+                values.pop(state_path(topic, str(number)), None)
+        return CompleteRead(values, self.forbidden)
+
+
+def _without_assignments(data: bytes | None, partitions: Collection[int]) -> bytes:
+    content = msgspec.json.decode(data or b"{}")
+    assigned = content["partitions"].items()
+    content["partitions"] = {number: replicas for number, replicas in assigned if int(number) not in partitions}
+    return msgspec.json.encode(content)
 
 
 def _node(cluster: str, seq: int, now_ms: int, path: str, value: Value) -> Record:
