@@ -15,10 +15,10 @@ from typing import Final
 import msgspec
 
 from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import Problem
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
-from controller.model.leadership import LeaderAndIsr
 from controller.model.tally import CountingRules, IssueGroup
 from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.rules.assignment import ReplicaAssignment
