@@ -18,7 +18,6 @@ from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import FencedController
 from controller.model.event import Event, EventKind
 from controller.model.leadership import Done, StateChange
-from controller.model.tally import EVENTS_INFERRED
 from controller.rules import timing
 from controller.transaction.pending_requests import RequestContents
 from controller.transaction.transaction import Transaction, replace
@@ -129,7 +128,7 @@ def _outlived(header: Header, fenced: FencedController) -> bool:
 
 
 def _ran(tx: Transaction, fenced: FencedController, evidence: str) -> None:
-    tx.count(f"{EVENTS_INFERRED}{RAN_TO_FENCED_WRITE}")
+    tx.count(tx.happened.inferred_events, RAN_TO_FENCED_WRITE)
     event = replace(fenced.event, inferred_by=RAN_TO_FENCED_WRITE, inferred_from=evidence)
     _conclude(tx, replace(fenced, event=event), FINAL)
 

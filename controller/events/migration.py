@@ -224,11 +224,7 @@ def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | No
     if before is None or before.leader == written.leader or before.leader not in header.in_kraft_mode:
         return
     lost = written.leader == NO_LEADER or before.leader not in written.isr
-    if (
-        lost
-        and before.leader in partition.replicas
-        and header.tally.gauges.get(f"leaders_by_broker/{before.leader}") == 1
-    ):
+    if lost and before.leader in partition.replicas and header.tally.gauges.led_by.get(before.leader) == 1:
         _leaves(tx, before.leader)
         brokers_changed(tx)
 

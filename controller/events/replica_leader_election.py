@@ -109,8 +109,8 @@ def _is_rebalancing(tx: Transaction, tp: TopicPartition) -> bool:
     since_first_ms = header.time_ms - header.term.began_ms - timing.FIRST_REBALANCE.ms
     if header.term.began_ms and since_first_ms % interval_ms > timing.REBALANCE_SLACK.of(header.partitions):
         return False
-    imbalanced = header.tally.gauges.get(f"imbalanced_by_broker/{broker}", 0)
-    preferred = header.tally.gauges.get(f"preferred_by_broker/{broker}", 0)
+    imbalanced = header.tally.gauges.imbalanced.get(broker, 0)
+    preferred = header.tally.gauges.preferring.get(broker, 0)
     if imbalanced * 100 <= preferred * header.settings.leader_imbalance_per_broker_percentage:
         return False
     header.triggers.rebalancing = {**header.triggers.rebalancing, broker: header.time_ms}

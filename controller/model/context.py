@@ -141,7 +141,7 @@ class Header(msgspec.Struct, array_like=True):
     @property
     def partitions(self) -> int:
         """Number of partitions in the cluster."""
-        return self.tally.gauges.get("partitions", 0)
+        return self.tally.gauges.partitions
 
     def has_passed(self, time: Time, since_ms: int) -> bool:
         """Whether more than this time has passed in a cluster of this size."""
@@ -160,7 +160,7 @@ class Header(msgspec.Struct, array_like=True):
     @property
     def elections(self) -> int:
         """Number of leader elections since this state was created."""
-        return sum(count for key, count in self.tally.happened.items() if key.startswith("elections/"))
+        return sum(self.tally.happened.elections.values())
 
     @property
     def counting_rules(self) -> CountingRules:

@@ -19,6 +19,7 @@ from controller.model import clock
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker
 from controller.model.context import FOLLOWING, Context, Header
+from controller.model.tally import Counts, Happened
 from controller.model.topics import InTopic, Partition, Topic
 
 
@@ -85,13 +86,18 @@ class MutableState:
         """Number the rows of this record from this ordinal on."""
         self._first = len(self.effects) - ordinal
 
-    def count(self, key: str, by: int = 1) -> None:
-        """Add to a counter of the tally."""
-        self.header.tally.count(key, by)
+    @property
+    def happened(self) -> Happened:
+        """Counters of this cluster, to change."""
+        return self.header.tally.happened
 
-    def count_write(self, key: str) -> None:
+    def count(self, counts: Counts, word: str, by: int = 1) -> None:
+        """Add to one of the counters of `happened`."""
+        counts[word] = counts.get(word, 0) + by
+
+    def count_write(self, inferred_by: str | None = None, *, explained: bool = True) -> None:
         """Count a write of the controller by how it was explained."""
-        self.header.tally.count_write(key, self.header.time_ms)
+        self.header.tally.count_write(self.header.time_ms, inferred_by, explained=explained)
 
     def note_at_work(self, *brokers: int) -> None:
         """Note what shows that registered brokers do their work; see `Broker.at_work`."""

@@ -40,7 +40,7 @@ from controller.rules.assignment import ReplicaAssignment
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.releases import Evidence, profile_of, read_release
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState, ReplicaState
-from controller.view.gauges import count_gauges
+from controller.view.counting import count_gauges
 from controller.view.partition_issues import index_issues
 from controller.view.rows import DELETION_STARTED, DELETION_WAITING
 from controller.view.state_epochs import count_state_epochs, never_elected

@@ -22,7 +22,6 @@ from controller.model.context import Context
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write
 from controller.model.mutable_state import MutableState
-from controller.model.tally import EVENTS_INFERRED
 from controller.model.topics import Partition
 from controller.rules import timing
 from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState, ReplicaState
@@ -66,7 +65,7 @@ class PendingEvents(MutableState):
             event.controller = header.term.broker
         if self._rule:
             event.inferred_by, event.inferred_from = self._rule, self._evidence
-            self.count(f"{EVENTS_INFERRED}{self._rule}")
+            self.count(self.happened.inferred_events, self._rule)
         header.next_event += 1
         return event
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.printing import output
-from cli.printing.snapshot_lines import Concern, JudgedCluster, Selection, print_json, print_summary
+from cli.printing.snapshot_lines import Selection, print_json, print_summary
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.source import NotFoundError, ask_as_long_as
-from cli.sources.zookeeper import shown_progress, where_clusters_are
+from cli.sources.zookeeper import no_cycles_looked_for, shown_progress, where_clusters_are
 from controller.restore.stored_context import new_context
-from controller.step import steps
+from controller.step import Outcome, steps
 from controller.view.metadata import UnreadableZnode, Znode, cluster_metadata
 from ingest.config import IngestConfig, ZooKeeperConfig
+from questions.judged_cluster import Concern, JudgedCluster, Sound
 from streaming.config import BrokersConfig, StreamConfig
 from wording.sentences import counted
 
@@ -80,14 +81,15 @@ def snapshot(
     selection = Selection(topics=frozenset(topics), only=Concern(only) if only else None)
 
     def look(stop: threading.Event) -> ExitCode:
-        read = _read(config, stop)
-        if stop.is_set():
-            raise StoppedError
-        if not read.values and not read.forbidden:
-            raise NotFoundError(where_clusters_are(config, stop))
-        picture = _picture(read, cluster or "snapshot", brokers)
-        code = _tell(picture, selection)
-        (print_json if as_json else print_summary)(picture, selection)
+        with no_cycles_looked_for():
+            read = _read(config, stop)
+            if stop.is_set():
+                raise StoppedError
+            if not read.values and not read.forbidden:
+                raise NotFoundError(where_clusters_are(config, stop))
+            found = _snapshot(read, cluster or "snapshot", brokers)
+        code = _tell(found, selection)
+        (print_json if as_json else print_summary)(found, selection)
         return code
 
     return ask_as_long_as(look)
@@ -100,22 +102,25 @@ def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
         return read_once(config, stop, show)
 
 
-def _picture(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> JudgedCluster:
+def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> JudgedCluster:
     znodes = (Znode(path, value.data, value.czxid) for path, value in read.values.items())
-    metadata = list(cluster_metadata(znodes, read.forbidden))
-    outcome = steps(new_context(cluster, *brokers.read()), read.records(cluster))
-    return JudgedCluster(metadata, outcome.context, outcome.effects)
+    empty = new_context(cluster, *brokers.read())
+
+    def replicated(sound: Sound) -> Outcome:
+        return steps(empty, read.without(sound).records(cluster))
+
+    return JudgedCluster(list(cluster_metadata(znodes, read.forbidden)), replicated)
 
 
-def _tell(picture: JudgedCluster, selection: Selection) -> ExitCode:
-    """Name the missing parts of the picture."""
-    unreadable: list[UnreadableZnode] = picture.unreadable
+def _tell(found: JudgedCluster, selection: Selection) -> ExitCode:
+    """Name what is missing from the snapshot."""
+    unreadable: list[UnreadableZnode] = found.unreadable
     for znode in unreadable[:_NAMED_ZNODES]:
         output.complain(f"{znode.path} cannot be read: {znode.reason}")
     if len(unreadable) > _NAMED_ZNODES:
         more = counted(len(unreadable) - _NAMED_ZNODES, "more znode")
         output.complain(f"{more} cannot be read; --json names them all")
-    known = {partition.metadata.topic for partition in picture.partitions}
+    known = {partition.topic for partition in found.partitions}
     absent = sorted(selection.topics - known)
     if absent and not unreadable:
         output.complain(f"there is no topic {', '.join(absent)}")
