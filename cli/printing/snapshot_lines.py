@@ -30,7 +30,7 @@ _NAMED_PARTITIONS: Final = 20
 
 
 class Concern(Enum):
-    """The concerns about a partition, the worst first; the words of kafka-topics.sh."""
+    """Concerns about a partition, worst first, in the words of kafka-topics.sh."""
 
     OFFLINE = "offline"
     UNDER_MIN_ISR = "under-min-isr"
@@ -38,7 +38,7 @@ class Concern(Enum):
     AT_MIN_ISR = "at-min-isr"
 
 
-# Read as: a partition that is VALUE in the gauges has KEY.
+# The concern of a partition's state in the gauges.
 _GAUGES: Final[Mapping[Concern, str]] = MappingProxyType(
     {
         Concern.OFFLINE: "leaderless",
@@ -55,7 +55,7 @@ _Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A partition with what is wrong with it, the worst first, and its row; none where its state cannot be read."""
+    """A partition with its concerns, worst first, and its row. An unreadable state has no row."""
 
     metadata: PartitionMetadata
     concerns: tuple[Concern, ...] = ()
@@ -76,7 +76,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The partitions to show: of some topics, with one concern; nothing given: all."""
+    """Partitions to show, of some topics, with one concern, or all."""
 
     topics: frozenset[str] = frozenset()
     only: Concern | None = None
@@ -91,7 +91,7 @@ class Selection:
 
 
 class JudgedCluster:
-    """A cluster at one moment: what its znodes say, and what the replica that took them in makes of it."""
+    """A cluster at one moment, with its znodes and the replica's view."""
 
     def __init__(self, metadata: Collection[Metadata], context: Context, rows: Iterable[Row]) -> None:
         concerns = _concerns(context)
@@ -110,7 +110,7 @@ def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
     found: dict[_Key, tuple[Concern, ...]] = {}
     for name, topic in context.topics:
         if topic.queued_for_deletion:
-            continue  # nobody asks any more who is left of it
+            continue  # later reads do not need the number of remaining ones
         for number, partition in topic.partitions.items():
             keys = keys_of_partition(topic, partition, rules)
             found[name, number] = tuple(concern for concern, key in _GAUGES.items() if key in keys)
@@ -127,7 +127,7 @@ def _judged(
 
 
 def print_json(picture: JudgedCluster, selection: Selection) -> None:
-    """One JSON object a line: what cannot be read, brokers, controller, then the chosen partitions."""
+    """Print one JSON object per line, unreadable znodes, brokers, controller, then the chosen partitions."""
     for line in (*picture.unreadable, *picture.brokers, picture.controller):
         print_object(line, flush=False)
     for partition in filter(selection.has, picture.partitions):
