@@ -26,7 +26,7 @@ _ORDER: Final = {concern: place for place, concern in enumerate(Concern)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The partitions to show: of some topics, with one concern; nothing given: all."""
+    """Partitions to show, of some topics, with one concern, or all."""
 
     topics: frozenset[str] = frozenset()
     only: Concern | None = None
@@ -41,7 +41,7 @@ class Selection:
 
 
 def print_json(snapshot: JudgedCluster, selection: Selection) -> None:
-    """One JSON object a line: what cannot be read, brokers, controller, then the chosen partitions."""
+    """Print one JSON object per line, unreadable znodes, brokers, controller, then the chosen partitions."""
     for line in (*snapshot.unreadable, *snapshot.brokers, snapshot.controller):
         print_object(line, flush=False)
     chosen = list(filter(selection.has, snapshot.partitions)) if selection else snapshot.partitions

@@ -1,7 +1,7 @@
-"""Print lines, JSON objects and documents to standard output: no other module of `cli` writes there.
+"""Lines, JSON objects and documents on standard output. No other module of `cli` writes there.
 
 Names in znodes, reasons of maintenance and answers of brokers are foreign text. Every control, line and direction
-character in it is escaped here. A reader that leaves early (`kontrast check | head -1`) ends only the printing: the
+character in it is escaped here. A reader that leaves early (`kontrast check | head -1`) ends only the printing. The
 command finishes, and its exit code stays the verdict.
 """
 
@@ -38,7 +38,7 @@ def print_json(value: Any, *, flush: bool = True) -> None:  # noqa: ANN401 (what
 
 
 def print_json_line(line: bytes, *, flush: bool = True) -> None:
-    """Print a JSON object that is encoded already; characters that are not printable become escapes of JSON."""
+    """Print an encoded JSON object. Unprintable characters become escapes of JSON."""
     _write(printable_json(line) + b"\n", flush=flush)
 
 
@@ -53,7 +53,7 @@ def print_json_lines(values: Sequence[Any]) -> None:
 
 
 def print_renderables(items: Iterable[RenderableType]) -> None:
-    """Print what `answers.line` and `tables.table_of` make: as wide as a terminal, unwrapped elsewhere."""
+    """Print the results of `answers.line` and `tables.table_of`, as wide as a terminal, unwrapped elsewhere."""
     if is_terminal():
         from rich.console import Console  # not for --help
 

@@ -1,4 +1,4 @@
-"""The options that say which cluster a question is about, and where it comes from."""
+"""Options that select a question's cluster and its source."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _OPTIONS: Final = (
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a grouped command the options of a source; `source_of` reads what they got."""
+    """Add the options of a source to a grouped command. `source_of` reads their values."""
     own = len(getattr(command, "__click_params__", ()))
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -70,9 +70,9 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def source_of(flags: Mapping[str, Any], *, cuts_streams: bool = False, patience_seconds: float | None = None) -> Source:
-    """The source that the options of `source_options` name; raises ConfigError.
+    """Return the source of the options of `source_options`. Raise ConfigError.
 
-    What Kontrast has written is read to its end: --until is only for a question that `cuts_streams` by itself.
+    Kontrast's data is read to its end. Only a question that `cuts_streams` itself accepts --until for it.
     `patience_seconds` replaces the default of connect_timeout_seconds.
     """
     settings = read_settings(flags["config_file"], os.environ)
