@@ -79,7 +79,7 @@ def of_forgotten(cluster: str, endings: Mapping[str, AlertRow]) -> Iterator[Acti
 
 
 def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int) -> AlertRow:
-    """Return the alert ReplicaStale, which began when the silence was judged."""
+    """Return the alert ReplicaStale. It begins at `stale_since_ms`."""
     cluster, gauges = snapshot.cluster, snapshot.gauges
     unknown = len(snapshot.open_alerts)
     return AlertRow(
