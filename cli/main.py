@@ -53,6 +53,7 @@ _SECTIONS: Final = {
         "cli.commands.operate",
         {
             "status": "Say whether watch, stream and serve are up, how far behind, and what is wrong.",
+            "topics": "Compare the Kafka topics of stream and outputs with the brokers, and make or mend them.",
             "maintenance": "Say that people work on brokers; what follows from it pages nobody then.",
             "forget": "Drop a cluster that is not watched any more from everything that is shown.",
         },

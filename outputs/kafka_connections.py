@@ -11,6 +11,7 @@ from typing import Any
 
 from kafka.errors import (
     BrokerResponseError,
+    KafkaConfigurationError,
     KafkaConnectionError,
     KafkaTimeoutError,
     MetadataEmptyBrokerList,
@@ -18,9 +19,12 @@ from kafka.errors import (
 )
 from kafka.net import KafkaConnectionManager, NetworkSelector
 from kafka.net.compat import KafkaNetClient
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from transport.address import KafkaAddress
+from transport.kafka_login import KafkaLogin, KafkaLoginError
 
 _TURN_BYTES = 1024**2
-
 
 _NOBODY_THERE = (KafkaConnectionError, MetadataEmptyBrokerList, NodeNotReadyError)
 
@@ -29,6 +33,8 @@ def in_words(error: Exception) -> str:
     """The meaning of a failure, in half a sentence: Kafka's name of the brokers' answer, nothing of the library's."""
     if isinstance(error, BrokerResponseError):
         return f"the brokers answer {error.message}"
+    if isinstance(error, KafkaConfigurationError):
+        return str(error.args[0])
     if isinstance(error, _NOBODY_THERE) or (isinstance(error, KafkaTimeoutError) and "bootstrap" in str(error)):
         return "no connection is accepted"
     if isinstance(error, KafkaTimeoutError):
@@ -36,6 +42,50 @@ def in_words(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return str(error)
+
+
+def client_options(address: KafkaAddress) -> dict[str, Any]:
+    """The options by which consumers, producers and admins reach an address, with the secrets as they are now.
+
+    Raises KafkaError, like the clients themselves.
+    """
+    try:
+        login = _login_options(address.login)
+    except KafkaLoginError as error:
+        raise KafkaConfigurationError(str(error)) from error
+    return {
+        "kafka_client": BoundedKafkaClient,
+        "bootstrap_servers": address.bootstrap_servers.split(","),
+        **login,
+    }
+
+
+def _login_options(login: KafkaLogin) -> dict[str, Any]:
+    return {
+        "security_protocol": login.protocol,
+        "ssl_cafile": login.ca_file,
+        "ssl_certfile": login.certificate_file,
+        "ssl_keyfile": login.key_file,
+        "sasl_mechanism": login.mechanism,
+        "sasl_plain_username": login.username,
+        "sasl_plain_password": login.password,
+        "sasl_oauth_token_provider": None if login.token_file is None else _TokenOfFile(login),
+    }
+
+
+class _TokenOfFile(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
+    """Read the token's file at each login: another program renews it."""
+
+    def __init__(self, login: KafkaLogin) -> None:
+        super().__init__()
+        self._login = login
+
+    def token(self) -> str:
+        """The token as it is now; raises KafkaError."""
+        try:
+            return self._login.token or ""
+        except KafkaLoginError as error:
+            raise KafkaConfigurationError(str(error)) from error
 
 
 class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types

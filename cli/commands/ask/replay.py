@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from cli.printing import output
 from cli.printing.replay_lines import EMITTABLE, RowWriter
 from cli.printing.standard_output import READER_LEFT, flush, is_terminal, reader_has_left
 from cli.running import ExitCode, run_until_stopped
+from cli.settings import config
 from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
 from cli.sources.moments import Moment, Zxid, chroot_option
@@ -183,7 +185,8 @@ def replay(  # noqa: PLR0913 (one parameter an option)
         history = History(directories, cluster, chroot=chroot, start_zxid=start, until=until)
         pace = Pace(speed, from_zxid=start or 0)
         if into is not None:
-            has_znodes = publish(history, Publication(into, cluster, pace, stop), stop)
+            to = config.reached(config.read_settings(None, os.environ), into)
+            has_znodes = publish(history, Publication(to, cluster, pace, stop), stop)
             found.append(has_znodes or stop.is_set() or _refuse_chroot(history, chroot))
             return
         context = new_context(cluster, settings, profile)
