@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo test test-faults check bench bench-core bench-ingest bench-exporter bench-streaming
-.PHONY: bench-journal bench-questions bench-report soak
+.PHONY: bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated audit format docs
 .PHONY: boards board-schema previews record dist lock clean
 
@@ -62,6 +62,9 @@ bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, 
 
 bench-journal: install-dev ## Write and read a journal, beside the same bytes without checksums (BENCH_ARGS='--json')
 	@.venv/bin/python -m tests.bench.journal $(BENCH_ARGS)
+
+bench-capacity: install-dev ## Memory and disk of kontrast up, by size (BENCH_ARGS='--partitions 2000 20000')
+	@.venv/bin/python -m tests.bench.capacity $(BENCH_ARGS)
 
 bench-report: install-dev ## The report over clusters and partitions, one core beside two (BENCH_ARGS='--clusters 20')
 	@.venv/bin/python -m tests.bench.report $(BENCH_ARGS)

@@ -23,6 +23,7 @@ _SECTIONS: Final = {
     "Run": Section(
         "cli.commands.run",
         {
+            "init": "Write a configuration for a cluster, by one complete read of its ZooKeeper.",
             "up": "Run watch, stream and serve of one configuration file, and start again what ends.",
             "watch": "Watch clusters' ZooKeeper and forward every change into a stream.",
             "stream": "Derive metadata, transitions, requests and alerts in a Spark job.",
@@ -54,6 +55,7 @@ _SECTIONS: Final = {
         {
             "status": "Say whether watch, stream and serve are up, how far behind, and what is wrong.",
             "topics": "Compare the Kafka topics of stream and outputs with the brokers, and make or mend them.",
+            "size": "Print cores, memory, disk and topic settings for a fleet.",
             "maintenance": "Say that people work on brokers; what follows from it pages nobody then.",
             "forget": "Drop a cluster that is not watched any more from everything that is shown.",
         },
