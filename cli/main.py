@@ -57,6 +57,7 @@ _SECTIONS: Final = {
             "topics": "Compare the Kafka topics of stream and outputs with the brokers, and make or mend them.",
             "size": "Print cores, memory, disk and topic settings for a fleet.",
             "maintenance": "Say that people work on brokers; what follows from it pages nobody then.",
+            "support-bundle": "Write status, settings and a recording into a file, for who helps you.",
             "forget": "Drop a cluster that is not watched any more from everything that is shown.",
         },
     ),

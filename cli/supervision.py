@@ -31,7 +31,8 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0  # of readiness, after which the next pause is the first again
 # A child that has been ready reports four times in this time.
 _SILENT_SECONDS = 120.0
-# The job ends behind its batch, and after 30 s without it, whatever the size of the cluster. Together with watch and
+# The job ends behind its batch, and after 30 s without it, whatever the size of the cluster. watch and serve take one
+# second. Together they stay below TimeoutStopSec of the unit.
 _END_SECONDS = 45.0
 
 Show = Callable[[str, bytes], None]
