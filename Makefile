@@ -1,6 +1,6 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-faults check bench bench-core bench-ingest bench-exporter bench-streaming
+.PHONY: help install install-dev demo test test-faults check check-deploy bench bench-core bench-ingest bench-exporter bench-streaming
 .PHONY: bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated audit format docs
 .PHONY: boards board-schema previews record dist lock clean
@@ -44,6 +44,13 @@ test-faults: install-dev ## The long tests, which kill, pause and starve real pr
 # The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 -- --placement kafka' asks for less.
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
 	@.venv/bin/python -m tests.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
+
+HELM := helm.sh/helm/v3/cmd/helm@v3.17.4
+
+check-deploy: install-dev ## Every validator of deploy/, with helm, which Go builds once (minutes)
+	@command -v helm >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(HELM)
+	.venv/bin/python -m pytest -m "deploy or not deploy" tests/deploy tests/dashboards/test_receivers.py \
+		tests/dashboards/test_alertmanager.py
 
 bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 --placement kafka --brokers 30')
 	@.venv/bin/python -m tests.bench.core $(BENCH_ARGS)
