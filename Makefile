@@ -1,8 +1,8 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-faults check check-deploy bench bench-core bench-ingest bench-exporter bench-streaming
-.PHONY: bench-journal bench-questions bench-report bench-capacity soak
-.PHONY: lint type generated audit format docs
+.PHONY: help install install-dev demo test test-faults check check-deploy bench bench-core bench-ingest
+.PHONY: bench-exporter bench-streaming bench-journal bench-questions bench-report bench-capacity soak
+.PHONY: lint type generated prose audit format docs docs-site
 .PHONY: boards board-schema previews record dist lock clean
 
 # Programs that the tests run may have been put beside Python.
@@ -28,7 +28,7 @@ SIDE_BY_SIDE = --dist loadgroup --no-loadscope-reorder -n
 # Every branch of controller/ must run in its own tests, which compute and do nothing else, whatever hypothesis draws.
 BRANCHES = --cov=controller --cov-branch --cov-fail-under=100 --cov-report=term-missing:skip-covered
 
-check: lint type generated ## Style, types, imports, and whether what is made from the code is current: within a minute
+check: lint type generated prose ## Style, types, imports, prose, and whether generated pages are current: within a minute
 
 test: check ## Checks and all tests but the long ones: about 14 minutes (TEST_ARGS='-k offline': only these tests)
 ifeq ($(TEST_ARGS),)
@@ -93,7 +93,10 @@ type: install-dev ## Types
 generated: install-dev ## Whether pages, boards and rules are what the code makes
 	.venv/bin/python -m pytest -q -m generated tests/dashboards tests/docs
 
-audit: install-dev ## Whether a pin was yanked or is vulnerable, by pip's index (AUDIT_ARGS=--write-days: docs/pins.md)
+prose: install-dev ## Count the marks of hard prose, and print the worst sentences above a limit (PROSE_ARGS='--worst 30')
+	@.venv/bin/python -m tests.prose $(PROSE_ARGS)
+
+audit: install-dev ## Whether a pin was yanked or is vulnerable, by pip's index (AUDIT_ARGS=--write-days: docs/reference/pins.md)
 	.venv/bin/python docs/audit.py $(AUDIT_ARGS)
 
 format: install-dev ## Write the format, mend what can be mended
@@ -116,14 +119,24 @@ record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=
 		--out $(or $(OUT),tests/conformance/recordings/seed$(SEED)-$(KAFKA).tar.xz)
 
 docs: install-dev ## Write the pages of docs/ that are made from the code
-	.venv/bin/python docs/states.py > docs/states.md
-	.venv/bin/python docs/alerts.py > docs/alerts.md
-	.venv/bin/python docs/migration_checks.py > docs/migration-checks.md
+	.venv/bin/python docs/states.py > docs/reference/states.md
+	.venv/bin/python docs/alerts.py > docs/reference/alerts.md
+	.venv/bin/python docs/migration_checks.py > docs/reference/migration-checks.md
 	.venv/bin/python docs/schemas.py
 	.venv/bin/python docs/openapi.py
 	.venv/bin/python docs/pins.py
-	.venv/bin/python docs/metrics.py > docs/metrics.md
+	.venv/bin/python docs/metrics.py > docs/reference/metrics.md
 	.venv/bin/python docs/postmortem.py
+
+SITE_PYTHON := build/site-env/bin/python
+
+build/site-env/installed: requirements/site.txt
+	python3 -m venv --clear build/site-env
+	$(SITE_PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/site.txt
+	touch $@
+
+docs-site: build/site-env/installed ## Build the site of docs/ in build/site: strict links, and offline once its packages are there
+	NO_MKDOCS_2_WARNING=1 $(SITE_PYTHON) -m mkdocs build --strict --quiet
 
 boards: install-dev ## Write the Grafana boards, the rules by kind of alert, and PrometheusRules, from their sources
 	.venv/bin/python -m dashboards.boards
@@ -137,8 +150,9 @@ previews: boards ## Draw docs/boards/*.svg: the boards over recorded incidents, 
 board-schema: ## Renew the JSON Schema of a board from Grafana's published types (needs npm)
 	cd tests/dashboards/grafana_schema && npm install --silent --no-audit --no-fund && npm run --silent make
 
-dist: install ## What spark-submit needs, in dist/
+dist: install-dev ## What spark-submit needs, the bill of materials (CycloneDX) and third-party licences, in dist/
 	@.venv/bin/python deploy/dist.py
+	@.venv/bin/python deploy/bill_of_materials.py
 
 lock: ## Renew the pins in requirements/ (needs uv)
 	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
@@ -147,6 +161,8 @@ lock: ## Renew the pins in requirements/ (needs uv)
 		pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header --allow-unsafe \
 		requirements/tools.in -c requirements/dev.txt -o requirements/tools.txt
+	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
+		requirements/site.in -o requirements/site.txt
 
 clean: ## Remove what was made, but for the cache of Maven artifacts
 	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

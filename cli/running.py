@@ -9,7 +9,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from types import FrameType, MappingProxyType
@@ -22,7 +22,7 @@ from ingest.errors import IngestError
 from streaming.errors import StreamError
 from streaming.processes import descendants, kill
 
-Part = Callable[[threading.Event], None]
+Part = Callable[[threading.Event], int | None]  # until its end or the event; gives an exit code, else OK
 
 _LOG = logging.getLogger("kontrast.cli.running")
 
@@ -52,7 +52,7 @@ class _Ended(NamedTuple):
     """A part's end; without a code it was stopped before it had done what it is for."""
 
     name: str
-    code: ExitCode | None
+    code: int | None
 
 
 _Happened: TypeAlias = "queue.SimpleQueue[_Ended | _Stop]"
@@ -73,7 +73,7 @@ def run_until_stopped(
     """
     # A signal handler may call SimpleQueue.put, but not Event.set: the thread it interrupts can hold the event's lock.
     happened: _Happened = queue.SimpleQueue()
-    codes: dict[str, ExitCode | None] = {}
+    codes: dict[str, int | None] = {}
     stopped_by, end_at = 0, math.inf
     stops = {name: StopRequest() for name in {**parts, **beside}}
     service = Service(ready, stops)
@@ -96,8 +96,12 @@ def run_until_stopped(
                 codes[event.name] = event.code
                 if codes.keys() >= parts.keys():
                     service.stop()
-    worst = next((code for code in (ExitCode.FAILED, ExitCode.UNAVAILABLE) if code in codes.values()), ExitCode.OK)
-    return worst or (_code_of(stopped_by) if None in codes.values() else ExitCode.OK)
+    return _worst(codes.values()) or (_code_of(stopped_by) if None in codes.values() else ExitCode.OK)
+
+
+def _worst(codes: Collection[int | None]) -> int:
+    other = max(filter(None, codes), default=ExitCode.OK)
+    return next((code for code in (ExitCode.FAILED, ExitCode.UNAVAILABLE) if code in codes), other)
 
 
 def _start(parts: Mapping[str, Part], stops: Mapping[str, StopRequest], happened: _Happened) -> None:
@@ -107,10 +111,9 @@ def _start(parts: Mapping[str, Part], stops: Mapping[str, StopRequest], happened
 
 
 def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Happened) -> None:
-    code: ExitCode | None = ExitCode.FAILED
+    code: int | None = ExitCode.FAILED
     try:
-        part(stop)
-        code = ExitCode.OK
+        code = part(stop) or ExitCode.OK
     except StoppedError:
         code = None
     except (IngestError, StreamError, ServeError) as error:

@@ -124,8 +124,8 @@ class Supervisor:
         """Whether every child is."""
         return bool(self._children) and all(child.is_ready for child in self._children)
 
-    def run(self, stop: threading.Event) -> None:
-        """Keep the children running until `stop` is set, or one ends with what no new start mends."""
+    def run(self, stop: threading.Event) -> int:
+        """Keep the children running until `stop` is set, or one ends with what no new start mends; the exit code."""
         with ExitStack() as open_files, scratch_directory() as scratch:
             selector = open_files.enter_context(selectors.DefaultSelector())
             for name, command in self._commands.items():
@@ -143,6 +143,7 @@ class Supervisor:
             finally:
                 for child in self._children:
                     child.process.kill()
+        return self.exit_code
 
     def _look_at(self, child: SupervisedChild, selector: selectors.BaseSelector) -> None:
         """Start what is due, end what hangs, and note what has ended."""

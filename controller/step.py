@@ -1,8 +1,6 @@
 """Entrance to the replica: `step` applies one record, by the handler of its kind and its znode's place.
 
-The rooms behind it: `contract` (records in, rows out), `rules` (Kafka's tables), `model` (the state of a cluster),
-`derived` (gauges, health), `alerts`, `transaction` (changes and their publication), `machines` (state machines),
-`events` (the controller's), `inference` (explanation of written states), `feed` (the forwarder's reads and clocks).
+`docs/architecture.md` has the rooms behind it.
 """
 
 from __future__ import annotations
@@ -10,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
+from controller.contract.ids import TopicPartition
 from controller.contract.records import Position, Record, RecordKind
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
@@ -52,8 +52,7 @@ from controller.events import (
 from controller.feed import clock_step, complete_read, forgotten, loaded_states, older_generation, rollback
 from controller.inference import expected_writes, owed_removals, partition_state, read_by_load, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
-from controller.model.topics import TopicPartition
-from controller.transaction.transaction import Outcome, Transaction
+from controller.transaction.transaction import Outcome as Outcome, Transaction
 
 _STATES_IN_A_TRANSACTION: Final = 4_096
 _NODE: Final = RecordKind.NODE

@@ -171,11 +171,23 @@ get_browser() {
     fi
 }
 
+# A test sets the wall clock of a process by it. It brings a library that has its place, so it is installed as well.
+get_clock() {
+    [ "$profile" = dev ] || return 0
+    is_missing faketime || return 0
+    if can_apt; then
+        apt_install faketime
+    else
+        say "not in PATH: faketime. Tests that need it will fail: install it (Debian: package faketime)"
+    fi
+}
+
 make_venv
 install_packages
 get_java
 get_monitoring
 get_browser
+get_clock
 # For whoever runs it without the right to write here: each of Spark's Python processes would translate it again.
 "$venv_python" -m compileall -q cli controller dashboards ingest migration outputs questions reports streaming transport wording
 "$venv_python" -m streaming.java.artifacts --quiet

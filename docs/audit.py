@@ -167,7 +167,7 @@ def renewed(answers: Mapping[pins.Pin, Answer]) -> dict[pins.Pin, pins.Audited]:
 def main() -> int:
     """Print what is wrong, what could not be audited and what was; 1 if something is wrong."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--write-days", action="store_true", help="renew the days in docs/pins.md")
+    arguments.add_argument("--write-days", action="store_true", help="renew the days in docs/reference/pins.md")
     given = arguments.parse_args()
     hashes, index = pins.hashes(), Index()
     with ThreadPoolExecutor(_AT_ONCE) as together:

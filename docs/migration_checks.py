@@ -1,7 +1,4 @@
-"""Prints `migration-checks.md`: what `kontrast migration check` looks for, from `migration.preflight.checks`.
-
-`make docs` runs it. The page's form is here, what is in it there.
-"""
+"""Print `reference/migration-checks.md` from `migration.preflight.checks`. `make docs` runs it."""
 
 from __future__ import annotations
 
@@ -16,23 +13,22 @@ from migration.preflight.checks import CHECKS  # noqa: E402
 
 _WIDTH = 120
 
-_HEAD = """# What a migration to KRaft stumbles over
+_HEAD = """# Obstacles to a migration to KRaft
 
-`kontrast migration check --zookeeper ZK` looks for these, once, and writes nothing
-([cli.md](cli.md#before-a-migration-to-kraft)). This page is made from `migration/preflight/` by `make docs`; a
-test holds it current. The worst is first, as in the command's answer.
+Look up a problem that [`kontrast migration check`](cli.md#migration-check) found. `make docs` generates this
+page from `migration/preflight/`. The order is that of the command, worst first.
 
 """
 
 
 def checks_page() -> str:
-    """The whole page."""
+    """Return the page."""
     outcomes = "\n".join(_wrapped(f"**{outcome.value}**: {outcome.meaning}", "- ") for outcome in Outcome)
     rows = [
         f"| [{check.name}](#{check.name}) | {check.what} | {check.outcome.value} | {check.releases} |"
         for check in CHECKS
     ]
-    table = "\n".join(["| check | what | outcome | releases |", "| --- | --- | --- | --- |", *rows])
+    table = "\n".join(["| check | problem | outcome | releases |", "| --- | --- | --- | --- |", *rows])
     return "\n".join([f"{_HEAD}{outcomes}\n", f"{table}\n", *map(_entry, CHECKS)]).rstrip() + "\n"
 
 

@@ -1,7 +1,4 @@
-"""Writes `openapi.json`: the OpenAPI document of the JSON interface, as `kontrast serve` answers it.
-
-Run it by `make docs`.
-"""
+"""Write `openapi.json`, the OpenAPI document of the JSON interface. `make docs` runs it."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ PATH = Path(__file__).parent / "openapi.json"
 
 
 def text() -> str:
-    """The file's content."""
+    """Return the content of the file."""
     return json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -1,7 +1,6 @@
-"""Writes `pins.md`: every pin of `requirements/*.txt`, why it is pinned, and when it was last audited.
+"""Write `reference/pins.md`: every pin of `requirements/*.txt` with its reason and the day of its last audit.
 
-Run it by `make docs`. Days are those that `docs/audit.py` found and are kept for as long as the version stays; reasons
-are those of decision 4.
+`docs/audit.py` finds the days. A day belongs to one version. The reasons come from decision 4.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _ROOT = Path(__file__).parents[1]
-PAGE = _ROOT / "docs" / "pins.md"
+PAGE = _ROOT / "docs" / "reference" / "pins.md"
 REQUIREMENTS = _ROOT / "requirements"
 _REASONS = _ROOT / "docs" / "decisions" / "0004-pins.md"
 
@@ -30,15 +29,14 @@ NEVER = "never"
 
 _HEAD = """# The pins
 
-Every package of `requirements/*.txt`, with where it is needed. This page is made by `make docs`; a test fails while a
-pin is not in it. [Decision 4](decisions/0004-pins.md) has the reasons of pins that have one; each other pin is the
-newest version that fitted at the last `make lock`.
+Every package of `requirements/*.txt` and the file that needs it. `make docs` generates the page. [Decision
+4](../decisions/0004-pins.md) explains special pins. Every other pin is the newest fitting version of the last
+`make lock`.
 
-`make audit` asks the index that pip is configured with about every pin, and `.ci/run` fails with it when a pinned file
-was yanked or withdrawn, or has a vulnerability that the index knows of. The last two columns are the days on which it
-was last found not to be yanked, and without a known vulnerability; `make audit AUDIT_ARGS=--write-days` renews them. A
-new version begins at *never*. Where the second is *never* the index publishes no vulnerabilities (not every one has
-`/pypi/NAME/VERSION/json`): look the pin up where they are published.
+`make audit` asks pip's index about every pin. It fails for a yanked, withdrawn or vulnerable file, and so does
+`.ci/run`. The last two columns show the days of the last clean audit. `make audit AUDIT_ARGS=--write-days`
+renews them. A new version starts with *never*. If the last column stays *never*, the index publishes no
+vulnerabilities. Look the pin up elsewhere.
 
 | package | version | needed by | why | not yanked | not vulnerable |
 | --- | --- | --- | --- | --- | --- |
@@ -60,7 +58,7 @@ class Audited(NamedTuple):
 
 
 def pins() -> dict[Pin, tuple[str, ...]]:
-    """Every pin in the order of names, and the files that have it."""
+    """Return every pin in the order of names, with the files that contain it."""
     found: dict[Pin, tuple[str, ...]] = {}
     for file in sorted(REQUIREMENTS.glob("*.txt")):
         for match in _PIN.finditer(file.read_text(encoding="utf-8")):
@@ -70,7 +68,7 @@ def pins() -> dict[Pin, tuple[str, ...]]:
 
 
 def hashes() -> dict[Pin, frozenset[str]]:
-    """SHA-256 of each file that a pin may be installed from."""
+    """Return the SHA-256 digests of the files that a pin may be installed from."""
     found: dict[Pin, frozenset[str]] = {}
     for file in sorted(REQUIREMENTS.glob("*.txt")):
         for match in _PIN.finditer(file.read_text(encoding="utf-8")):
@@ -80,7 +78,7 @@ def hashes() -> dict[Pin, frozenset[str]]:
 
 
 def listed() -> dict[Pin, Audited]:
-    """The pins that the page has now, with when each was audited."""
+    """Return the pins on the current page with the days of their audit."""
     page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     return {
         Pin(match["name"], match["version"]): Audited(match["yanked"], match["vulnerable"])
@@ -89,7 +87,7 @@ def listed() -> dict[Pin, Audited]:
 
 
 def page(audited: Mapping[Pin, Audited]) -> str:
-    """The page as it should be, with these days."""
+    """Return the page with these days."""
     return _HEAD + "".join(f"{row}\n" for row in _rows(audited, _reasons()))
 
 

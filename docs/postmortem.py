@@ -1,6 +1,6 @@
-"""Fills `postmortem.md` with what its commands print of the recorded incident, and draws `postmortem.svg`.
+"""Fill `how-to/after-an-incident.md` with the output of its commands, and draw `postmortem.svg`.
 
-Run it by `make docs`. The words are in the page itself; this writes what stands below each `$ kontrast`.
+`make docs` runs it. The page contains the text. This program replaces the output below each `$ kontrast`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cli.main import main as kontrast  # noqa: E402
 from dashboards.drawn_timeline.picture import STYLE  # noqa: E402
 from tests.recorded_moment import zk_data  # noqa: E402
 
-PAGE = Path(__file__).with_name("postmortem.md")
+PAGE = Path(__file__).parent / "how-to" / "after-an-incident.md"
 PICTURE = Path(__file__).with_name("postmortem.svg")
 _BLOCK = re.compile(r"```console\n\$ kontrast (?P<command>[^\n]*)\n.*?```", re.DOTALL)
 _SVG = re.compile(r"<svg.*</svg>", re.DOTALL)
@@ -31,7 +31,7 @@ _COPY, _HTML = "copy", "postmortem.html"  # as the page's commands name them
 
 
 def filled(page: str) -> tuple[str, str]:
-    """The page with what its commands print, and the picture that the last of them draws."""
+    """Return the page with the output of its commands, and the picture of the last one."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         (directory / _COPY).symlink_to(zk_data(directory / "recording"), target_is_directory=True)
@@ -68,7 +68,7 @@ def _inside(directory: Path):  # noqa: ANN202 (a generator's)
 
 
 def main() -> None:
-    """Write both."""
+    """Write the page and the picture."""
     page, picture = filled(PAGE.read_text(encoding="utf-8"))
     PAGE.write_text(page, encoding="utf-8")
     PICTURE.write_text(picture, encoding="utf-8")

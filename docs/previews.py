@@ -1,7 +1,4 @@
-"""Writes `boards/*.svg`: each board over the recorded incidents of the tests, drawn by `dashboards.preview`.
-
-Run it by `make previews`. It says which cluster and moment each board is shown at.
-"""
+"""Write `boards/*.svg`: each board over the recorded incidents of the tests. `make previews` runs it."""
 
 from __future__ import annotations
 
@@ -22,9 +19,9 @@ from tests.programs import MissingProgramError  # noqa: E402
 
 PICTURES = Path(__file__).parent / "boards"
 
-# Read as: board KEY shows this cluster, until this many seconds after the incidents began.
+# The cluster of each board, and the seconds since the beginning of the incidents.
 SHOWN = {
-    "kontrast-overview": ("south", 148),  # nobody acts as controller: JMX says 0
+    "kontrast-overview": ("south", 148),  # no broker acts as controller, and JMX reports 0
     "kontrast-controller": ("south", 148),
     "kontrast-partitions": ("south", 148),
     "kontrast-brokers": ("east", 174),  # two of three brokers are gone

@@ -1,7 +1,4 @@
-"""Writes `schemas/OUTPUT.json`: the JSON Schema of each output's rows, from `controller.outputs`.
-
-Run it by `make docs`. What a row has is decided by the structs that are read.
-"""
+"""Write `schemas/OUTPUT.json`, the JSON Schema of each output, from the structs of its rows. `make docs` runs it."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, OutputRow
 DIRECTORY = Path(__file__).parent / "schemas"
 ALL_OUTPUTS = (*OUTPUTS, JobRow.output)
 
-# What a row's key in Kafka is: the newest row of a key replaces the older ones.
+# The key of a row in Kafka. The newest row of a key replaces the older ones.
 _KEYS = {
     "transitions": "CLUSTER/GENERATION-SEQ-ORDINAL",
     "requests": "CLUSTER/GENERATION-SEQ-ORDINAL",
@@ -37,13 +34,13 @@ _KEYS = {
 
 
 def kinds_of(output: str) -> tuple[type, ...]:
-    """The structs of an output's rows."""
+    """Return the structs of an output's rows."""
     own = [kind for kind in typing.get_args(OutputRow) if kind.output == output and kind is not BeginningRow]
     return (*own, BeginningRow) if output in STANDING_OUTPUTS else tuple(own)
 
 
 def schema_of(output: str) -> dict[str, Any]:
-    """The JSON Schema of a row of this output."""
+    """Return the JSON Schema of a row of this output."""
     schemas, definitions = msgspec.json.schema_components(kinds_of(output), ref_template="#/$defs/{name}")
     for definition in definitions.values():
         definition["description"] = inspect.cleandoc(definition.get("description", ""))

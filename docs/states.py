@@ -1,7 +1,4 @@
-"""Prints `states.md`: the state machines of partitions and replicas, the migration's, and partitions' problems.
-
-Run it by `make docs`. What is legal is decided by the tables that it reads.
-"""
+"""Print `reference/states.md`: the state machines, the migration's phases, and problems of partitions."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from controller.model.topics import Problem  # noqa: E402
+from controller.contract.problem import Problem  # noqa: E402
 from controller.rules.migration_phases import NEXT_PHASE, MigrationPhase  # noqa: E402
 from controller.rules.releases import profile_of  # noqa: E402 (needs the path above)
 from controller.rules.states import (  # noqa: E402
@@ -25,15 +22,16 @@ AnyState = PartitionState | ReplicaState
 
 _HEAD = """# The state machines
 
-The controller's own, with Kafka's names (`PartitionState`, `ReplicaState`). This page is made by `make docs` from
-`controller/rules/states.py`; a test holds it current. An arrow is a move that the controller may make. One that is not
-drawn is illegal: the controller refuses it with an error, and the replica does not make it either.
+Look up a state and its legal successors here. The names are Kafka's (`PartitionState`, `ReplicaState`). `make
+docs` generates the page from `controller/rules/states.py`. An arrow is a legal transition. The controller
+rejects any other transition with an error, and Kontrast does the same. [The ZooKeeper-mode
+controller](../explanation/the-controller.md) explains how events cause transitions.
 """
 
 _MIGRATION_HEAD = """## The way to KRaft
 
-From `controller/rules/migration_phases.py`, as ZooKeeper shows it. In *zookeeper*, *waiting* and *rolled_back* the
-ZooKeeper controller rules and is predicted; in all others KRaft leads.
+The phases as ZooKeeper shows them, from `controller/rules/migration_phases.py`. In *zookeeper*, *waiting* and
+*rolled_back* the ZooKeeper controller leads and Kontrast predicts its writes. In all other phases KRaft leads.
 """
 
 _PARTITION_MEANING: Mapping[PartitionState, str] = {
@@ -45,9 +43,9 @@ _PARTITION_MEANING: Mapping[PartitionState, str] = {
 
 _REPLICA_MEANING: Mapping[ReplicaState, str] = {
     ReplicaState.NON_EXISTENT: "never seen, or deleted",
-    ReplicaState.NEW: "just assigned; may become a follower",
+    ReplicaState.NEW: "just assigned, may become a follower",
     ReplicaState.ONLINE: "its broker is live",
-    ReplicaState.OFFLINE: "its broker, or its log directory there, is not",
+    ReplicaState.OFFLINE: "its broker or its log directory is not live",
     ReplicaState.DELETION_STARTED: "its broker was sent a StopReplica that deletes it",
     ReplicaState.DELETION_SUCCESSFUL: "its broker deleted it",
     ReplicaState.DELETION_INELIGIBLE: "its deletion cannot go on until its broker is back",
@@ -58,9 +56,9 @@ _PROBLEM_MEANING: Mapping[Problem, str] = {
     Problem.ELECTION_DUE: "its leader is gone, and the controller must elect another replica",
     Problem.NOT_YET_CREATED: "the controller must still write its first state",
     Problem.NO_LIVE_REPLICA_AT_CREATION: "created while none of its replicas was live",
-    Problem.LEADERLESS: "an in-sync replica is live, and nothing makes the controller elect it",
-    Problem.UNDER_MIN_ISR: "led, but fewer replicas are in sync than `min.insync.replicas`: `acks=all` is refused",
-    Problem.UNDER_REPLICATED: "led and taking `acks=all`, but not every assigned replica is in sync",
+    Problem.LEADERLESS: "an in-sync replica is live, but no event makes the controller elect it",
+    Problem.UNDER_MIN_ISR: "led, but rejects `acks=all`: the ISR is smaller than `min.insync.replicas`",
+    Problem.UNDER_REPLICATED: "led and accepts `acks=all`, but the ISR lacks an assigned replica",
 }
 
 
@@ -72,17 +70,17 @@ def states_page() -> str:
 
 
 def _migration() -> str:
-    """The phases on the way to KRaft, and the evidence that leads from one to the next."""
+    """Return the section on the migration's phases with the evidence that ends each."""
     arrows = [
         (before, evidence.value, after) for before, left in NEXT_PHASE.items() for evidence, after in left.items()
     ]
     diagram = [f"    [*] --> {MigrationPhase.ZOOKEEPER.value}"]
     diagram += sorted({f"    {before.value} --> {after.value}" for before, _, after in arrows})
     rows = [
-        f"| {phase.value} | {'; '.join(f'{why}: {after.value}' for before, why, after in arrows if before is phase)} |"
+        f"| {phase.value} | {', '.join(f'{why} → {after.value}' for before, why, after in arrows if before is phase)} |"
         for phase in MigrationPhase
     ]
-    table = ["| phase | what ends it: the next phase |", "| --- | --- |", *rows]
+    table = ["| phase | evidence and next phase |", "| --- | --- |", *rows]
     return "\n".join([_MIGRATION_HEAD, "```mermaid", "stateDiagram-v2", *diagram, "```", "", *table, ""])
 
 
@@ -106,17 +104,17 @@ def _problems() -> str:
     rows = [f"| `{problem.value}` | {_PROBLEM_MEANING[problem]} |" for problem in Problem]
     return "\n".join(
         [
-            "## What is wrong with a partition",
+            "## Problems of a partition",
             "",
-            "The `problem` of a partition's row, the worst first: a partition shows the first that applies, so one",
-            "that is under min ISR mostly is under-replicated too. With the first five nobody can use it.",
-            "`problem_since_ms` goes on from one of these to another, and begins again with each of the others.",
-            "`writable_acks_all` is whether a write with `acks=all` is taken; of a partition under min ISR",
-            "`in_sync_lacking` says how many of `in_sync_candidates` must get in sync before it is taken again.",
-            "What is needed is the topic's `min.insync.replicas`, else the leader's in `/config/brokers`, else that",
-            "of `/config/brokers/<default>`, else the static one (`broker_config`); from 3.7 on never more than",
-            "there are replicas. A topic that is being deleted has no problems, and takes no write that anybody",
-            "could rely on.",
+            "The `problem` field of a partition's row names the worst problem. A partition under min ISR is mostly",
+            "under-replicated too. With the first five, no client can use the partition.",
+            "",
+            "- `problem_since_ms` continues while one of these five follows another. Otherwise it restarts.",
+            "- `writable_acks_all` shows whether the leader accepts a write with `acks=all`.",
+            "- `in_sync_lacking` counts the replicas out of `in_sync_candidates` that must join the ISR first.",
+            "- The minimum comes from the topic's `min.insync.replicas`, else `/config/brokers` of the leader, else",
+            "  `/config/brokers/<default>`, else `broker_config`. From 3.7 on it never exceeds the number of replicas.",
+            "- A topic in deletion has no problems and accepts no reliable write.",
             "",
             "| problem | meaning |",
             "| --- | --- |",
@@ -127,7 +125,7 @@ def _problems() -> str:
 
 
 def _older() -> str:
-    """What Kafka's older releases allow otherwise."""
+    """Return the section on older releases."""
     old = profile_of((2, 2)).replica_valid_previous(ReplicaState.DELETION_INELIGIBLE)
     now = REPLICA_VALID_PREVIOUS[ReplicaState.DELETION_INELIGIBLE]
     lost = ", ".join(state.word for state in sorted(now - old))

@@ -38,7 +38,7 @@ _LOCK_SECONDS: Final = 5.0  # another `kontrast maintenance` holds the lock for 
 _LOCK_LOOK_SECONDS: Final = 0.05
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AnnouncedWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One [[window]] of the file. Without `brokers` it is for the whole cluster; `until` has an offset from UTC."""
 
     cluster: str
@@ -60,10 +60,10 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    window: tuple[Window, ...] = ()
+    window: tuple[AnnouncedWindow, ...] = ()
 
 
-def read_windows(path: Path) -> tuple[Window, ...]:
+def read_windows(path: Path) -> tuple[AnnouncedWindow, ...]:
     """The windows of a file, over or not; none if it is not there; raises IngestError for a file of anything else."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -77,7 +77,7 @@ def read_windows(path: Path) -> tuple[Window, ...]:
     return _windows_in(content, path)
 
 
-def _windows_in(content: bytes, path: Path) -> tuple[Window, ...]:
+def _windows_in(content: bytes, path: Path) -> tuple[AnnouncedWindow, ...]:
     try:
         windows = msgspec.convert(parse_toml(content, _MOST_BYTES), _Document).window
     except TomlError as error:
@@ -101,7 +101,7 @@ def _windows_in(content: bytes, path: Path) -> tuple[Window, ...]:
 
 
 @contextmanager
-def changing_windows(path: Path) -> Iterator[Callable[[Sequence[Window]], None]]:
+def changing_windows(path: Path) -> Iterator[Callable[[Sequence[AnnouncedWindow]], None]]:
     """Hold the file against others who change it; what is given replaces its windows at once and whole.
 
     A link stays a link: the file that it leads to is replaced. Raises IngestError when the file or its folder may not
@@ -132,7 +132,7 @@ def _acquire(descriptor: int, lock_file: Path) -> None:
             return
 
 
-def _replace(path: Path, windows: Sequence[Window]) -> None:
+def _replace(path: Path, windows: Sequence[AnnouncedWindow]) -> None:
     content = (_HEADER + "".join(map(_table, windows))).encode()
     _windows_in(content, path)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
@@ -149,7 +149,7 @@ def _replace(path: Path, windows: Sequence[Window]) -> None:
         raise
 
 
-def _table(window: Window) -> str:
+def _table(window: AnnouncedWindow) -> str:
     until = window.until.astimezone(timezone.utc).replace(microsecond=0).isoformat().replace("+00:00", "Z")
     lines = [f"id = {_text(window.name)}", f"cluster = {_text(window.cluster)}", f"until = {until}"]
     if window.brokers:
@@ -174,7 +174,7 @@ class MaintenanceFile:
         self._path = path
         self._forwarding = forwarding
         self._seen: object = None
-        self._windows: tuple[Window, ...] = ()
+        self._windows: tuple[AnnouncedWindow, ...] = ()
 
     def in_force(self, now_ms: int) -> tuple[MaintenanceWindow, ...]:
         """The cluster's windows that have not ended at this time."""

@@ -6,9 +6,9 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
-from controller.derived.gauges import gauges_row, replicas_by_broker
+from controller.view.gauges import gauges_row, replicas_by_broker
 from questions.doubts import doubts
-from questions.picture import Moment, Picture
+from questions.picture import Beginning, Picture
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -17,7 +17,7 @@ class Finding(msgspec.Struct, frozen=True):
     severity: Severity
     alert: str
     subject: str
-    since: Moment
+    since: Beginning
     cause: str
     expected: str | None  # of the controller
     action: str  # for a person

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.model.context import FOLLOWING
+from controller.view.types import FOLLOWING
 from questions.picture import Picture
 from wording.sentences import counted
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import MetadataRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.contract.znodes import REPLAYED
-from controller.derived.context_of_rows import context_of_rows
-from controller.model.context import Context
+from controller.restore.context_of_rows import context_of_rows
+from controller.restore.one_read import context_of_read
 from controller.step import steps
-from questions.dating import dated, judged_without_patience
-from questions.departures import read_with_departures
+from controller.view.types import Context
 from questions.picture import WORST_FIRST, Origin, Picture
 
 _RESOLVED = "resolved"
@@ -68,10 +67,7 @@ class Gathering:
         """The cluster as one complete read found it: dated by its znodes, for nothing was seen to begin."""
         self._records = {record.path: record for record in read if record.kind is _NODE}
         self._as_of_ms = read[0].observed_ms
-        found = read_with_departures(self.context, read, shows_partitions=self._shows_partitions)
-        self._take_rows(found.effects)
-        self._alerts = {}
-        outcome = judged_without_patience(dated(found.context, written_ms))
+        outcome = context_of_read(self.context, read, written_ms, shows_partitions=self._shows_partitions)
         self.context = outcome.context
         self._take_rows(outcome.effects)
         return self._picture(Origin.LOOK, written_ms, forbidden)

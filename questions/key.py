@@ -9,9 +9,10 @@ from typing import Final
 
 import msgspec
 
-from controller.derived.health import UNUSABLE, takes_acks_all
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
+from controller.contract.problem import UNUSABLE
 from controller.rules.partitioner import partition_for_key
+from controller.view.health import takes_acks_all
 from questions.picture import Picture
 
 _LONG_BYTES: Final = 8

@@ -9,16 +9,12 @@ from typing import Final
 import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.ids import TopicPartition
 from controller.contract.records import Record
-from controller.contract.row import Row
+from controller.contract.row import NOT_KNOWN_MS, Row
 from controller.contract.znodes import Brokers
-from controller.derived.health import reason_for
-from controller.model.context import Context, Header
-from controller.model.topics import Partition, Topic, TopicPartition
-from controller.model.wall_clock import shown_ms
-
-NOT_KNOWN_MS: Final = 0
-"""The moment of what was never seen to begin."""
+from controller.view.health import reason_for
+from controller.view.types import Context, Header, Partition, Topic
 
 WORST_FIRST: Final[Mapping[Severity, int]] = {severity: place for place, severity in enumerate(Severity)}
 
@@ -30,7 +26,7 @@ class Origin(Enum):
     HISTORY = "history"  # a complete read and every change since, or the rows that follow from them
 
 
-class Moment(msgspec.Struct, frozen=True):
+class Beginning(msgspec.Struct, frozen=True):
     """Beginning of something; `exact` False: it lasts since then at least. `ms` is since 1970, None: not known."""
 
     ms: int | None
@@ -79,20 +75,16 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         predicted = partition.value(self.header.controller_epoch)
         return reason_for(partition.problem, partition, topic, self.header, predicted)
 
-    def since(self, ms: int) -> Moment:
+    def since(self, ms: int) -> Beginning:
         """Return a moment of the context by the wall clock, as far as it is known."""
-        return self.since_wall(ms if ms == NOT_KNOWN_MS else self._by_the_wall(ms))
+        return self.since_wall(ms if ms == NOT_KNOWN_MS else self.header.wall_ms_of(ms))
 
-    def since_wall(self, wall_ms: int) -> Moment:
+    def since_wall(self, wall_ms: int) -> Beginning:
         """Return the moment of a row as far as it is known: what a complete read found may have begun before."""
         if wall_ms == NOT_KNOWN_MS:
-            return Moment(None, exact=False)
-        began_ms = self._by_the_wall(self.header.read.began_ms)
-        return Moment(wall_ms, exact=self.origin is not Origin.LOOK and wall_ms > began_ms)
-
-    def _by_the_wall(self, ms: int) -> int:
-        walls = self.header.clocks.walls
-        return shown_ms(ms, walls) if walls else ms
+            return Beginning(None, exact=False)
+        began_ms = self.header.wall_ms_of(self.header.read.began_ms)
+        return Beginning(wall_ms, exact=self.origin is not Origin.LOOK and wall_ms > began_ms)
 
     def unregistered(self, brokers: Brokers) -> Brokers:
         """The brokers among these that are not registered."""

@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from controller.model.context import Context
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
 from controller.rules.placement import place_replicas
+from controller.view.types import Context
 
 Assignment = Mapping[TopicPartition, tuple[int, ...]]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
 
 
 class _Entry(msgspec.Struct, frozen=True):

@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from controller.derived.gauges import replicas_by_broker
-from controller.model.context import Context, Header
+from controller.view.gauges import replicas_by_broker
+from controller.view.types import Context, Header
 from questions.check import Counts, counts_in
 from questions.doubts import doubts
 from questions.picture import Picture

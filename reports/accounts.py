@@ -13,7 +13,7 @@ import pyarrow as pa
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.records import LATEST_MS, BadRecordError, Record, decode_record
 from controller.contract.row import Row
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.errors import IngestError
 from ingest.files.data_directory import Until

@@ -11,7 +11,7 @@ from typing import Literal
 
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS
-from controller.derived.stored_context import CHUNK_COUNT
+from controller.restore.stored_context import CHUNK_COUNT
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
 from streaming.errors import StreamError

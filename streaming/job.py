@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from controller.contract.decoding import UndecodableError
-from controller.derived.stored_context import STATE_VERSION
+from controller.restore.stored_context import STATE_VERSION
 from streaming.checkpoint.damage import damage_behind
 from streaming.checkpoint.directory import (
     LOCK_WAIT_SECONDS,
@@ -37,7 +37,7 @@ from streaming.errors import StreamError
 from streaming.java.artifacts import LOCAL_FILE_SYSTEM, SPARK_KAFKA_CONNECTOR, jars
 from streaming.progress import JobProgress, observed
 from streaming.published import OUTPUT_SCHEMA
-from streaming.replica import Replica
+from streaming.replica import ReplicaProcessor
 from streaming.separation import StreamBroker
 from streaming.sinks.sink import Batch, Sink, open_sink
 from streaming.sources.complete_read_requests import CompleteReadRequests
@@ -186,7 +186,7 @@ class Job:
         progress = JobProgress(self._name, self.config)
         session.streams.addListener(progress)
         try:
-            replica = Replica(run=uuid.uuid4().hex, config=self.config, stream_brokers=brokers)
+            replica = ReplicaProcessor(run=uuid.uuid4().hex, config=self.config, stream_brokers=brokers)
             query = self._start(session, stop, replica, failures, progress, available_now=available_now)
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
             started()
@@ -224,7 +224,7 @@ class Job:
         self,
         session: SparkSession,
         stop: threading.Event,
-        replica: Replica,
+        replica: ReplicaProcessor,
         failures: list[Exception],
         progress: JobProgress,
         *,

@@ -12,14 +12,14 @@ import msgspec
 from pyspark.sql import Row
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
+from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.records import Record
 from controller.contract.row import Row as OutputRow
 from controller.contract.znodes import REPLAYED
-from controller.derived.gauges import gauges_row
-from controller.model.brokers import NO_BROKER
-from controller.model.context import Context, Header, Phase
+from controller.view.gauges import gauges_row
+from controller.view.types import BOOTSTRAPPING, FOLLOWING, Context, Header
 from streaming.packed import pack
 from wording.sentences import counted
 
@@ -114,8 +114,8 @@ class Published:
             refused=refused,
             observed_ms=min((record.observed_ms for record in records), default=0),
             newest_ms=records[-1].observed_ms if records else 0,
-            lacks_records=after is not None and after.header.phase is Phase.BOOTSTRAPPING and not forgotten,
-            picture=_picture(after.header) if after is not None and after.header.phase is Phase.FOLLOWING else "",
+            lacks_records=after is not None and after.header.phase is BOOTSTRAPPING and not forgotten,
+            picture=_picture(after.header) if after is not None and after.header.phase is FOLLOWING else "",
             failures=0 if after is None else after.header.feed.quarantines.times,
             replayed=after is not None and after.header.feed.session == REPLAYED,
             forgotten=forgotten,

@@ -21,7 +21,8 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 from controller.contract.records import BadRecordError, Position, Record, data_fields, decode_record, encode_record
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row as OutputRow
-from controller.derived.stored_context import (
+from controller.restore.quarantine import quarantine, quarantines_with
+from controller.restore.stored_context import (
     StateVersionError,
     changed_chunks,
     encode_header,
@@ -29,12 +30,10 @@ from controller.derived.stored_context import (
     reconfigured,
     restore_context,
 )
-from controller.feed.quarantine import quarantine, quarantines_with
-from controller.model.context import Context
-from controller.model.feed_state import Quarantines
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
 from controller.step import steps
+from controller.view.types import Context
 from streaming.checkpoint.directory import REBUILD
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
@@ -62,7 +61,7 @@ _UNKNOWN_TIME_MS = 0  # a line that is no record has no time of its own
 _NO_GENERATION = -1
 
 
-class Header(NamedTuple):
+class StoredHeader(NamedTuple):
     """A stored header: the position and count of what led to this state prove which state it is."""
 
     generation: int
@@ -98,7 +97,7 @@ class Chunks:
 class _Remembered:
     """A cluster's decoded context, and the header that proves it to be the state now stored."""
 
-    header: Header
+    header: StoredHeader
     context: Context
     chunks: Chunks
 
@@ -108,7 +107,7 @@ class _Remembered:
 _remembered: dict[tuple[str, str], _Remembered] = {}
 
 
-class Replica(StatefulProcessor):
+class ReplicaProcessor(StatefulProcessor):
     """Applies the records of a cluster in the order of their positions; `run` names the run of the query.
 
     `stream_brokers` are the brokers of the job's own Kafka, which may be none of a watched cluster's.
@@ -199,7 +198,8 @@ class Replica(StatefulProcessor):
         _LOG.error("%s is in quarantine until a complete read comes: %s", cluster, why, exc_info=error)
         stored = self._stored_header()
         unknown = self._unknown(cluster)
-        before = _quarantines(cluster, stored)
+        known = unknown if stored is None else restore_context(cluster, stored.body, lambda _: None)
+        before = known.header.feed.quarantines
         quarantines = quarantines_with(before, len(records), last, _place_of(error))
         outcome = quarantine(unknown, quarantines, last, why)
         self._chunk_state.clear()
@@ -219,9 +219,9 @@ class Replica(StatefulProcessor):
     def _unknown(self, cluster: str) -> Context:
         return new_context(cluster, *self._expected(cluster), chunk_count=self._config.chunk_count)
 
-    def _stored_header(self) -> Header | None:
+    def _stored_header(self) -> StoredHeader | None:
         stored = self._header_state.get()
-        return None if stored is None else Header(stored[0], stored[1], stored[2], bytes(stored[3]))
+        return None if stored is None else StoredHeader(stored[0], stored[1], stored[2], bytes(stored[3]))
 
     def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
         header = self._stored_header()
@@ -239,20 +239,13 @@ class Replica(StatefulProcessor):
         self, cluster: str, before: Context, after: Context, position: Position, applied: int, chunks: Chunks
     ) -> None:
         # Encoded before any of it is stored: what cannot be encoded leaves the state as it was.
-        header = Header(position.generation, position.seq, applied, encode_header(after))
+        header = StoredHeader(position.generation, position.seq, applied, encode_header(after))
         for chunk, body in changed_chunks(before, after).items():
             self._chunk_state.updateValue((chunk,), (body,))
         self._header_state.update(tuple(header))
         for other in [key for key in _remembered if key[0] != self._run]:
             del _remembered[other]
         _remembered[self._run, cluster] = _Remembered(header, after, chunks)
-
-
-def _quarantines(cluster: str, stored: Header | None) -> Quarantines:
-    """The cluster's earlier failures, as its last stored state has them."""
-    if stored is None:
-        return Quarantines()
-    return restore_context(cluster, stored.body, lambda _: None).header.feed.quarantines
 
 
 def _place_of(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from controller.model.context import Header
+from controller.view.types import Header
 from streaming.errors import StreamError
 
 

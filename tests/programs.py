@@ -11,6 +11,7 @@ _PACKAGES = {
     "alertmanager": "prometheus-alertmanager",
     "amtool": "prometheus-alertmanager",
     "chromium": "chromium",
+    "faketime": "faketime",
     "helm": "none: `make check-deploy` builds it with Go",
     "openssl": "openssl",
     "prometheus": "prometheus",

@@ -28,7 +28,7 @@ _LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a pr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class PublishedCluster:
     """A cluster as Kontrast publishes it at one moment; partitions are named `topic-partition`."""
 
     controller: int  # -1 nobody
@@ -49,14 +49,14 @@ class Published:
         self._cluster = cluster
         self._rows = _Rows(derived)
 
-    def picture(self) -> Picture | None:
+    def picture(self) -> PublishedCluster | None:
         """The newest picture; None while the exporter does not answer or has no complete one."""
         samples = self._scrape()
         if _count(samples, pipeline_metrics.READY) != 1:
             return None
         rows = self._rows.newest()
         controllers = [int(sample.labels["broker"]) for sample in _of(samples, controller_metrics.CONTROLLER_INFO)]
-        return Picture(
+        return PublishedCluster(
             controller=controllers[0] if controllers else -1,
             brokers=_count(samples, broker_metrics.BROKERS),
             topics=_count(samples, topic_metrics.TOPICS),

@@ -14,13 +14,13 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from cli.demo.narrator import Narrator
-from cli.demo.published import Picture
+from cli.demo.published import PublishedCluster
 from cli.demo.stage import BROKER_IDS, SESSION_SECONDS, Stage
 from wording.sentences import counted
 
 _Assignments = Mapping[str, tuple[tuple[int, ...], ...]]
 # What is looked at: what is seen of it, and what must be.
-_Expectations = Mapping[str, Callable[[Picture], tuple[object, object]]]
+_Expectations = Mapping[str, Callable[[PublishedCluster], tuple[object, object]]]
 
 # Topic: the replicas of each partition, the preferred leader first. Every broker leads some of each topic.
 TOPICS: _Assignments = {
@@ -51,7 +51,7 @@ class _Story:
         self._stage = stage
         self._narrator = narrator
 
-    def topics_are_created(self) -> Picture:
+    def topics_are_created(self) -> PublishedCluster:
         shapes = [f"{topic} ({len(replicas)} × {len(replicas[0])})" for topic, replicas in TOPICS.items()]
         self._narrator.chapter(f"Topics are created, partitions × replicas: {', '.join(shapes)}")
         created = [
@@ -66,7 +66,7 @@ class _Story:
         )
         return seen
 
-    def a_broker_is_killed(self, before: Picture) -> int:
+    def a_broker_is_killed(self, before: PublishedCluster) -> int:
         # Not the controller: its successor would have to be elected first, which is another story.
         victim = next(broker for broker in reversed(BROKER_IDS) if broker != before.controller)
         self._narrator.chapter(f"Broker {victim} is killed; its ZooKeeper session ends after {SESSION_SECONDS} s")
@@ -118,7 +118,7 @@ class _Story:
             "pages": lambda picture: (picture.pages, {}),
         }
 
-    def _expect(self, what: str, expectations: _Expectations) -> Picture:
+    def _expect(self, what: str, expectations: _Expectations) -> PublishedCluster:
         deadline = time.monotonic() + _CHAPTER_SECONDS
         with self._narrator.progress(f"Kontrast publishes: {what}"):
             while True:
@@ -152,7 +152,7 @@ class _Story:
                 return
 
 
-def _differences(picture: Picture | None, expectations: _Expectations) -> list[str]:
+def _differences(picture: PublishedCluster | None, expectations: _Expectations) -> list[str]:
     if picture is None:
         return ["nothing: the exporter does not answer, or has no complete picture"]
     pairs = {what: look(picture) for what, look in expectations.items()}
@@ -173,5 +173,5 @@ def _pages_of(victim: int, lost: list[str]) -> list[str]:
     return [f"{'PartitionsOffline' if lost else 'BrokerCrashed'}/broker {victim}"]
 
 
-def _led_by(broker: int, picture: Picture) -> list[str]:
+def _led_by(broker: int, picture: PublishedCluster) -> list[str]:
     return sorted(name for name, leader in picture.leaders.items() if leader == broker)

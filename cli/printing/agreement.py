@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from controller.model.context import Header
-from controller.model.tally import INFERRED, Writes
+from controller.contract.writes import Writes
+from controller.view.types import Header
 from wording.sentences import plural
 
 
@@ -28,9 +28,7 @@ class Agreement(NamedTuple):
     @classmethod
     def so_far(cls, header: Header) -> Agreement:
         """Agreement since the cluster's state was created."""
-        happened = header.tally.happened.items()
-        by_rule = {key.removeprefix(INFERRED): count for key, count in happened if key.startswith(INFERRED)}
-        return cls(header.tally.writes, by_rule)
+        return cls(header.tally.writes, header.tally.inferences)
 
     def since(self, earlier: Agreement) -> Agreement:
         """Agreement of the writes that came after the earlier ones."""

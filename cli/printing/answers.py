@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from cli.printing.tables import age_of
-from questions.picture import Moment
+from questions.picture import Beginning
 from transport.printable import printable
 
 COLOURS: Final = {"page": "bold red", "warn": "yellow", "info": "cyan", "ok": "green", "unknown": "magenta"}
@@ -21,7 +21,7 @@ def time_of(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
 
 
-def since(moment: Moment, as_of_ms: int) -> str:
+def since(moment: Beginning, as_of_ms: int) -> str:
     """How long something has lasted, and since when; what a first look found may have begun before."""
     if moment.ms is None:
         return "since an unknown time"

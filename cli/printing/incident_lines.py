@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from controller.alerts.partition_kinds import PARTITIONS_LEADERLESS, PARTITIONS_OFFLINE
+from controller.contract.alert_kinds.partitions import PARTITIONS_LEADERLESS, PARTITIONS_OFFLINE
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.metadata_rows import BrokerRow
 from wording.sentences import counted, listed

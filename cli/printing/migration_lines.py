@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import ControllerRow, MigrationRow
 from controller.contract.row import Row
-from controller.model.brokers import NO_BROKER
 
 
 @dataclass(slots=True)

@@ -21,8 +21,8 @@ from controller.contract.outputs import OUTPUTS
 from controller.contract.records import LATEST_MS, Record, RecordKind
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
-from controller.derived.gauges import gauges_row
-from controller.model.context import Context, Phase
+from controller.view.gauges import gauges_row
+from controller.view.types import FOLLOWING, Context
 from questions.report.account import EVER_MS, Account
 from questions.report.cluster_report import report_of
 
@@ -140,7 +140,7 @@ class RowWriter:
 
     def _write_gauges(self, context: Context) -> None:
         record = self._newest
-        if "gauges" not in self._outputs or record is None or context.header.phase is not Phase.FOLLOWING:
+        if "gauges" not in self._outputs or record is None or context.header.phase is not FOLLOWING:
             return
         stamp = (record.cluster, record.generation, record.seq, 0, record.zxid, record.observed_ms)
         row = gauges_row(context.header, stamp)

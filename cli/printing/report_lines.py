@@ -17,8 +17,8 @@ from questions.report.cluster_report import (
     BrokerFailures,
     ClusterReport,
     ReactionTime,
+    ReportWindow,
     TopicAvailability,
-    Window,
 )
 from questions.report.failovers import Failover
 from questions.report.report import Miss, Report
@@ -27,7 +27,7 @@ from wording.sentences import counted
 _NAMED: Final = 10
 
 _CLUSTER_COLUMNS: Final = (
-    *Window.__struct_fields__,
+    *ReportWindow.__struct_fields__,
     *("without_controller_seconds", "partition_minutes", "offline_partition_minutes", "unwritable_partition_minutes"),
     *("agreement", "unreadable_lines"),
 )

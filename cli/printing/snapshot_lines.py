@@ -14,8 +14,8 @@ import msgspec
 from cli.printing.standard_output import flush, print_json as print_object, print_line
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import Row
-from controller.derived.gauges import keys_of_partition
-from controller.derived.metadata import (
+from controller.view.gauges import keys_of_partition
+from controller.view.metadata import (
     UNREADABLE,
     BrokerMetadata,
     ControllerMetadata,
@@ -23,7 +23,7 @@ from controller.derived.metadata import (
     PartitionMetadata,
     UnreadableZnode,
 )
-from controller.model.context import Context
+from controller.view.types import Context
 from wording.sentences import counted
 
 _NAMED_PARTITIONS: Final = 20
@@ -90,7 +90,7 @@ class Selection:
         return of_topic and (self.only is None or self.only in partition.concerns)
 
 
-class Picture:
+class JudgedCluster:
     """A cluster at one moment: what its znodes say, and what the replica that took them in makes of it."""
 
     def __init__(self, metadata: Collection[Metadata], context: Context, rows: Iterable[Row]) -> None:
@@ -126,7 +126,7 @@ def _judged(
     return Judged(line, concerns.get(key, ()), rows.get(key))
 
 
-def print_json(picture: Picture, selection: Selection) -> None:
+def print_json(picture: JudgedCluster, selection: Selection) -> None:
     """One JSON object a line: what cannot be read, brokers, controller, then the chosen partitions."""
     for line in (*picture.unreadable, *picture.brokers, picture.controller):
         print_object(line, flush=False)
@@ -148,14 +148,14 @@ def _object(partition: Judged) -> dict[str, Any]:
     }
 
 
-def print_summary(picture: Picture, selection: Selection) -> None:
+def print_summary(picture: JudgedCluster, selection: Selection) -> None:
     """The brokers, the counts, and the partitions that are chosen or not well, the worst first."""
     for line in (*_cluster_lines(picture), *_partition_lines(picture, selection)):
         print_line(line, flush=False)
     flush()
 
 
-def _partition_lines(picture: Picture, selection: Selection) -> Iterator[str]:
+def _partition_lines(picture: JudgedCluster, selection: Selection) -> Iterator[str]:
     if selection:
         chosen = sorted(filter(selection.has, picture.partitions), key=_worst_first)
         yield from map(_partition_line, chosen)
@@ -170,7 +170,7 @@ def _partition_lines(picture: Picture, selection: Selection) -> Iterator[str]:
         yield (f"and {len(unwell) - _NAMED_PARTITIONS} more ({counts}): --only names all of one kind, --json all")
 
 
-def _cluster_lines(picture: Picture) -> Iterator[str]:
+def _cluster_lines(picture: JudgedCluster) -> Iterator[str]:
     partitions = [partition.metadata for partition in picture.partitions]
     led, hosted = Counter(line.leader for line in partitions), Counter(b for line in partitions for b in line.replicas)
     controller = picture.controller

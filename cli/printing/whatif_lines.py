@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from cli.printing.answers import line
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import table_of
-from controller.model.context import Header
+from controller.view.types import Header
 from questions.whatif.consequences import Consequences, PartitionChange
 from questions.whatif.ranking import Loss
 from questions.whatif.rolling import Obstacle, RollingOrder

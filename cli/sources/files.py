@@ -13,7 +13,7 @@ from cli.printing import output
 from cli.running import StoppedError
 from cli.sources.source import NotFoundError, Scope, moment_named
 from controller.contract.records import Record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from ingest.files.data_directory import Until
 from ingest.files.history import History
 from questions.diff.side import Side, of_context

@@ -32,7 +32,7 @@ class Zxid(click.ParamType[int]):
             self.fail(_not_a_zxid(text))
 
 
-class Moment(click.ParamType["Until"]):
+class MomentParameter(click.ParamType["Until"]):
     """A zxid or a time."""
 
     name = "ZXID|TIME"
@@ -75,7 +75,7 @@ class Ago(click.ParamType[int]):
             return -int(found[1]) * _UNITS_MS[found[2]]
         if str(value).startswith("0x"):
             self.fail(f"{value!r} is a zxid, which means something else in each cluster: give a time.")
-        time_ms = Moment().convert(value, param, ctx).time_ms
+        time_ms = MomentParameter().convert(value, param, ctx).time_ms
         assert time_ms is not None, "only a zxid has no time"
         return time_ms
 

@@ -23,7 +23,7 @@ from cli.settings.config import (
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.addresses import read_address
-from cli.sources.moments import Moment, chroot_option
+from cli.sources.moments import MomentParameter, chroot_option
 from cli.sources.source import UNNAMED, Source
 from ingest.config import IngestConfig, ZooKeeperConfig
 from streaming.config import BrokersConfig, StreamConfig
@@ -53,7 +53,7 @@ _OPTIONS: Final = (
     chroot_option("In --zk-data, the znode below which Kafka keeps everything."),
     click.option(
         "--until",
-        type=Moment(),
+        type=MomentParameter(),
         help="In --zk-data, the moment to ask about: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.",
     ),
     click.option(

@@ -8,7 +8,7 @@ from typing import Final
 from cli.printing import output
 from cli.settings.config import ConfigError
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from controller.derived.metadata import ControllerMetadata, Metadata, UnreadableZnode
+from controller.view.metadata import ControllerMetadata, Metadata, UnreadableZnode
 from questions.diff.side import Side, of_metadata
 from wording.sentences import counted
 

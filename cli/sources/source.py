@@ -103,15 +103,14 @@ def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:
 
     Who reads stops by itself; who computes does not look up, and has nothing to tidy.
     """
-    codes: list[int] = []
 
-    def run(stop: threading.Event) -> None:
+    def run(stop: threading.Event) -> int:
         try:
-            codes.append(look(stop))
+            code = look(stop)
             standard_output.flush()
         except NotFoundError as error:
             output.complain(str(error))
-            codes.append(ExitCode.USAGE)
+            return ExitCode.USAGE
+        return code
 
-    code = run_until_stopped({"question": run}, finish_within_seconds=_FINISH_SECONDS)
-    return code or next(iter(codes), ExitCode.OK)
+    return run_until_stopped({"question": run}, finish_within_seconds=_FINISH_SECONDS)

@@ -17,7 +17,7 @@ from controller.contract.metadata_rows import MetadataRow
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
 from controller.contract.row import Row
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from dashboards.errors import ServeError
 from ingest.files.data_directory import Until
 from outputs import OutputsError, SourceDownError, open_changes

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from cli.running import StoppedError
 from cli.sources.source import NotFoundError, Scope
 from controller.contract.records import Record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from ingest.config import ZooKeeperConfig
 from questions.gathering import Gathering
 from questions.picture import Picture

@@ -13,10 +13,10 @@ import msgspec
 
 from controller.alerts.conditions import excuse_of, explanation
 from controller.alerts.incidents import causes, incident_by_broker
-from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.model.tally import IssueGroup
+from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
 from wording.sentences import counted, either, listed, plural
 
 _NAMED_IN_A_SENTENCE: Final = 2

@@ -11,14 +11,15 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts import kinds as kinds
 from controller.alerts.affected import Affected, toll
-from controller.alerts.conditions import Condition, excuse_of, maintained, whereabouts
-from controller.alerts.kinds import AlertKind
+from controller.alerts.conditions import Condition, excuse_of, maintained
+from controller.contract.alert_kinds import kinds as kinds
+from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
-from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
+from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
+from controller.view.whereabouts import whereabouts
 from wording.sentences import listed, named, plural
 
 _FLAPPING_DEPARTURES: Final = 3

@@ -11,10 +11,9 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts.kinds import AlertKind
 from controller.alerts.occurrences import THE_CLUSTER, id_of
+from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
-from controller.model import clock
 from controller.model.context import Header
 
 # How long after a controlled shutdown, and after the broker's return, lagging replicas are explained by it.
@@ -48,22 +47,6 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         return id_of(self.kind, self.subject)
 
 
-def whereabouts(brokers: Iterable[int], header: Header) -> tuple[str, ...]:
-    """Says of each broker whether it is live or how it left, a sentence each."""
-    return tuple(_whereabout(broker, header) for broker in sorted(brokers))
-
-
-def _whereabout(broker: int, header: Header) -> str:
-    if broker in header.brokers:
-        leaving = ", and shutting down" if broker in header.shutdowns.under_way else ""
-        return f"broker {broker} is live{leaving}"
-    departure = header.departures.last.get(broker)
-    if departure is None:
-        return f"broker {broker} was never seen"
-    how = "shut down in order" if departure.in_order else "left without shutting down"
-    return f"broker {broker} {how}" + (f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen")
-
-
 def explanation(brokers: Collection[int], header: Header) -> str | None:
     """Excuse for the absence of these brokers; None if one has none."""
     return excuse_of(_reason(broker, header) for broker in sorted(brokers))
@@ -77,7 +60,7 @@ def excuse_of(reasons: Iterable[str | None]) -> str | None:
 
 def maintained(broker: int | None, header: Header) -> str | None:
     """Maintenance window that covers the broker (None: the whole cluster); None if there is none."""
-    now_ms = clock.wall_ms(header)  # people announce windows by the wall clock
+    now_ms = header.wall_ms  # people announce windows by the wall clock
     for window in header.maintenance:
         if window.until_ms > now_ms and (not window.brokers or broker in window.brokers):
             return "maintenance" + (f": {window.reason}" if window.reason else "")

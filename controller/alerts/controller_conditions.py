@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.alerts import kinds as kinds
 from controller.alerts.affected import names
-from controller.alerts.conditions import Condition, whereabouts
+from controller.alerts.conditions import Condition
+from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
-from controller.derived.partition_issues import PartitionIssue
+from controller.contract.ids import NO_BROKER
 from controller.model.alert_state import EXAMPLES_NAMED
-from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
-from controller.model.controllership import Standing
+from controller.model.controllership import Ownership
+from controller.view.partition_issues import PartitionIssue
+from controller.view.whereabouts import whereabouts
 from wording.sentences import counted, either, named, plural
 
 _OVERDUE_NAMED: Final = 5
@@ -93,13 +94,13 @@ def _overdue(header: Header) -> Condition | None:
 
 def _ghost(header: Header) -> Condition | None:
     broker = header.controller
-    unregistered = broker != NO_BROKER and header.term.standing is Standing.ELECTED and broker not in header.brokers
+    unregistered = broker != NO_BROKER and header.term.ownership is Ownership.ELECTED and broker not in header.brokers
     if not header.is_ghost and not unregistered:
         return None
     if unregistered:
         cause = f"controller {broker} is not registered: brokers do not find it; restart it if it lives"
     else:
-        edited = header.term.standing is Standing.OVERWRITTEN
+        edited = header.term.ownership is Ownership.OVERWRITTEN
         why = "was edited" if edited else "is not owned by that broker's session"
         cause = (
             "no broker acts as controller, dead leaders are not replaced: "

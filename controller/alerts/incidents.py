@@ -11,10 +11,10 @@ from itertools import count, pairwise
 from typing import Final
 
 from controller.alerts.conditions import maintained
-from controller.derived.gauges import replicas_by_broker
-from controller.derived.partition_issues import PartitionIssue, parse_group
 from controller.model.alert_state import Incident
 from controller.model.context import Header
+from controller.view.gauges import replicas_by_broker
+from controller.view.partition_issues import PartitionIssue, parse_group
 
 # Their groups name replicas out of the ISR, live or not: each is a cause.
 _OUT_OF_SYNC: Final = frozenset(

@@ -10,16 +10,16 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts import kinds as kinds
 from controller.alerts.affected import affected_by_incident, names
 from controller.alerts.broker_conditions import conditions_of_brokers
 from controller.alerts.conditions import Condition, maintained
 from controller.alerts.controller_conditions import MINUTE_MS, conditions_of_controller
 from controller.alerts.incidents import brokers_away, incidents_of
-from controller.alerts.kinds import ALERT_KINDS, AlertKind
 from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
+from controller.contract.alert_kinds import kinds as kinds
+from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.contract.alert_row import AlertRow, Severity
 from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header

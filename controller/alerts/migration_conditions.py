@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from controller.alerts import kinds as kinds
 from controller.alerts.affected import names
 from controller.alerts.conditions import Condition
-from controller.derived.migration import broken_by_hand, epoch_raised, is_stuck, never_elected_count, next_step
+from controller.contract.alert_kinds import kinds as kinds
+from controller.contract.ids import NO_BROKER
 from controller.model.alert_state import EXAMPLES_NAMED
-from controller.model.brokers import NO_BROKER
 from controller.model.context import Header
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
+from controller.view.migration import broken_by_hand, epoch_raised, is_stuck, never_elected_count, next_step
 from wording.sentences import counted, plural
 
 # A rolling restart of three controllers makes up to three leaders, of five up to five.

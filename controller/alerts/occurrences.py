@@ -10,7 +10,7 @@ from zlib import crc32
 
 import msgspec
 
-from controller.alerts.kinds import ALERT_KINDS, AlertKind
+from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.model.alert_state import EXAMPLES_NAMED, Occurrence
 from controller.model.context import FOLLOWING, Header
 from controller.model.mutable_state import MutableState
@@ -22,7 +22,7 @@ _BUCKETS: Final = 256
 
 
 def note(  # noqa: PLR0913 (what an alert says)
-    draft: MutableState,
+    tx: MutableState,
     kind: AlertKind,
     cause: str,
     *,
@@ -36,16 +36,16 @@ def note(  # noqa: PLR0913 (what an alert says)
     During a complete read divergences are counted, and only kinds about Kontrast itself are recorded.
     """
     if kind.divergence is not None:
-        draft.count(f"divergences/{kind.divergence}", times)
-    header = draft.header
+        tx.count(f"divergences/{kind.divergence}", times)
+    header = tx.header
     if header.phase is not FOLLOWING and not kind.of_replica:
         return
     subject = THE_CLUSTER if broker is None else f"broker {broker}"
     alert_id = id_of(kind, subject)
     first = Occurrence(kind.name, subject, broker, header.time_ms, header.time_ms, 0, cause, (), ())
     before = header.alerts.occurrences.get(alert_id, first)
-    seen = f"zxid {draft.record.zxid:#x}" if draft.record.zxid >= 0 else "a later read"
-    at = f"{seen}, record {draft.record.generation}-{draft.record.seq}"
+    seen = f"zxid {tx.record.zxid:#x}" if tx.record.zxid >= 0 else "a later read"
+    at = f"{seen}, record {tx.record.generation}-{tx.record.seq}"
     now = msgspec.structs.replace(
         _with_name(before, about),
         last_ms=header.time_ms,

@@ -1,6 +1,6 @@
 """Conditions of partitions: one for each kind and incident, with its sentence.
 
-Partitions by issue are counted in `derived/partition_issues`, brokers joined to incidents in `incidents`. Partitions
+Partitions by issue are counted in `view/partition_issues`, brokers joined to incidents in `incidents`. Partitions
 that no broker's absence explains are one condition for each kind.
 """
 
@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts import kinds as kinds
 from controller.alerts.affected import (
     Affected,
     Group,
@@ -23,12 +22,14 @@ from controller.alerts.affected import (
     where_they_are,
     worst_topics,
 )
-from controller.alerts.conditions import Condition, whereabouts
+from controller.alerts.conditions import Condition
+from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
-from controller.derived.migration import never_elected_count
-from controller.derived.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
+from controller.view.migration import never_elected_count
+from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
+from controller.view.whereabouts import whereabouts
 from wording.sentences import either, listed, plural
 
 # How long a live broker may take to delete a replica, and to copy one.

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import ClassVar
 
 from controller.contract.records import Int64
-from controller.contract.row import Moment, Row
+from controller.contract.row import MomentMs, Row
 
 
 class Severity(Enum):
@@ -23,12 +23,12 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     output: ClassVar[str] = "alerts"
 
     id: str  # stable while the alert is open: the same problem of the same subject has the same id
-    alert: str  # the kind, e.g. BrokerCrashed; see docs/alerts.md
+    alert: str  # the kind, e.g. BrokerCrashed; see docs/reference/alerts.md
     state: str  # open | unknown | resolved
     severity: Severity
     subject: str  # e.g. broker 3; of an incident with several brokers the first
     group: str  # alerts with one cause share it, e.g. broker 3 is away
-    since_ms: Moment
+    since_ms: MomentMs
     cause: str  # one sentence
     topic: str | None = None
     partition: Int64 | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from controller.contract.records import Int64
-from controller.contract.row import Count, Moment, Row
+from controller.contract.row import Count, MomentMs, Row
 from controller.contract.znodes import REPLAYED
 
 REACTION_BUCKETS_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
@@ -38,7 +38,7 @@ class SlowReaction(msgspec.Struct, frozen=True):
     event: str
     cause: str
     zxid: Int64
-    began_ms: Moment
+    began_ms: MomentMs
     controller_epoch: Int64
     first_ms: Int64
     last_ms: Int64
@@ -59,14 +59,14 @@ class PendingEvent(msgspec.Struct, frozen=True):
     event: str  # by Kafka's name
     cause: str
     zxid: Int64  # of the change that caused it
-    time_ms: Moment
+    time_ms: MomentMs
     writes: Count
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """Facts beside topics, brokers and /controller that decide the controller's next steps, without defaults."""
 
-    read_ms: Moment = 0  # when the complete read began on which the state rests
+    read_ms: MomentMs = 0  # when the complete read began on which the state rests
     acts: bool = True  # the controller has taken over, and has not resigned
     term_epoch: Int64 = -1  # of the newest controller that took over, and its broker
     term_broker: Int64 = -1

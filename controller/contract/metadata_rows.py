@@ -1,6 +1,6 @@
 """Rows of the present cluster: partitions, topics, brokers, the controller, the migration, and an output's beginning.
 
-`derived/context_of_rows.py` builds the cluster's context from them, with the newest gauges.
+`restore/context_of_rows.py` builds the cluster's context from them, with the newest gauges.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import ClassVar
 import msgspec
 
 from controller.contract.records import Int64
-from controller.contract.row import Moment, Row
+from controller.contract.row import MomentMs, Row
 
 
 class Assignment(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -27,7 +27,7 @@ class PassedOver(msgspec.Struct, frozen=True, gc=False):
     leader: Int64
     leader_epoch: Int64
     controller_epoch: Int64
-    since_ms: Moment
+    since_ms: MomentMs
 
 
 class PartitionDetails(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -62,7 +62,7 @@ class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
     predicted_leader_epoch: Int64 | None = None
     predicted_isr: tuple[Int64, ...] | None = None
     problem: str | None = None  # why the partition cannot be used, or what it lacks: see `topics.Problem`
-    problem_since_ms: Moment | None = None
+    problem_since_ms: MomentMs | None = None
     reason: str | None = None  # the problem as a sentence that names brokers and zxids
     deleting: bool = False  # its topic is queued for deletion: nothing is wrong with it any more
     writable_acks_all: bool | None = None  # its leader accepts acks=all, as far as ZooKeeper shows; null: not known
@@ -114,7 +114,7 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
     broker: Int64
     registered: bool
     epoch: Int64  # the czxid of its znode, -1 without one
-    since_ms: Moment  # when it registered, or when it left
+    since_ms: MomentMs  # when it registered, or when it left
     session: Int64 = 0  # that owns its znode
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
@@ -141,7 +141,7 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
 
     broker: Int64
     epoch: Int64
-    since_ms: Moment
+    since_ms: MomentMs
     session: Int64 = 0  # that owns /controller, or was the last that did
     overwritten: bool = False  # /controller was written by hand: that broker never took over
     kraft_epoch: Int64 = -1  # KRaft's own epoch where a KRaft controller owns /controller; `broker` is its id then
@@ -160,13 +160,13 @@ class MigrationRow(Row, frozen=True, kw_only=True, gc=False, tag="migration"):
     output: ClassVar[str] = "metadata"
 
     phase: str  # zookeeper | waiting | claimed | syncing | hybrid | dual_write | silent | rolled_back
-    since_ms: Moment  # when the phase began
+    since_ms: MomentMs  # when the phase began
     leader: Int64  # id of the KRaft controller that owns /controller, -1 none
     kraft_epoch: Int64  # its epoch in KRaft, -1 none
     controller_epoch: Int64  # in /controller_epoch
     exists: bool = True  # whether /migration is there
     offset: Int64  # in /migration: how far of KRaft's log ZooKeeper is; -1 nothing is copied
-    pulse_ms: Moment | None  # when /migration was last written; null: it is not there, or was not written since
+    pulse_ms: MomentMs | None  # when /migration was last written; null: it is not there, or was not written since
     highest_state_epoch: Int64  # highest controller epoch in a partition's state
     rollback: str  # yes | raise_epoch | loses | no | done: whether ZooKeeper's controllers can take over again
     rollback_epoch: Int64 | None  # what /controller_epoch must at least be before, where it is less

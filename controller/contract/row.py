@@ -18,7 +18,8 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # only ever grows
 
 # Marks a field as a moment of the cluster's time, which a row shows by the forwarder's wall clock: see `wall_clock`.
 MOMENT: Final = {"moment": True}
-Moment = Annotated[Int64, msgspec.Meta(extra=MOMENT)]
+MomentMs = Annotated[Int64, msgspec.Meta(extra=MOMENT)]
+NOT_KNOWN_MS: Final = 0  # the moment of something that was never seen to begin
 
 
 class Versioned(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", gc=False):

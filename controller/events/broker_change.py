@@ -10,23 +10,24 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
+from controller.contract.ids import TopicPartition
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode
-from controller.derived.gauges import replicas_by_broker
-from controller.derived.rows import broker_row
 from controller.events import controlled_shutdown, fenced_controller, partition_reassignment, topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model import clock
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.model.shutdown_requests import has_asked
-from controller.model.topics import Partition, TopicPartition
+from controller.model.topics import Partition
 from controller.rules.releases import Release, least_release
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction, replace
+from controller.view.gauges import replicas_by_broker
+from controller.view.rows import broker_row
 
 _DEPARTURES_KEPT = 10
 
@@ -101,7 +102,7 @@ def began_ms(tx: Transaction) -> int:
     header, ctime_ms = tx.header, tx.record.ctime_ms
     if header.phase is FOLLOWING or not ctime_ms:
         return header.time_ms
-    return header.time_ms - max(0, clock.wall_ms(header) - ctime_ms)
+    return header.time_ms - max(0, header.wall_ms - ctime_ms)
 
 
 def _follow_process(tx: Transaction, broker: int, now: Broker, *, registers: bool) -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from controller.contract.ids import TopicPartition
+from controller.contract.problem import UNUSABLE
 from controller.contract.znodes import ConfigZnode
-from controller.derived.health import UNUSABLE, in_sync_lacking
 from controller.events import broker_change
 from controller.model.context import LEAST_IN_SYNC, UNCLEAN_ELECTION
 from controller.model.event import EventKind
-from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
+from controller.view.health import in_sync_lacking
 
 _USED: Final = (UNCLEAN_ELECTION, LEAST_IN_SYNC)
 

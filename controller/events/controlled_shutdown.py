@@ -6,6 +6,7 @@ explains shows it, and later attempts follow from the brokers' settings.
 
 from __future__ import annotations
 
+from controller.contract.ids import TopicPartition
 from controller.events import topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
@@ -13,7 +14,6 @@ from controller.model.brokers import ShutdownAttempt
 from controller.model.event import Event, EventKind, UnprovenShutdown
 from controller.model.leadership import Elect
 from controller.model.shutdown_requests import closes, has_asked
-from controller.model.topics import TopicPartition
 from controller.rules import timing
 from controller.rules.election import Strategy
 from controller.rules.states import ReplicaState

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import ControllerRow
+from controller.contract.problem import UNUSABLE
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode
-from controller.derived.health import UNUSABLE
 from controller.events import (
     broker_change,
     controller_failover,
@@ -24,9 +26,8 @@ from controller.events import (
     topic_deletion,
     unfenced_controller,
 )
-from controller.model.brokers import NO_BROKER
 from controller.model.context import FOLLOWING, Header
-from controller.model.controllership import InItsName, Standing
+from controller.model.controllership import InItsName, Ownership
 from controller.model.event import EventKind
 from controller.transaction.transaction import Transaction
 
@@ -43,10 +44,10 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
     header.read.names_controller = True
     if header.term.in_its_name is not None and header.term.in_its_name.mzxid == record.mzxid:
         return  # the same content, read again
-    standing = _standing(znode, record)
-    before = (header.controller, header.term.session, header.term.standing)
-    same_leader = standing is not Standing.KRAFT or header.migration.claim.zxid == record.mzxid
-    if before == (znode.brokerid, record.ephemeral_owner, standing) and same_leader:
+    ownership = _ownership(znode, record)
+    before = (header.controller, header.term.session, header.term.ownership)
+    same_leader = ownership is not Ownership.KRAFT or header.migration.claim.zxid == record.mzxid
+    if before == (znode.brokerid, record.ephemeral_owner, ownership) and same_leader:
         return
     if _is_edit(header, znode, record):
         if header.term.active and znode.brokerid == header.controller:
@@ -55,24 +56,24 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
         if _is_back_before_it_was_missed(header, znode):
             _stay_active(tx, znode.brokerid)
             return
-    kraft = standing is Standing.KRAFT
+    kraft = ownership is Ownership.KRAFT
     to = f" to KRaft controller {znode.brokerid}" if kraft else ""
     _resign(tx, f"broker {header.controller} lost /controller{to}")
     header.term.in_its_name = None
     header.controller, header.term.since_ms = znode.brokerid, broker_change.began_ms(tx)
-    header.term.session, header.term.standing = record.ephemeral_owner, standing
+    header.term.session, header.term.ownership = record.ephemeral_owner, ownership
     if kraft:
         _claimed_by_kraft(tx, znode, record)
     take_over_if_due(tx)
     publish_controller(tx)
 
 
-def _standing(znode: ControllerZnode, record: Record) -> Standing:
+def _ownership(znode: ControllerZnode, record: Record) -> Ownership:
     if znode.kraftControllerEpoch >= 0:
-        return Standing.KRAFT
+        return Ownership.KRAFT
     # An election creates the znode, and its session owns it; a later version or a persistent one is an edit by hand.
     edited = record.version > 0 or record.ephemeral_owner == 0
-    return Standing.OVERWRITTEN if edited else Standing.ELECTED
+    return Ownership.OVERWRITTEN if edited else Ownership.ELECTED
 
 
 def _claimed_by_kraft(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
@@ -88,7 +89,7 @@ def _claimed_by_kraft(tx: Transaction, znode: ControllerZnode, record: Record) -
 
 def _take_claims_epoch(header: Header) -> None:
     """Count the epoch that a KRaft controller wrote with its claim as begun: the next broker's is a higher one."""
-    if header.term.standing is Standing.KRAFT and header.term.epoch_zxid == header.migration.claim.zxid:
+    if header.term.ownership is Ownership.KRAFT and header.term.epoch_zxid == header.migration.claim.zxid:
         header.term.epoch = header.controller_epoch
 
 
@@ -152,7 +153,7 @@ def controller_removed(tx: Transaction) -> None:
     _resign(tx, f"broker {header.controller} is no longer controller")
     header.term.in_its_name = None
     header.controller, header.term.since_ms = NO_BROKER, tx.header.time_ms
-    header.term.standing = Standing.ELECTED
+    header.term.ownership = Ownership.ELECTED
     publish_controller(tx)
 
 
@@ -186,8 +187,8 @@ def publish_controller(tx: Transaction) -> None:
                 epoch=header.controller_epoch,
                 since_ms=header.term.since_ms,
                 session=header.term.session,
-                overwritten=header.term.standing is Standing.OVERWRITTEN,
-                kraft_epoch=header.migration.claim.kraft_epoch if header.term.standing is Standing.KRAFT else -1,
+                overwritten=header.term.ownership is Ownership.OVERWRITTEN,
+                kraft_epoch=header.migration.claim.kraft_epoch if header.term.ownership is Ownership.KRAFT else -1,
             )
         )
 
@@ -212,7 +213,7 @@ def take_over_if_due(tx: Transaction) -> None:
     # From 2.1 on /controller_epoch is created as 0 before the first election: the first term is 1.
     if header.phase is not FOLLOWING or header.controller_epoch <= max(header.term.epoch, 0):
         return
-    if header.controller == NO_BROKER or header.term.standing is not Standing.ELECTED or header.is_ghost:
+    if header.controller == NO_BROKER or header.term.ownership is not Ownership.ELECTED or header.is_ghost:
         return
     if _is_raised_by_hand(header):
         return

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.events import controlled_shutdown, partition_reassignment, replica_leader_election, topic_deletion
 from controller.events.broker_change import initial_partition_state, trigger_online, with_initial_states
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.brokers import NO_BROKER
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StateEntry, StopEntry
-from controller.model.topics import Partition, Topic, TopicPartition
+from controller.model.topics import Partition, Topic
 from controller.rules import timing
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace

@@ -13,13 +13,12 @@ from __future__ import annotations
 from typing import Final
 
 from controller.contract.effect_rows import FINAL, WITHDRAWN, Status
-from controller.model.brokers import NO_BROKER
+from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import FencedController
 from controller.model.event import Event, EventKind
 from controller.model.leadership import Done, StateChange
 from controller.model.tally import EVENTS_INFERRED
-from controller.model.topics import TopicPartition
 from controller.rules import timing
 from controller.transaction.pending_requests import RequestContents
 from controller.transaction.transaction import Transaction, replace

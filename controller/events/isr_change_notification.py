@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
 from controller.model.triggers import IsrNotification
 from controller.transaction.transaction import Transaction, replace
 

@@ -6,13 +6,13 @@ response reports as failed. The response is never seen: each write that only thi
 
 from __future__ import annotations
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
+from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.events.broker_change import replicas_went_offline
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.brokers import NO_BROKER
 from controller.model.event import EventKind
-from controller.model.topics import TopicPartition
 from controller.model.triggers import LogDirFailure
 from controller.rules import timing
 from controller.rules.states import ReplicaState

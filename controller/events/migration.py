@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
+from controller.contract.ids import NO_BROKER, NO_LEADER
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode, MigrationZnode
-from controller.derived.migration import epoch_raised
-from controller.derived.state_epochs import count_state_epochs, never_elected
 from controller.events import broker_change, controller_failover
 from controller.machines import migration_machine
 from controller.model.alert_state import EXAMPLES_NAMED
-from controller.model.brokers import NO_BROKER, Broker, Departure
+from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Header
-from controller.model.controllership import Standing
-from controller.model.leadership import NO_LEADER, LeaderAndIsr
+from controller.model.controllership import Ownership
 from controller.model.migration import Claim, SomeTopics
 from controller.model.topics import Partition
 from controller.rules.migration_phases import WITH_PULSE, Evidence, MigrationPhase
 from controller.transaction.transaction import Transaction, replace
+from controller.view.migration import epoch_raised
+from controller.view.state_epochs import count_state_epochs, never_elected
 
 # The dual write writes /migration every 483 ms (the median of 908 gaps), whatever the cluster's size. The longest gap
 # that ended by itself was 5.0 s, ZooKeeper's own pause; a KRaft leader's death made one of 3.8 s. Between two of them a
@@ -50,7 +52,7 @@ def znode_written(tx: Transaction, znode: MigrationZnode, record: Record) -> Non
         migration.edited = f"/migration was written by hand at zxid {record.mzxid:#x}"
     migration.pulse_ms, migration.pulse_zxid = header.time_ms, record.mzxid
     migration.alive_ms = header.time_ms
-    if header.term.standing is not Standing.KRAFT:
+    if header.term.ownership is not Ownership.KRAFT:
         _written_without_controller(tx, znode)
     elif znode.kraft_metadata_offset > migration.claim.offset:
         copied = migration.phase is MigrationPhase.CLAIMED

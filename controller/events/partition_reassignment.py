@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import ReassignmentEntry
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.controllership import Unfinished
 from controller.model.event import EventKind
-from controller.model.leadership import BumpLeaderEpoch, LeaderAndIsr, Write
-from controller.model.topics import Partition, TopicPartition
+from controller.model.leadership import BumpLeaderEpoch, Write
+from controller.model.topics import Partition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.election import Strategy
 from controller.rules.states import ReplicaState

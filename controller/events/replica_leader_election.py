@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from controller.contract.ids import TopicPartition
 from controller.contract.znodes import ReassignmentEntry
 from controller.events import partition_reassignment
 from controller.machines import partition_machine
 from controller.model.event import EventKind
-from controller.model.topics import TopicPartition
 from controller.rules import timing
 from controller.rules.election import Strategy
 from controller.transaction.transaction import Transaction

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
+from controller.contract.ids import TopicPartition
 from controller.contract.znodes import ConfigZnode, TopicZnode
 from controller.events import controller_failover, fenced_controller, migration, topic_deletion
 from controller.machines import partition_creation, partition_machine
 from controller.model.context import FOLLOWING
 from controller.model.event import Event, EventKind, UnknownBroker
-from controller.model.topics import Partition, Topic, TopicPartition
+from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction, replace

@@ -9,14 +9,16 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
+from controller.contract.ids import TopicPartition
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StopEntry
 from controller.model.shutdown_requests import has_closed
-from controller.model.topics import Topic, TopicPartition
+from controller.model.topics import Topic
 from controller.rules import timing
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.request_batch import RequestBatch
@@ -24,9 +26,7 @@ from controller.transaction.transaction import Transaction, replace
 
 ANSWERED_IN_TIME = "deletion-answered-in-time"  # the rule of inference where no write shows the responses
 _TIME_SINCE_ASKED = "the time since StopReplica was sent"
-
-_INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
-_ANSWER = EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED
+_INELIGIBLE, _ANSWER = ReplicaState.DELETION_INELIGIBLE, EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED
 
 
 def deletion_asked(tx: Transaction, name: str) -> None:

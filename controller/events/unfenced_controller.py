@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events.topic_deletion import ANSWERED_IN_TIME
 from controller.machines import partition_creation
 from controller.model.brokers import Broker
 from controller.model.controllership import UnfencedController
 from controller.model.event import Event, EventKind
-from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write, fold
-from controller.model.topics import Partition, TopicPartition
+from controller.model.leadership import AnyAction, StateChange, StateEntry, StopEntry, Write, fold
+from controller.model.topics import Partition
 from controller.rules import timing
 from controller.transaction.certainty import sent_value
 from controller.transaction.transaction import Transaction, replace

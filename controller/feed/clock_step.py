@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
 from controller.contract.znodes import decode_status
 from controller.transaction.transaction import Transaction
 

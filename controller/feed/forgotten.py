@@ -7,8 +7,7 @@ from typing import Final
 from controller.alerts import lifecycle
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.records import Record
-from controller.derived.stored_context import new_context
-from controller.model.context import BOOTSTRAPPING, Context
+from controller.model.context import BOOTSTRAPPING, Context, Header
 from controller.model.topics import Topics
 from controller.transaction.transaction import Outcome, Transaction
 
@@ -23,7 +22,7 @@ def forget(context: Context, record: Record) -> Outcome:
     tx.effects.append(BeginningRow(*tx.stamp(), forgotten=True))
     before = tx.finish().header
     profile = before.profile if before.configuration.profile_is_set else None
-    expected = before.configuration.given, profile, before.preferred_controllers
-    header = new_context(before.cluster, *expected, chunk_count=before.chunk_count).header
+    header = Header(before.cluster, before.chunk_count)
+    header.configure(before.configuration.given, profile, before.preferred_controllers)
     header.position, header.feed.forgotten = before.position, True
     return Outcome(Context(header, Topics.emptied(before.chunk_count)), tuple(tx.effects))

@@ -10,7 +10,6 @@ from typing import Final
 
 from controller.alerts import lifecycle
 from controller.contract.records import Position, Record, RecordKind
-from controller.model import clock
 from controller.model.context import Context, Header
 from controller.model.feed_state import RefusedGeneration
 from controller.transaction.transaction import Transaction, replace
@@ -35,7 +34,7 @@ def refuse(context: Context, record: Record) -> Transaction | None:
         record,
         generation=header.position.generation,
         seq=header.position.seq,
-        observed_ms=clock.wall_ms(header),
+        observed_ms=header.wall_ms,
         steady_ms=header.clocks.steady_ms,
         zxid=header.zxid,
     )

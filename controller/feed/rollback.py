@@ -5,7 +5,8 @@ Records are ordered by generation and number, so the complete read that follows 
 
 from __future__ import annotations
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
 from controller.model.controllership import Term
 from controller.transaction.transaction import Transaction
 

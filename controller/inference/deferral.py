@@ -10,11 +10,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.events import broker_change, topic_deletion
 from controller.machines import partition_creation
-from controller.model.brokers import NO_BROKER
 from controller.model.event import BrokersChanged, Event, EventKind
-from controller.model.topics import TopicPartition
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction, replace
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from controller.alerts import kinds, occurrences
-from controller.model.leadership import LeaderAndIsr
-from controller.model.topics import Partition, TopicPartition
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.model.topics import Partition
 from controller.transaction.transaction import Transaction
 
 

@@ -11,14 +11,16 @@ from itertools import permutations
 
 import msgspec
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.event import Event
 from controller.model.leadership import (
     AnyAction,
     BumpLeaderEpoch,
     Create,
     Elect,
-    LeaderAndIsr,
     RemoveFromIsr,
     StateChange,
     StateEntry,
@@ -27,7 +29,7 @@ from controller.model.leadership import (
     fold,
 )
 from controller.model.tally import INFERRED
-from controller.model.topics import OverdueElection, Partition, TopicPartition
+from controller.model.topics import OverdueElection, Partition
 from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction, replace
 from wording.sentences import listed

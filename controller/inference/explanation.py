@@ -6,14 +6,16 @@ exactly the written state; else the write is unexplained, never guessed.
 
 from __future__ import annotations
 
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import fenced_controller
 from controller.inference import deferral, divergences, expected_writes, isr_change
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.inference.hypotheses.table import RULES, Rule
 from controller.model.event import EventKind
-from controller.model.leadership import LeaderAndIsr, StateChange
+from controller.model.leadership import StateChange
 from controller.model.tally import INFERRED, UNEXPLAINED
-from controller.model.topics import Partition, TopicPartition
+from controller.model.topics import Partition
 from controller.rules.states import PartitionState
 from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction, replace

@@ -11,11 +11,13 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import partition_reassignment
 from controller.inference.expected_writes import count_isr_change, match_expected_write, prune
 from controller.model.event import EventKind
-from controller.model.leadership import AnyAction, LeaderAndIsr, StateChange, with_cached_state
-from controller.model.topics import Partition, TopicPartition
+from controller.model.leadership import AnyAction, StateChange, with_cached_state
+from controller.model.topics import Partition
 from controller.transaction.transaction import Transaction, replace
 
 # Every ISR change needs it, and to find a member in its enum takes Python 3.11 0.2 µs.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import migration
 from controller.inference.expected_writes import count_isr_change
-from controller.model.leadership import LeaderAndIsr
-from controller.model.topics import Partition, TopicPartition
+from controller.model.topics import Partition
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction, replace
 

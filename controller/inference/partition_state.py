@@ -6,7 +6,10 @@ always wins.
 
 from __future__ import annotations
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import StateZnode
 from controller.events import controller_failover, topic_deletion, unfenced_controller
 from controller.inference import divergences, explanation, kraft_metadata, topic_assignment
@@ -15,9 +18,9 @@ from controller.inference.isr_change import change_isr, match_across_unread_isr_
 from controller.inference.read_by_load import shows_failure_read
 from controller.inference.read_together import shows_both_read
 from controller.model.context import FOLLOWING
-from controller.model.leadership import LeaderAndIsr, Write
+from controller.model.leadership import Write
 from controller.model.tally import EXPECTED, UNEXPLAINED
-from controller.model.topics import Partition, TopicPartition
+from controller.model.topics import Partition
 from controller.transaction.transaction import Transaction, replace
 
 

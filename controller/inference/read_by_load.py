@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import broker_change, controller_failover
 from controller.events.broker_change import names_of
 from controller.inference.expected_writes import match_under
 from controller.machines.replica_machine import Replica
 from controller.model.event import Event, EventKind
-from controller.model.leadership import NO_LEADER, Elect, LeaderAndIsr, RemoveFromIsr
-from controller.model.topics import TopicPartition
+from controller.model.leadership import Elect, RemoveFromIsr
 from controller.rules import timing
 from controller.transaction.transaction import Transaction
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
+from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events.broker_change import is_any_back, names_of, on_broker_failure, on_broker_startup
 from controller.inference.expected_writes import match_expected_write, match_under
-from controller.model.brokers import NO_BROKER
 from controller.model.event import BrokersChanged, Event, EventKind
-from controller.model.leadership import LeaderAndIsr
-from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
 
 RULE: Final = "read-together"

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.alerts import kinds, occurrences
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import TopicZnode
 from controller.events import controller_failover, fenced_controller, partition_reassignment, unfenced_controller
 from controller.events.topic_change import assignment_in
 from controller.inference import deferral
 from controller.model.event import EventKind
-from controller.model.leadership import LeaderAndIsr
-from controller.model.topics import Partition, Topic, TopicPartition
+from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace

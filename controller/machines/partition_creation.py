@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from controller.contract.ids import TopicPartition
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.topics import TopicPartition
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from controller.contract.ids import TopicPartition
 from controller.model.leadership import BumpLeaderEpoch, Create, Elect, StateChange
-from controller.model.topics import Partition, TopicPartition
+from controller.model.topics import Partition
 from controller.rules.election import Strategy, recipients
 from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState
 from controller.transaction.request_batch import RequestBatch

@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from controller.contract.ids import TopicPartition
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write, with_cached_state
-from controller.model.topics import Partition, TopicPartition
+from controller.model.topics import Partition
 from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import Receivers, RequestBatch
 from controller.transaction.transaction import Transaction, replace

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from controller.model.topics import Partition, Topic, TopicPartition, Topics
+from controller.contract.ids import TopicPartition
+from controller.model.topics import Partition, Topic, Topics
 from controller.rules.states import PartitionState
 
 _ONLINE: Final = PartitionState.ONLINE

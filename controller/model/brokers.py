@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from controller.rules.releases import Release
-
-NO_BROKER: Final = -1
 
 
 class Broker(msgspec.Struct, frozen=True, array_like=True):

@@ -11,10 +11,7 @@ from typing import Final
 from controller.contract.records import NOWHERE, Record
 from controller.model.context import Header
 from controller.model.wall_clock import WallClock
-
-# A wall clock that differs from the expected time by more than this was set. From this difference on chrony sets a
-# clock at once instead of slewing it (`makestep 1 3`); the forwarder reads its two clocks within 10 ms of one another.
-STEP_MS: Final = 1_000
+from controller.rules.timing import CLOCK_STEP_MS
 
 # Linux slews a clock by 500 ppm at most: 1 ms in 2 s. It slews the steady clock alike; other systems may not.
 _SLEWED_1_MS_IN_MS: Final = 2_000
@@ -33,7 +30,7 @@ def advance(header: Header, record: Record) -> int:
     The header still has the position of the record before. Between two generations only a step back is certain: a step
     ahead looks like unwatched time.
     """
-    wall_gone_ms = record.observed_ms - wall_ms(header)
+    wall_gone_ms = record.observed_ms - header.wall_ms
     if header.position == NOWHERE:
         header.time_ms, stepped_ms = record.observed_ms, 0
     elif record.generation != header.position.generation:
@@ -52,12 +49,12 @@ def _advance_steadily(header: Header, steady_ms: int, wall_gone_ms: int) -> int:
     header.clocks.steady_ms = max(steady_ms, header.clocks.steady_ms)
     set_by_ms = wall_gone_ms - gone_ms
     _set(header, set_by_ms)
-    return set_by_ms if abs(set_by_ms) > STEP_MS + gone_ms // _SLEWED_1_MS_IN_MS else 0
+    return set_by_ms if abs(set_by_ms) > CLOCK_STEP_MS + gone_ms // _SLEWED_1_MS_IN_MS else 0
 
 
 def _advance_by_wall(header: Header, wall_gone_ms: int) -> int:
     """Advance without a steady clock: only a step back of more than a second is certain, else time waits for it."""
-    if wall_gone_ms < -STEP_MS:
+    if wall_gone_ms < -CLOCK_STEP_MS:
         return _set(header, wall_gone_ms)
     header.time_ms += max(0, wall_gone_ms)
     return 0
@@ -66,7 +63,7 @@ def _advance_by_wall(header: Header, wall_gone_ms: int) -> int:
 def _take_over(header: Header, wall_gone_ms: int) -> int:
     if wall_gone_ms < 0:
         _set(header, wall_gone_ms)
-        return wall_gone_ms if wall_gone_ms < -STEP_MS else 0
+        return wall_gone_ms if wall_gone_ms < -CLOCK_STEP_MS else 0
     watched_ms = min(wall_gone_ms, WATCHED_AT_MOST_MS)
     header.time_ms += watched_ms
     if wall_gone_ms > watched_ms:
@@ -84,8 +81,3 @@ def _set(header: Header, by_ms: int) -> int:
         shifted = tuple(WallClock(wall.from_ms, wall.ahead_ms + by_ms) for wall in walls)
         header.clocks.walls = shifted if any(wall.ahead_ms for wall in shifted) else ()
     return by_ms
-
-
-def wall_ms(header: Header) -> int:
-    """Cluster's time as the forwarder's wall clock shows it."""
-    return header.time_ms + (header.clocks.walls[-1].ahead_ms if header.clocks.walls else 0)

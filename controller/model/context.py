@@ -10,21 +10,23 @@ from enum import Enum
 
 import msgspec
 
+from controller.contract.ids import NO_BROKER
 from controller.contract.records import NOWHERE, Position
 from controller.contract.znodes import ConfigZnode, MaintenanceWindow
 from controller.model.alert_state import AlertState
 from controller.model.broker_replica_index import BrokerReplicaIndex
-from controller.model.brokers import NO_BROKER, Broker, Departures, Shutdowns
+from controller.model.brokers import Broker, Departures, Shutdowns
 from controller.model.configuration import Configuration
-from controller.model.controllership import FormerControllers, Standing, Term
+from controller.model.controllership import FormerControllers, Ownership, Term
 from controller.model.event import Event
 from controller.model.feed_state import Clocks, CompleteRead, Feed
 from controller.model.migration import Migration
 from controller.model.tally import CountingRules, Reactions, Tally
 from controller.model.topics import Topics
 from controller.model.triggers import Deletions, Triggers
+from controller.model.wall_clock import shown_ms
 from controller.rules.releases import NEWEST, Profile, profile_of
-from controller.rules.settings import BrokerSettings, settings_in_force
+from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
 from controller.rules.timing import CONTEXT_LOADED, Time
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
@@ -103,6 +105,13 @@ class Header(msgspec.Struct, array_like=True):
             if not self.configuration.profile_is_set:
                 self.expect(None)
 
+    def configure(
+        self, given: GivenSettings, profile: Profile | None, preferred_controllers: tuple[int, ...] = ()
+    ) -> None:
+        """Set what the operator gave: static settings, profile (None: by evidence), preferred controllers."""
+        self.configuration.given, self.preferred_controllers = dict(given), preferred_controllers
+        self.expect(profile)
+
     def expect(self, profile: Profile | None) -> None:
         """Set the profile that the brokers are expected to have (None: by evidence), with its release's defaults."""
         self.configuration.profile_is_set = profile is not None
@@ -118,6 +127,16 @@ class Header(msgspec.Struct, array_like=True):
             if value is not None:
                 return value
         return self.settings.unclean_leader_election_enable
+
+    @property
+    def wall_ms(self) -> int:
+        """Cluster's time as the forwarder's wall clock shows it."""
+        walls = self.clocks.walls
+        return self.time_ms + walls[-1].ahead_ms if walls else self.time_ms
+
+    def wall_ms_of(self, moment_ms: int) -> int:
+        """Known moment of the cluster's time by the forwarder's wall clock, in milliseconds since 1970."""
+        return shown_ms(moment_ms, self.clocks.walls) if self.clocks.walls else moment_ms
 
     @property
     def partitions(self) -> int:
@@ -161,29 +180,29 @@ class Header(msgspec.Struct, array_like=True):
     @property
     def is_ghost(self) -> bool:
         """Whether the broker in /controller never took over: the znode was edited, or another session owns it."""
-        if self.controller == NO_BROKER or self.term.standing is Standing.KRAFT:
+        if self.controller == NO_BROKER or self.term.ownership is Ownership.KRAFT:
             return False
         registered = self.brokers.get(self.controller)
         foreign = registered is not None and registered.session != self.term.session
-        return self.term.standing is Standing.OVERWRITTEN or foreign
+        return self.term.ownership is Ownership.OVERWRITTEN or foreign
 
     @property
     def ghost_since_ms(self) -> int:
         """Moment since which it is: of the edit, or when the broker registered with another session than it had."""
-        if self.term.standing is Standing.OVERWRITTEN:
+        if self.term.ownership is Ownership.OVERWRITTEN:
             return self.term.since_ms
         return max(self.term.since_ms, self.brokers[self.controller].since_ms)
 
     @property
     def may_act(self) -> bool:
         """Whether /controller names a broker that can be the active controller."""
-        there = self.controller != NO_BROKER and self.term.standing is not Standing.KRAFT and not self.is_ghost
+        there = self.controller != NO_BROKER and self.term.ownership is not Ownership.KRAFT and not self.is_ghost
         return there and not self.term.duplicate_topic_ids
 
     @property
     def kraft_owns_controller(self) -> bool:
         """Whether /controller names a KRaft controller."""
-        return self.term.standing is Standing.KRAFT and self.controller != NO_BROKER
+        return self.term.ownership is Ownership.KRAFT and self.controller != NO_BROKER
 
     @property
     def led_by_kraft(self) -> bool:

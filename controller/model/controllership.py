@@ -6,14 +6,14 @@ from enum import Enum
 
 import msgspec
 
+from controller.contract.ids import NO_BROKER
 from controller.contract.znodes import ReassignmentEntry
-from controller.model.brokers import NO_BROKER
 from controller.model.event import Event
 from controller.model.leadership import AnyAction
 
 
-class Standing(Enum):
-    """Standing of the broker in /controller: whether it was elected."""
+class Ownership(Enum):
+    """Ownership of /controller: how the broker in it came there."""
 
     ELECTED = "elected"
     OVERWRITTEN = "overwritten"  # the znode was edited by hand: the broker in it never took over
@@ -32,7 +32,7 @@ class Term(msgspec.Struct, array_like=True):
 
     since_ms: int = 0  # when /controller began to name it
     session: int = 0  # the owner of /controller
-    standing: Standing = Standing.ELECTED
+    ownership: Ownership = Ownership.ELECTED
     in_its_name: InItsName | None = None  # the present /controller, where it is an edit and no election's
     epoch_zxid: int = -1  # of the write of /controller_epoch
     epoch: int = -1  # the newest whose controller took over

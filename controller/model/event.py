@@ -6,7 +6,8 @@ from enum import Enum
 
 import msgspec
 
-from controller.model.brokers import NO_BROKER, Broker
+from controller.contract.ids import NO_BROKER
+from controller.model.brokers import Broker
 
 
 class EventKind(Enum):

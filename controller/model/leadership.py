@@ -14,6 +14,8 @@ from typing import ClassVar, Union
 
 import msgspec
 
+from controller.contract.ids import NO_LEADER
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.rules.election import (
     Elected,
     Strategy,
@@ -24,7 +26,6 @@ from controller.rules.election import (
 )
 from controller.rules.states import ReplicaState
 
-NO_LEADER = -1
 LEADER_DURING_DELETE = -2  # in UpdateMetadata: brokers drop the partition from their metadata
 EPOCH_DURING_DELETE = -2  # in StopReplica, in place of a leader epoch
 NO_EPOCH = -1
@@ -32,28 +33,6 @@ _OFFLINE = Strategy.OFFLINE
 
 # After a broker failure the same choice is made for many partitions, and several times for each.
 _elect_offline = lru_cache(1 << 15)(elect_offline)
-
-
-class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Content of a partition's state znode; `partition_epoch` is its data version, -1 while only predicted."""
-
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    controller_epoch: int
-    partition_epoch: int = -1
-    recovering: bool = False
-
-    def same_write(self, other: LeaderAndIsr) -> bool:
-        """Whether leader, leader epoch and ISR are equal: the identity of a controller's write."""
-        return self.leader_epoch == other.leader_epoch and self.leader == other.leader and self.isr == other.isr
-
-    def is_refused_in(self, controller_epoch: int) -> bool:
-        """Whether a ZooKeeper controller of this epoch refuses to change the state: its own has a later one.
-
-        After a rollback it may be, for KRaft wrote its own epoch there (KAFKA-20488).
-        """
-        return self.controller_epoch > controller_epoch
 
 
 class PlannedAction(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from controller.contract.ids import NO_BROKER
 from controller.model.alert_state import EXAMPLES_NAMED
-from controller.model.brokers import NO_BROKER
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
 
 

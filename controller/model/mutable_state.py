@@ -12,13 +12,14 @@ from itertools import chain
 
 import msgspec
 
+from controller.contract.ids import TopicPartition
 from controller.contract.records import Record
 from controller.contract.row import Row, Stamp
 from controller.model import clock
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker
 from controller.model.context import FOLLOWING, Context, Header
-from controller.model.topics import InTopic, Partition, Topic, TopicPartition
+from controller.model.topics import InTopic, Partition, Topic
 
 
 class MutableState:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from controller.contract.gauges_row import ReactionTimes, SlowReaction
+from controller.contract.writes import Writes
 
 
 class CountingRules(NamedTuple):
@@ -26,34 +27,11 @@ class CountingRules(NamedTuple):
 
 
 class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
-    """Partitions with the same issue because of the same brokers; see `derived/partition_issues.py`."""
+    """Partitions with the same issue because of the same brokers; see `view/partition_issues.py`."""
 
     count: int
     since_ms: int
     examples: tuple[str, ...]
-
-
-class Writes(msgspec.Struct, frozen=True, array_like=True):
-    """The controller's writes of partition states, by how they were explained."""
-
-    expected: int = 0
-    inferred: int = 0
-    unexplained: int = 0
-
-    def since(self, earlier: Writes) -> Writes:
-        """Writes that came after the earlier count."""
-        return Writes(
-            self.expected - earlier.expected,
-            self.inferred - earlier.inferred,
-            self.unexplained - earlier.unexplained,
-        )
-
-    @property
-    def agreement(self) -> float | None:
-        """Share that the controller's rules explain, expected or inferred; None of no writes."""
-        explained = self.expected + self.inferred
-        counted = explained + self.unexplained
-        return explained / counted if counted else None
 
 
 class WritesBefore(msgspec.Struct, frozen=True, array_like=True):
@@ -98,8 +76,14 @@ class Tally(msgspec.Struct, array_like=True):
     @property
     def writes(self) -> Writes:
         """Writes since this state was created."""
-        inferred = sum(count for key, count in self.happened.items() if key.startswith(INFERRED))
+        inferred = sum(self.inferences.values())
         return Writes(self.happened.get(EXPECTED, 0), inferred, self.happened.get(UNEXPLAINED, 0))
+
+    @property
+    def inferences(self) -> dict[str, int]:
+        """Inferred writes by rule."""
+        counts = self.happened.items()
+        return {key.removeprefix(INFERRED): count for key, count in counts if key.startswith(INFERRED)}
 
     def writes_of_last_hour(self, now_ms: int) -> Writes:
         """Writes of the last 55 to 60 minutes: of the spans that began within the last hour."""

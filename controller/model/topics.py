@@ -1,47 +1,25 @@
 """Topics and partitions of a cluster, in a persistent map whose chunks can be stored and loaded one by one.
 
-`derived/stored_context.py` turns the chunks into bytes.
+`restore/stored_context.py` turns the chunks into bytes.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from enum import Enum
 from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from controller.model.leadership import AnyAction, Create, Done, LeaderAndIsr, fold
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.contract.problem import Problem
+from controller.model.leadership import AnyAction, Create, Done, fold
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState, ReplicaState
 
 _NON_EXISTENT: Final = ReplicaState.NON_EXISTENT
-
-
-class TopicPartition(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
-    """Name of a partition."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
-class Problem(Enum):
-    """Problem of a partition, the worst first: it has the first that applies, as `derived/health.py` judges."""
-
-    NO_LIVE_IN_SYNC_REPLICA = "no_live_in_sync_replica"  # offline until an in-sync replica returns
-    ELECTION_DUE = "election_due"  # the leader is not live, the controller must elect another replica
-    NOT_YET_CREATED = "not_yet_created"  # the controller must still write the first state
-    NO_LIVE_REPLICA_AT_CREATION = "no_live_replica_at_creation"  # created while none of its brokers was live
-    LEADERLESS = "leaderless"  # an in-sync replica is live, yet the controller has no reason to elect it
-    UNDER_MIN_ISR = "under_min_isr"  # led, but fewer replicas are in sync than a write with acks=all needs
-    UNDER_REPLICATED = "under_replicated"  # usable, but not every assigned replica is in sync
-
-    __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own
 
 
 class OverdueElection(msgspec.Struct, frozen=True, array_like=True, gc=False):

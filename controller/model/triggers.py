@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from controller.contract.ids import TopicPartition
 from controller.contract.znodes import ReassignmentEntry
-from controller.model.topics import TopicPartition
 
 
 class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):

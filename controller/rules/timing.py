@@ -96,3 +96,8 @@ CLOSING_SOCKETS: Final = Time(
 SHUTDOWN_ANSWERED: Final = Time(300, 0, "chosen: until a new controller answers a controlled shutdown")
 CLOSING: Final = Time(200, 0, "from a broker's last shutdown attempt to its session's end from 3.2 on: 0.07 to 0.5 s")
 SLOW_CLOSING: Final = Time(2_000, 0, "the same up to 3.1: 0.7 to 2.6 s")
+
+# Clocks of the forwarder's machine. A wall clock that differs from the expected time by more than this was set. From
+# this difference on chrony sets a clock at once instead of slewing it (`makestep 1 3`); the forwarder reads its two
+# clocks within 10 ms of one another.
+CLOCK_STEP_MS: Final = 1_000

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from controller.contract.effect_rows import FINAL
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.event import Batch, Event
-from controller.model.leadership import AnyAction, AnyEntry, LeaderAndIsr, StateChange, StateEntry, StopEntry, Write
-from controller.model.topics import Partition, TopicPartition
+from controller.model.leadership import AnyAction, AnyEntry, StateChange, StateEntry, StopEntry, Write
+from controller.model.topics import Partition
 from controller.rules import timing
 from controller.transaction.pending_requests import PendingRequests, RequestContents
 from controller.transaction.set_aside import SetAside

@@ -15,17 +15,19 @@ from typing import Any
 import msgspec
 
 from controller.contract.effect_rows import FINAL, WITHDRAWN, EffectStamp, Request, Status, Transition
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
-from controller.derived import reaction_times
-from controller.derived.rows import state_change_row
 from controller.model.context import Context
 from controller.model.event import Event, EventKind
-from controller.model.leadership import AnyAction, LeaderAndIsr, RemoveFromIsr, StateChange, Write
+from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write
 from controller.model.mutable_state import MutableState
 from controller.model.tally import EVENTS_INFERRED
-from controller.model.topics import Partition, TopicPartition
+from controller.model.topics import Partition
 from controller.rules import timing
 from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState, ReplicaState
+from controller.transaction import reaction_times
+from controller.view.rows import state_change_row
 
 replace = msgspec.structs.replace
 

@@ -21,14 +21,15 @@ from controller.contract.effect_rows import (
     RequestedState,
     Status,
 )
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
-from controller.derived.rows import led_state, metadata_state, stop_state
 from controller.model.context import Context
 from controller.model.event import Batch, Event, EventKind, Sending
-from controller.model.leadership import AnyEntry, LeaderAndIsr, StopEntry
-from controller.model.topics import TopicPartition
+from controller.model.leadership import AnyEntry, StopEntry
 from controller.rules.releases import Profile
 from controller.transaction.pending_events import PendingEvents
+from controller.view.rows import led_state, metadata_state, stop_state
 
 replace = msgspec.structs.replace
 

@@ -12,9 +12,10 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from controller.contract.effect_rows import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from controller.contract.ids import TopicPartition
 from controller.model.event import Sending
 from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, StateEntry, StopEntry
-from controller.model.topics import Partition, TopicPartition
+from controller.model.topics import Partition
 from controller.transaction.pending_requests import PendingRequests
 
 

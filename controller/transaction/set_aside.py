@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.event import Batch
-from controller.model.leadership import AnyEntry, AnyUnwritten, Done, LeaderAndIsr
-from controller.model.topics import TopicPartition
+from controller.model.leadership import AnyEntry, AnyUnwritten, Done
 
 
 class SetAside:

@@ -12,23 +12,24 @@ import msgspec
 
 from controller.alerts import lifecycle
 from controller.contract.effect_rows import PROVISIONAL
+from controller.contract.ids import TopicPartition
 from controller.contract.records import Record
 from controller.contract.row import Row
-from controller.derived.gauges import GaugeCounts, count_gauges, gauges_row
-from controller.derived.health import judged, reason_for
-from controller.derived.migration import migration_row
-from controller.derived.partition_issues import PartitionIssueIndex, index_issues
-from controller.derived.rows import partition_row, topic_row
-from controller.derived.state_epochs import recounted
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import FOLLOWING, Context
 from controller.model.event import EventKind
 from controller.model.leadership import StateChange, StateEntry, Write
 from controller.model.tally import CountingRules
-from controller.model.topics import InTopic, Partition, Topic, TopicPartition, Topics
+from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.model.wall_clock import shown
 from controller.transaction.certainty import CertainEvents
 from controller.transaction.request_batch import RequestBatch
+from controller.view.gauges import GaugeCounts, count_gauges, gauges_row
+from controller.view.health import judged, reason_for
+from controller.view.migration import migration_row
+from controller.view.partition_issues import PartitionIssueIndex, index_issues
+from controller.view.rows import partition_row, topic_row
+from controller.view.state_epochs import recounted
 
 replace = msgspec.structs.replace
 

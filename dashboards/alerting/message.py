@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
-from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard, table
 
-from controller.alerts.kinds import SECTIONS
+from controller.contract.alert_kinds.kinds import SECTIONS
 from dashboards.boards.board import new_board, section
 from dashboards.boards.panels import (
     ANY_IS_BAD,

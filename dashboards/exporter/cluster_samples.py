@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.inferences import INFERENCES, INFERENCES_BY_WRITE
 from controller.contract.records import RecordKind
-from controller.inference.hypotheses.table import INFERENCES, INFERENCES_BY_WRITE
-from controller.model.tally import Writes
+from controller.contract.writes import Writes
 from controller.rules.election import Strategy
 from controller.rules.states import PartitionState, ReplicaState
 from dashboards.catalogue import (

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import MigrationRow
-from controller.derived.migration import DONE, LOSES, NO, RAISE_EPOCH, YES
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
+from controller.view.migration import DONE, LOSES, NO, RAISE_EPOCH, YES
 from dashboards.catalogue import migration_metrics
 from dashboards.catalogue.families import Sample
 from dashboards.catalogue.metric import Metric

@@ -10,9 +10,8 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow, TopicRow
+from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
-from controller.derived.health import UNUSABLE_WORDS
-from controller.model.topics import Problem
 from dashboards.following.view import AsOf, ClusterSnapshot, View, problem_since_ms
 
 _Kind = TypeVar("_Kind", bound=Row)

@@ -22,9 +22,8 @@ from controller.contract.metadata_rows import (
     PartitionRow,
     TopicRow,
 )
+from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
-from controller.derived.health import UNUSABLE_WORDS
-from controller.model.topics import Problem
 from dashboards.following.alerts import Alerts
 from dashboards.following.newest import PARTITION_SEGMENTS, Newest, OldestFirst, segment_of
 from dashboards.following.past import Past

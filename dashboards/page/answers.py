@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
-from controller.derived.context_of_rows import context_of_rows
-from controller.derived.health import UNUSABLE_WORDS
-from controller.derived.migration import DONE
-from controller.derived.stored_context import new_context
-from controller.model.context import Context
-from controller.model.topics import Problem, TopicPartition
+from controller.contract.problem import UNUSABLE_WORDS, Problem
+from controller.restore.context_of_rows import context_of_rows
+from controller.restore.stored_context import new_context
 from controller.rules.migration_phases import MigrationPhase
+from controller.view.migration import DONE
+from controller.view.types import Context
 from dashboards.following.cluster_at import ClusterAt, cluster_at
 from dashboards.following.reading import Reading
 from dashboards.following.view import ClusterSnapshot, View, problem_since_ms
@@ -63,7 +63,7 @@ class PartitionLine(msgspec.Struct, frozen=True):
     predicted_leader: int | None  # of the write that the controller has due, where it has one
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class ProblemLine(msgspec.Struct, frozen=True):
     """The partitions with one problem: how many, and the oldest of them."""
 
     problem: str
@@ -109,7 +109,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     unknown: str | None = None
     health: Health | None = None  # with the oldest findings of each severity
     alerts: int = 0  # that are open, named in `health` or not
-    troubles: tuple[Trouble, ...] = ()
+    problems: tuple[ProblemLine, ...] = ()
     racks: tuple[Rack, ...] = ()
     pending_writes: int = 0  # that the controller must do, and ZooKeeper does not show yet
     agreement_of_last_hour: float | None = None
@@ -146,7 +146,7 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
     """A broker explained, with the partitions it hosts that clients cannot use."""
 
     explanation: Explanation
-    troubles: tuple[Trouble, ...]
+    problems: tuple[ProblemLine, ...]
 
 
 class Answers:
@@ -217,7 +217,7 @@ class Answers:
         holding = [row for row in at_moment.partitions if broker in row.replicas]
         about = [row for row in found.open_alerts if broker in (row.broker, *row.brokers)]
         explanation = explain_broker(_picture(found, _oldest(about), holding), broker)
-        return BrokerAnswer(explanation, tuple(_troubles(found, broker)))
+        return BrokerAnswer(explanation, tuple(_problems(found, broker)))
 
     def controller(self, cluster: str, at_ms: int | None = None) -> Explanation | None:
         """The controller explained; None where there is no such cluster."""
@@ -286,7 +286,7 @@ def overview_of(found: ClusterSnapshot, now_ms: int | None) -> Overview:
         cluster=found.cluster,
         health=check(_picture(found, _oldest(found.open_alerts)), now_ms, counts_of(gauges, away)),
         alerts=len(found.open_alerts),
-        troubles=tuple(_troubles(found)),
+        problems=tuple(_problems(found)),
         racks=_racks(found.brokers, gauges),
         pending_writes=gauges.pending_writes,
         agreement_of_last_hour=gauges.agreement_of_last_hour,
@@ -336,7 +336,7 @@ def _naming(topic: str, alerts: Iterable[AlertRow]) -> list[AlertRow]:
     return list(filter(names, alerts))
 
 
-def _troubles(found: ClusterSnapshot, broker: int | None = None) -> Iterator[Trouble]:
+def _problems(found: ClusterSnapshot, broker: int | None = None) -> Iterator[ProblemLine]:
     """The worst first, each with its oldest; only of what this broker hosts (None: of all)."""
     by_problem: dict[str, list[PartitionRow]] = {}
     for row in (*found.unusable, *found.under_min_isr):
@@ -345,7 +345,7 @@ def _troubles(found: ClusterSnapshot, broker: int | None = None) -> Iterator[Tro
     for problem, says in TROUBLES.items():
         rows = by_problem.get(problem.value, ())
         if rows:
-            yield Trouble(problem.value, says, len(rows), tuple(map(_partition_line, rows[:_EXAMPLES])))
+            yield ProblemLine(problem.value, says, len(rows), tuple(map(_partition_line, rows[:_EXAMPLES])))
 
 
 def _racks(brokers: Sequence[BrokerRow], gauges: GaugesRow) -> tuple[Rack, ...]:

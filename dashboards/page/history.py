@@ -8,14 +8,14 @@ from typing import Final
 
 import msgspec
 
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from dashboards.following.cluster_at import kept, snapshot_as_of
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import AsOf, View
 from dashboards.page.answers import Overview, overview_of
 from questions.explain.subject import Subject
 from questions.picture import Origin, Picture
-from questions.timeline.selection import Selection, Window, is_in_a_timeline
+from questions.timeline.selection import HistorySpan, Selection, is_in_a_timeline
 from questions.timeline.timeline import Timeline, timeline_of
 
 # Of metadata, of alerts and of transitions each. A page of as many took 50 ms beside 200,000 partitions, and 120 ms
@@ -110,7 +110,7 @@ class Histories:
         story = tuple(rows[place] for place in sorted(rows) if is_in_a_timeline(rows[place]))
         context = new_context(cluster, chunk_count=1)
         picture = Picture(origin=Origin.HISTORY, context=context, story=story, as_of_ms=end_ms)
-        window = Window(since_ms=begin_ms, until_ms=end_ms)
+        window = HistorySpan(since_ms=begin_ms, until_ms=end_ms)
         return (timeline_of(picture, _selection(subject), window) if story else None), notes
 
 

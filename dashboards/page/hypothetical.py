@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from controller.contract.metadata_rows import PartitionRow
-from controller.model.context import Context
+from controller.view.types import Context
 from dashboards.following.view import View
 from dashboards.page.answers import Answers
 from questions.picture import Origin, Picture

@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
 from dashboards.drawn_timeline.picture import STYLE
 from dashboards.following.cluster_at import kept
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
 from dashboards.following.cluster_at import cluster_at
 from dashboards.following.view import View
 from questions.explain.subject import Subject, read_subject

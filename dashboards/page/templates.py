@@ -20,7 +20,7 @@ from dashboards.drawn_timeline.picture import drawn, word_of
 from dashboards.page.history import WINDOWS_SECONDS
 from dashboards.page.hypothetical import first_of
 from questions.check import Health
-from questions.picture import Moment
+from questions.picture import Beginning
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
@@ -68,7 +68,7 @@ def _age(ms: int) -> str:
     return " ".join(parts[:2])
 
 
-def _since(moment: Moment, as_of_ms: int) -> str:
+def _since(moment: Beginning, as_of_ms: int) -> str:
     if moment.ms is None:
         return "since an unknown time"
     lasted = _age(as_of_ms - moment.ms)

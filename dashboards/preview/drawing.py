@@ -9,7 +9,7 @@ from dashboards.preview.board import Board, Filling, Panel
 from dashboards.preview.panels_at import draw_number, draw_table
 from dashboards.preview.panels_over import Mark, Span, draw_graph, draw_timeline
 from dashboards.preview.prometheus import Prometheus, Series
-from dashboards.preview.svg import Area, Picture
+from dashboards.preview.svg import Area, Drawing
 
 _COLUMN, _ROW, _GAP, _MARGIN, _HEAD = 50, 30, 8, 10, 52
 
@@ -27,7 +27,7 @@ class View:
 def draw(board: Board, prometheus: Prometheus, view: View) -> str:
     """The board as SVG."""
     bottom = max(panel.y + panel.height for panel in board.panels)
-    picture = Picture(24 * _COLUMN + 2 * _MARGIN, bottom * (_ROW + _GAP) + _HEAD + _MARGIN)
+    picture = Drawing(24 * _COLUMN + 2 * _MARGIN, bottom * (_ROW + _GAP) + _HEAD + _MARGIN)
     picture.text(_MARGIN, 22, f"Preview of the board “{board.title}”", size=16, bold=True)
     picture.text(
         _MARGIN,
@@ -47,7 +47,7 @@ def draw(board: Board, prometheus: Prometheus, view: View) -> str:
     return picture.finished()
 
 
-def _draw_panel(picture: Picture, panel: Panel, prometheus: Prometheus, view: View, marks: list[Mark]) -> None:
+def _draw_panel(picture: Drawing, panel: Panel, prometheus: Prometheus, view: View, marks: list[Mark]) -> None:
     area = Area(
         panel.x * _COLUMN + _MARGIN,
         panel.y * (_ROW + _GAP) + _HEAD,

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from dashboards.preview.board import Panel
 from dashboards.preview.prometheus import Series
-from dashboards.preview.svg import Area, Picture
+from dashboards.preview.svg import Area, Drawing
 from dashboards.preview.values import color_of, in_words
 
 _LINE = 22
 
 
-def draw_number(picture: Picture, panel: Panel, named: Sequence[tuple[str, Series]], area: Area) -> None:
+def draw_number(picture: Drawing, panel: Panel, named: Sequence[tuple[str, Series]], area: Area) -> None:
     """A tile a series: its value in the colour of its limits, and its name."""
     x, y, width, height = area
     if not named:
@@ -31,7 +31,7 @@ def draw_number(picture: Picture, panel: Panel, named: Sequence[tuple[str, Serie
         picture.text(centre, y + height - 8, name, size=11, color="white", anchor="middle", room=each)
 
 
-def draw_table(picture: Picture, panel: Panel, answers: Mapping[str, Sequence[Series]], area: Area) -> None:
+def draw_table(picture: Drawing, panel: Panel, answers: Mapping[str, Sequence[Series]], area: Area) -> None:
     """A line a combination of labels, a column a label and a query; only as many lines as there is room for."""
     x, y, width, height = area
     headings, units = _headings(panel), _units(panel)

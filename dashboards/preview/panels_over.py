@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dashboards.preview.board import Panel
 from dashboards.preview.prometheus import Series
-from dashboards.preview.svg import SERIES, Area, Picture, width_of
+from dashboards.preview.svg import SERIES, Area, Drawing, width_of
 from dashboards.preview.values import clock, in_words
 
 _AXIS, _LEGEND, _TICKS = 58, 18, 4
@@ -35,7 +35,7 @@ class Mark(NamedTuple):
 
 
 def draw_graph(
-    picture: Picture,
+    picture: Drawing,
     panel: Panel,
     named: Sequence[tuple[str, Series]],
     span: Span,
@@ -64,7 +64,7 @@ def draw_graph(
     _draw_legend(picture, [name for name, _ in named], x, bottom + 16, width)
 
 
-def draw_timeline(picture: Picture, panel: Panel, named: Sequence[tuple[str, Series]], span: Span, area: Area) -> None:
+def draw_timeline(picture: Drawing, panel: Panel, named: Sequence[tuple[str, Series]], span: Span, area: Area) -> None:
     """A bar a series, in the words and colours of its values; a gap where it was absent."""
     x, y, width, height = area
     left, wide = x + 130, width - 134
@@ -83,14 +83,14 @@ def draw_timeline(picture: Picture, panel: Panel, named: Sequence[tuple[str, Ser
     _draw_times(picture, span, left, y + height, wide)
 
 
-def _draw_times(picture: Picture, span: Span, x: float, y: float, width: float) -> None:
+def _draw_times(picture: Drawing, span: Span, x: float, y: float, width: float) -> None:
     for tick in range(_TICKS + 1):
         at = span.start + (span.end - span.start) * tick / _TICKS
         anchor = ("start", "middle", "middle", "middle", "end")[tick]
         picture.text(span.place(at, x, width), y, clock(at), size=10, color="faint", anchor=anchor)
 
 
-def _draw_legend(picture: Picture, names: Sequence[str], x: float, y: float, width: float) -> None:
+def _draw_legend(picture: Drawing, names: Sequence[str], x: float, y: float, width: float) -> None:
     at, line = x, 1
     for index, (name, color) in enumerate(zip(names, _colors(), strict=False)):
         needed = width_of(name, 10) + 24

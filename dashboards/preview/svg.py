@@ -32,7 +32,7 @@ class Area(NamedTuple):
     height: float
 
 
-class Picture:
+class Drawing:
     """SVG of a size in pixels."""
 
     def __init__(self, width: float, height: float) -> None:

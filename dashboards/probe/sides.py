@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from controller.contract.metadata_rows import PartitionRow
-from controller.model.context import Header
+from controller.view.types import Header
 from dashboards.probe.broker import BrokerAnswer, Leader
 from dashboards.probe.comparison import Difference, Found, PartitionName, differences
 from questions.diff.side import CONTROLLER, Fields, Kind, Side, Subject

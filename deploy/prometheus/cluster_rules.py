@@ -2,7 +2,7 @@
 
     python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
 
-A rule passes on what `controller.alerts.kinds` says of its kind; the core alone judges when an alert is open.
+A rule passes on what `controller.contract.alert_kinds` says of its kind; the core alone judges when an alert is open.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from controller.alerts.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
+from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
 from controller.contract.alert_row import Severity
 from dashboards.alerting.active_alerts import BROKER_VIEW  # noqa: E402
 from dashboards.alerting.message import NAME_PREFIX  # noqa: E402

@@ -1,4 +1,4 @@
-"""What spark-submit is given: `kontrast report` with the arguments that follow. See docs/report.md."""
+"""`kontrast report` for spark-submit. See docs/how-to/availability-report.md."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What spark-submit is given: `kontrast stream` with the arguments that follow. See docs/deployment.md."""
+"""`kontrast stream` for spark-submit. See docs/how-to/deploy.md."""
 
 import sys
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from ingest.errors import IngestError
 from ingest.files.jute import DamagedFileError
 from ingest.files.snapshot_file import SnapshotNode, read_snapshot
-from ingest.files.transaction_log import Transaction, read_log
+from ingest.files.transaction_log import LoggedTransaction, read_log
 
 _LOG: Final = re.compile(r"log\.([0-9a-f]{1,16})")
 _SNAPSHOT: Final = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
@@ -90,7 +90,7 @@ class ZooKeeperFiles:
         self.read_bytes = self._finished_bytes = 0
         self.total_bytes = sum(file.path.stat().st_size for file in self._logs)
 
-    def read(self) -> Iterator[Snapshot | Transaction]:
+    def read(self) -> Iterator[Snapshot | LoggedTransaction]:
         """The history in its order; raises IngestError where it cannot go on."""
         first = self._first_snapshot_file()
         if self.until.is_passed(first.zxid, first.time_ms):
@@ -106,7 +106,7 @@ class ZooKeeperFiles:
             self._finished_bytes += log.path.stat().st_size
             self.read_bytes = self._finished_bytes
 
-    def _read_log(self, log: _File, *, is_newest: bool) -> Iterator[Snapshot | Transaction]:
+    def _read_log(self, log: _File, *, is_newest: bool) -> Iterator[Snapshot | LoggedTransaction]:
         def at(offset: int) -> None:
             self.read_bytes = self._finished_bytes + offset
 

@@ -25,10 +25,10 @@ from msgspec.structs import replace
 
 from controller.contract.records import LATEST_MS, Record, RecordKind, data_fields
 from controller.contract.znodes import REPLAYED, ForwarderStatus
-from controller.model.clock import STEP_MS
+from controller.rules.timing import CLOCK_STEP_MS
 from ingest.files.data_directory import Snapshot, Until, ZooKeeperFiles
 from ingest.files.snapshot_file import SnapshotNode
-from ingest.files.transaction_log import Change, ChangeKind, Transaction
+from ingest.files.transaction_log import Change, ChangeKind, LoggedTransaction
 from ingest.observed.observations import Value
 from ingest.observed.paths import is_recorded, rank
 from ingest.observed.tree import complete
@@ -143,7 +143,7 @@ class History:
             if isinstance(item, Snapshot):
                 yield from self._read_snapshot(item)
             else:
-                if item.time_ms < self._now_ms - STEP_MS:
+                if item.time_ms < self._now_ms - CLOCK_STEP_MS:
                     # How long it took until then nobody knows.
                     self._now_ms = self._silent_since_ms = self._heartbeat_ms = item.time_ms
                 yield from self._heartbeats(item.time_ms)
@@ -202,7 +202,7 @@ class History:
 
     # --- transactions
 
-    def _transaction(self, transaction: Transaction) -> Iterator[Record]:
+    def _transaction(self, transaction: LoggedTransaction) -> Iterator[Record]:
         ended = self._apply(transaction)
         evidence = {"author": transaction.session, "cxid": transaction.cxid}
         if not transaction.changes and transaction.closed is None and self._is_controllers(transaction.session):
@@ -218,7 +218,7 @@ class History:
         controller = self._watched.znodes.get("/controller")
         return controller is not None and controller.ephemeral_owner == session
 
-    def _apply(self, transaction: Transaction) -> dict[str, Value | None]:
+    def _apply(self, transaction: LoggedTransaction) -> dict[str, Value | None]:
         """The watched znodes that the transaction touched, as they are at its end, None if one is gone."""
         ended: dict[str, Value | None] = {}
         for change in transaction.changes:

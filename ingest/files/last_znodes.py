@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ingest.files.data_directory import Snapshot, Until, ZooKeeperFiles
-from ingest.files.transaction_log import ChangeKind, Transaction
+from ingest.files.transaction_log import ChangeKind, LoggedTransaction
 from ingest.observed.observations import Value
 from ingest.observed.paths import is_copied
 
@@ -51,7 +51,7 @@ class LastZnodes:
             self.other_chroots.add(path[: -len(_ANY_KAFKA)] or "/")
         return False
 
-    def _apply(self, transaction: Transaction) -> None:
+    def _apply(self, transaction: LoggedTransaction) -> None:
         for change in transaction.changes:
             if not self._wants(change.path):
                 continue

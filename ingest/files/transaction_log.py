@@ -57,7 +57,7 @@ class Change(NamedTuple):
     ephemeral_owner: int = 0
 
 
-class Transaction(NamedTuple):
+class LoggedTransaction(NamedTuple):
     """One transaction of ZooKeeper; `session` requested it as its request number `cxid`.
 
     A session's end has cxid 0 when the server expired it, a higher one when the client closed it. `closed` are then the
@@ -72,7 +72,7 @@ class Transaction(NamedTuple):
     closed: tuple[str, ...] | None = None
 
 
-def read_log(path: Path, at: Callable[[int], None] = lambda _: None) -> Iterator[Transaction]:
+def read_log(path: Path, at: Callable[[int], None] = lambda _: None) -> Iterator[LoggedTransaction]:
     """The log's transactions from its beginning; `at` is called with the offset behind each.
 
     Raises DamagedFileError behind the last good one if the log does not end in order, and IngestError.
@@ -131,15 +131,15 @@ def _only_zeros(file: BinaryIO) -> bool:
     return True
 
 
-def _decode(entry: bytes) -> Transaction:
+def _decode(entry: bytes) -> LoggedTransaction:
     stream = io.BytesIO(entry)
     body = Jute(stream.read)
     session, cxid, zxid, time_ms, kind = body.fields(_TRANSACTION_HEADER)
     if kind == _CLOSE_SESSION:
-        return Transaction(session, cxid, zxid, time_ms, closed=_closed_paths(entry[_TRANSACTION_HEADER.size :]))
+        return LoggedTransaction(session, cxid, zxid, time_ms, closed=_closed_paths(entry[_TRANSACTION_HEADER.size :]))
     if kind == _MULTI:
-        return Transaction(session, cxid, zxid, time_ms, _multi(body, session))
-    return Transaction(session, cxid, zxid, time_ms, _changes(kind, body, session))
+        return LoggedTransaction(session, cxid, zxid, time_ms, _multi(body, session))
+    return LoggedTransaction(session, cxid, zxid, time_ms, _changes(kind, body, session))
 
 
 def _changes(kind: int, body: Jute, session: int) -> tuple[Change, ...]:

@@ -119,7 +119,7 @@ class SingleRead:
             return True if self.type == Exists.type else _RESULTS[self.type](buffer, offset)[0]
 
 
-class Moment:
+class MomentRequest:
     """A read that always has an answer, Exists of the root, and is answered with the moment of it."""
 
     type = Exists.type

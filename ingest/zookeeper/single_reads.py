@@ -16,7 +16,7 @@ from kazoo.protocol.serialization import Exists, GetChildren, GetData
 from ingest.observed.observations import EventKind, ZnodeEvent
 from ingest.observed.paths import PARENTS, SINGLE_ZNODES, TOPICS, is_listed, partitions_path, recorded_child
 from ingest.zookeeper.reading import Answers, Promise, Session, WatchMode
-from ingest.zookeeper.requests import Moment, SingleRead
+from ingest.zookeeper.requests import MomentRequest, SingleRead
 
 _REQUESTS_IN_FLIGHT = 1_000
 _ALWAYS_AWAITED = frozenset((*SINGLE_ZNODES, *PARENTS))
@@ -41,7 +41,7 @@ class SingleReads:
 
     def values(self, paths: Sequence[str], show: Callable[[int], None]) -> Answers:
         """The values of the paths; `show` is called with how many were read so far."""
-        promise = self._session.call(Moment(self._session.moment))
+        promise = self._session.call(MomentRequest(self._session.moment))
         results = self._read_and_watch(GetData.type, paths, show)
         for path, result in results.items():
             if result is None:

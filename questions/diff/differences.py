@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from controller.model.leadership import NO_LEADER
+from controller.contract.ids import NO_LEADER
 from controller.rules.states import PartitionState
 from questions.diff.side import Fields, Kind, Side, Subject, Value
 

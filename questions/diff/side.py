@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from controller.contract.ids import NO_LEADER
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.row import Row
-from controller.derived.metadata import BrokerMetadata, ControllerMetadata, Metadata, PartitionMetadata
-from controller.model.context import Context
-from controller.model.leadership import NO_LEADER, LeaderAndIsr
-from controller.model.topics import Partition, Topic
 from controller.rules.states import PARTITION_WORDS
+from controller.view.metadata import BrokerMetadata, ControllerMetadata, Metadata, PartitionMetadata
+from controller.view.types import Context, Partition, Topic
 
 Value = bool | int | str | tuple[int, ...] | tuple[str, ...] | None
 Fields = Mapping[str, Value]

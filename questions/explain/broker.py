@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.derived.gauges import replicas_by_broker
-from controller.model.context import Context
-from controller.model.topics import Partition
+from controller.contract.row import NOT_KNOWN_MS
+from controller.view.gauges import replicas_by_broker
+from controller.view.types import Context, Partition
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, whereabout
-from questions.picture import NOT_KNOWN_MS, Origin, Picture
+from questions.picture import Origin, Picture
 from wording.sentences import counted, plural
 
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from controller.contract.effect_rows import FINAL, WITHDRAWN, Transition
+from controller.contract.ids import NO_LEADER, TopicPartition
 from controller.contract.metadata_rows import PartitionRow
-from controller.contract.row import Row
-from controller.model.leadership import NO_LEADER
-from controller.model.topics import TopicPartition
+from controller.contract.row import NOT_KNOWN_MS, Row
 from questions.explain.explanation import Cause, Certainty
-from questions.picture import NOT_KNOWN_MS, Picture
+from questions.picture import Picture
 from wording.sentences import bracketed
 
 _NAMED: Final = 20

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.derived.migration import next_step, rollback_of
-from controller.model.brokers import NO_BROKER
-from controller.model.context import Header
+from controller.contract.ids import NO_BROKER
+from controller.view.migration import next_step, rollback_of
+from controller.view.types import Header
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, since_zxid
 from questions.picture import Origin, Picture

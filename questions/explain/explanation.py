@@ -7,10 +7,10 @@ from enum import Enum
 
 import msgspec
 
-from controller.alerts.conditions import whereabouts
 from controller.contract.alert_row import AlertRow
+from controller.view.whereabouts import whereabouts
 from questions.check import Finding, finding_of
-from questions.picture import Moment, Picture
+from questions.picture import Beginning, Picture
 
 
 class Certainty(Enum):
@@ -47,7 +47,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     headline: str
     is_well: bool
-    since: Moment | None  # of what is wrong; None where nothing is
+    since: Beginning | None  # of what is wrong; None where nothing is
     statements: tuple[Statement, ...]
     causes: tuple[Cause, ...] | None  # the oldest first; None: not known
     findings: tuple[Finding, ...]  # the open alerts that are about it

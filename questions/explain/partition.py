@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from controller.alerts import kinds
-from controller.derived.health import (
-    UNUSABLE,
-    back_in_sync_for_acks_all,
-    needed_in_sync,
-    successor,
-    takes_acks_all,
-)
-from controller.model.leadership import NO_LEADER, LeaderAndIsr
-from controller.model.topics import Partition, Problem, Topic, TopicPartition
+from controller.contract.alert_kinds import kinds
+from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.contract.problem import UNUSABLE, Problem
 from controller.rules.election import elect_offline
+from controller.view.health import back_in_sync_for_acks_all, needed_in_sync, successor, takes_acks_all
+from controller.view.types import Partition, Topic
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import (
     Cause,

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.ids import TopicPartition
 from controller.contract.row import Row
-from controller.model.topics import TopicPartition
 from questions.explain import causes
 from questions.explain.broker import explain_broker, is_known
 from questions.explain.controller import explain_controller

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.derived.health import UNUSABLE
-from controller.model.topics import Partition, Topic, TopicPartition
+from controller.contract.ids import TopicPartition
+from controller.contract.problem import UNUSABLE
+from controller.view.types import Partition, Topic
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
 from questions.picture import Origin, Picture

@@ -10,12 +10,13 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.ids import NO_LEADER
 from controller.contract.records import Record
+from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znodes import TopicZnode, ZnodeError, decode, decode_config, locate
-from controller.derived.gauges import replicas_by_broker
-from controller.model.leadership import NO_LEADER
-from controller.model.topics import Partition, Topic
-from questions.picture import NOT_KNOWN_MS, Picture
+from controller.view.gauges import replicas_by_broker
+from controller.view.types import Partition, Topic
+from questions.picture import Picture
 
 _JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
 """What a reply of ZooKeeper may hold, unless jute.maxbuffer is raised: a longer list cannot be read."""

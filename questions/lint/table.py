@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts import kinds
+from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import Severity
 from questions.lint import found_in
 from questions.picture import WORST_FIRST, Picture

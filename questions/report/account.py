@@ -13,8 +13,8 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BeginningRow, BrokerRow, ControllerRow, PartitionRow
 from controller.contract.records import LATEST_MS, Record
 from controller.contract.row import Row
-from controller.derived.gauges import gauges_row
-from controller.model.context import Context
+from controller.view.gauges import gauges_row
+from controller.view.types import Context
 from questions.report.alerts import Alerts, AlertSpan
 from questions.report.brokers import Brokers, BrokerTime
 from questions.report.counters import Counters, Key

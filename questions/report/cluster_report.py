@@ -9,7 +9,7 @@ import msgspec
 
 from controller.contract.alert_row import Severity
 from controller.contract.gauges_row import REACTION_BUCKETS_MS
-from controller.model.tally import Writes
+from controller.contract.writes import Writes
 from questions.picture import WORST_FIRST
 from questions.report import counters
 from questions.report.account import Part
@@ -21,7 +21,7 @@ from questions.report.seen_time import Measure
 _MINUTE_MS = 60_000
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True):
+class ReportWindow(msgspec.Struct, frozen=True, kw_only=True):
     """Window of a report, and how much of it was seen; the figures leave out the rest."""
 
     since_ms: int
@@ -84,7 +84,7 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     """What happened to a cluster's clients within a window, and how its controller did."""
 
     cluster: str
-    window: Window
+    window: ReportWindow
     failovers: tuple[Failover, ...]
     without_controller_seconds: float
     partition_minutes: float
@@ -129,8 +129,8 @@ def report_of(cluster: str, whole: Part, since_ms: int | None = None, until_ms: 
     )
 
 
-def _window(measure: Measure) -> Window:
-    return Window(
+def _window(measure: Measure) -> ReportWindow:
+    return ReportWindow(
         since_ms=measure.begin_ms,
         until_ms=measure.end_ms,
         seen_from_ms=measure.seen_from_ms,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import ControllerRow
-from controller.model.brokers import NO_BROKER
 from questions.report.seen_time import Level, rise
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from controller.contract.metadata_rows import PartitionRow
-from controller.derived.health import UNUSABLE_WORDS
+from controller.contract.problem import UNUSABLE_WORDS
 from questions.report.seen_time import Level, rise
 
 

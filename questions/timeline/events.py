@@ -9,13 +9,12 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Transition
+from controller.contract.ids import NO_BROKER, NO_LEADER
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.contract.row import Row
-from controller.model.brokers import NO_BROKER
-from controller.model.leadership import NO_LEADER
 from questions.explain.causes import Happening, happenings
 from questions.explain.explanation import Certainty
-from questions.timeline.selection import Selection, Window
+from questions.timeline.selection import HistorySpan, Selection
 from wording.sentences import counted
 
 _RESOLVED: Final = "resolved"
@@ -57,7 +56,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
 
 
-def events_of(story: Sequence[Row], selection: Selection, window: Window) -> tuple[Event, ...]:
+def events_of(story: Sequence[Row], selection: Selection, window: HistorySpan) -> tuple[Event, ...]:
     """The events in these rows with their changes that are about the selection and in the window."""
     events: list[_Event] = []
     by_key: dict[Hashable, _Event] = {}

@@ -10,12 +10,10 @@ from typing import Final
 import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.ids import NO_BROKER, NO_LEADER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
-from controller.derived.health import UNUSABLE_WORDS
-from controller.model.brokers import NO_BROKER
-from controller.model.leadership import NO_LEADER
-from controller.model.topics import Problem
 from questions.timeline.selection import CONTROLLER_GROUP, Selection
 from wording.sentences import bracketed, counted
 

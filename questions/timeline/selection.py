@@ -6,15 +6,15 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Transition
+from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
 from controller.contract.row import Row
-from controller.model.topics import TopicPartition
 
 CONTROLLER_GROUP = "controller"  # of the alerts about it
 _HEARTBEAT_MS = 1_000
 
 
-class Window(msgspec.Struct, frozen=True):
+class HistorySpan(msgspec.Struct, frozen=True):
     """Part of a history, both ends included; an end is a zxid or a time in milliseconds since 1970."""
 
     since_zxid: int | None = None

@@ -8,7 +8,7 @@ from controller.contract.row import Row
 from questions.picture import Picture
 from questions.timeline.events import Event, events_of
 from questions.timeline.lanes import Lanes, lanes_of
-from questions.timeline.selection import Selection, Window
+from questions.timeline.selection import HistorySpan, Selection
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     pictured: Lanes
 
 
-def timeline_of(picture: Picture, selection: Selection, window: Window) -> Timeline | None:
+def timeline_of(picture: Picture, selection: Selection, window: HistorySpan) -> Timeline | None:
     """What the picture's story has; None where the story has nothing at all about what is selected."""
     story = picture.story or ()
     if not any(selection.is_about(row, None) for row in story):
@@ -39,7 +39,7 @@ def timeline_of(picture: Picture, selection: Selection, window: Window) -> Timel
     )
 
 
-def _edges(as_of_ms: int, story: tuple[Row, ...], window: Window, events: tuple[Event, ...]) -> tuple[int, int]:
+def _edges(as_of_ms: int, story: tuple[Row, ...], window: HistorySpan, events: tuple[Event, ...]) -> tuple[int, int]:
     """The first and the last moment that the window and the story have in common."""
     first_ms = story[0].time_ms
     begin_ms = first_ms if window.since_ms is None else max(first_ms, window.since_ms)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from controller.derived.health import needed_in_sync
-from controller.model.context import Context
-from controller.model.topics import Partition
+from controller.view.health import needed_in_sync
+from controller.view.types import Context, Partition
 
 
 class Alike(NamedTuple):

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from controller.derived.health import UNUSABLE, reason_for
-from controller.model.context import Context
-from controller.model.leadership import NO_LEADER, LeaderAndIsr
-from controller.model.topics import Partition, Problem, Topic, TopicPartition
+from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.contract.problem import UNUSABLE, Problem
+from controller.view.health import reason_for
+from controller.view.types import Context, Partition, Topic
 
 _NONE = LeaderAndIsr(NO_LEADER, -1, (), -1)
 

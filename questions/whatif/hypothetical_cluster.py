@@ -10,20 +10,15 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
+from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import Record, RecordKind
-from controller.contract.row import Row
-from controller.events import controlled_shutdown
-from controller.model.brokers import NO_BROKER, Broker
-from controller.model.clock import wall_ms
-from controller.model.context import FOLLOWING, Context
-from controller.model.leadership import LeaderAndIsr, Write
-from controller.model.topics import Partition, TopicPartition
+from controller.restore.altered_context import without_departures
 from controller.rules.assignment import ReplicaAssignment
-from controller.step import steps
-from controller.transaction.transaction import Transaction
+from controller.step import Outcome, steps
+from controller.unrecorded import request_shutdown
+from controller.view.types import FOLLOWING, Broker, Context, Partition
 
 _REASSIGN: Final = "/admin/reassign_partitions"
 _BETWEEN_CHANGES_MS: Final = 1  # nothing waits here, but the order in time is kept
@@ -88,16 +83,13 @@ class HypotheticalCluster:
             self._delete(f"/brokers/ids/{broker}")
         self._elect_controller()
         self._play()
-        self._forget_departures(lost)
+        self.context = without_departures(self.context, lost)  # no transaction of ZooKeeper shows when they left
 
     def shut_down(self, broker: int) -> None:
         """Let a broker ask to be shut down until it leads nothing that another can lead, and then close its session."""
         if broker not in self.context.header.brokers:
             return
-        tx = Transaction(self.context, self._record(RecordKind.HEARTBEAT))
-        tx.shows_steps = False
-        controlled_shutdown.ask(tx, broker)
-        self._take(tx.finish(), tx.effects)
+        self._take(request_shutdown(self.context, broker, shows_steps=False))
         self._play()
         self.lose((broker,))
 
@@ -107,9 +99,9 @@ class HypotheticalCluster:
         for broker in sorted(set(brokers) - header.brokers.keys()):
             departed = header.departures.last.get(broker)
             was = self._registrations.get(broker) or (departed.was if departed is not None else None)
-            before = was or Broker(-1, 0, 0)
+            endpoints, rack = (was.endpoints, was.rack) if was is not None else ((), None)
             version = header.configuration.evidence.broker_version or _ANY_BROKER_VERSION
-            content = {"version": version, "host": None, "endpoints": before.endpoints, "rack": before.rack}
+            content = {"version": version, "host": None, "endpoints": endpoints, "rack": rack}
             path = f"/brokers/ids/{broker}"
             self._write(path, content, owner=self._next_zxid(), created=True)
         self._elect_controller()
@@ -188,7 +180,7 @@ class HypotheticalCluster:
         for tp in self._unwritten:
             partition = self.context.topics.partition(tp)
             for action in partition.queue if partition else ():
-                value = action.apply(partition.zk_state, epoch) if partition and isinstance(action, Write) else None
+                value = action.apply(partition.zk_state, epoch) if partition and action.writes else None
                 if value is not None:
                     yield _DueWrite(action.event, action.at_batch, action.ordinal, tp, value)
                     break
@@ -262,14 +254,6 @@ class HypotheticalCluster:
             mzxid=self._next_zxid() + after,
         )
 
-    def _forget_departures(self, brokers: Collection[int]) -> None:
-        """Forget when these brokers left, which no transaction of ZooKeeper shows: they are not registered."""
-        header = self.context.header.copy()
-        header.departures.last = {
-            broker: departure for broker, departure in header.departures.last.items() if broker not in brokers
-        }
-        self.context = msgspec.structs.replace(self.context, header=header)
-
     def _write(self, path: str, content: object, *, owner: int = 0, created: bool = False) -> None:
         zxid = self._next_zxid()
         czxid, version = (zxid, 0) if created else (-1, 1)
@@ -288,12 +272,11 @@ class HypotheticalCluster:
         self._step([self._record(RecordKind.DELETED, path=path)])
 
     def _step(self, records: Sequence[Record]) -> None:
-        outcome = steps(self.context, records, shows_steps=False)
-        self._take(outcome.context, outcome.effects)
+        self._take(steps(self.context, records, shows_steps=False))
 
-    def _take(self, context: Context, effects: Sequence[Row]) -> None:
-        self.context = context
-        changed = {TopicPartition(row.topic, row.partition) for row in effects if type(row) is PartitionRow}
+    def _take(self, outcome: Outcome) -> None:
+        self.context = outcome.context
+        changed = {TopicPartition(row.topic, row.partition) for row in outcome.effects if type(row) is PartitionRow}
         self.touched |= changed
         self._unwritten |= changed
 
@@ -307,7 +290,7 @@ class HypotheticalCluster:
             generation=header.position.generation,
             seq=header.position.seq + 1 + after,
             kind=kind,
-            observed_ms=wall_ms(header) + _BETWEEN_CHANGES_MS * (1 + after),
+            observed_ms=header.wall_ms + _BETWEEN_CHANGES_MS * (1 + after),
             zxid=self._next_zxid() + after,
             **fields,  # type: ignore[arg-type]
         )

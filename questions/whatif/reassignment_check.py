@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from controller.model.context import Context
-from controller.model.tally import CountingRules
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
+from controller.view.types import Context, CountingRules
 from questions.whatif.consequences import PartitionChange
 from questions.whatif.representatives import Targets
 from questions.whatif.scenario import Change, Step, play

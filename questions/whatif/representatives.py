@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.derived.gauges import keys_of_partition
-from controller.model.context import Context
-from controller.model.tally import CountingRules
-from controller.model.topics import Partition, Topic, TopicPartition
+from controller.contract.ids import TopicPartition
+from controller.restore.altered_context import with_gauges, with_partitions
+from controller.view.gauges import keys_of_partition
+from controller.view.types import Context, CountingRules, Partition, Topic
 from questions.whatif.consequences import Consequences, worst_first
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]
@@ -35,9 +35,7 @@ class Representatives(NamedTuple):
                     gauges[key] += by * others
                 for key, by in _counted(before, tp, rules).items():
                     gauges[key] -= by * others
-        header = after.header.copy()
-        header.tally.gauges = {key: count for key, count in gauges.items() if count}
-        return msgspec.structs.replace(after, header=header)
+        return with_gauges(after, gauges)
 
     def among_them(self, targets: Targets) -> Targets:
         """Targets of the representatives alone."""
@@ -72,20 +70,19 @@ def represent(context: Context, targets: Sequence[Targets], *, brokers_change: b
         return Representatives(context, {})
     of_kind: dict[Hashable, list[TopicPartition]] = {}
     reassigned = [each for each in targets if each]
-    topics = context.topics.mutable_copy()
+    kept: dict[str, dict[int, Partition]] = {}
     may_change = context.topics if brokers_change else _topics_in(context, reassigned)
     for name, topic in may_change:
-        kept = {}
+        kept[name] = {}
         for number, partition in topic.partitions.items():
             tp = TopicPartition(name, number)
             kind = _kind(context, topic, partition) or tp, *(each.get(tp) for each in reassigned)
             members = of_kind.setdefault(kind, [])
             if not members:
-                kept[number] = partition
+                kept[name][number] = partition
             members.append(tp)
-        topics.put(name, msgspec.structs.replace(topic, partitions=kept))
     others = {first: rest for first, *rest in of_kind.values() if rest}
-    return Representatives(Context(header, topics.freeze()), others)
+    return Representatives(with_partitions(context, kept), others)
 
 
 def _topics_in(context: Context, targets: Iterable[Targets]) -> Iterator[tuple[str, Topic]]:

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from controller.model.context import Context
+from controller.view.types import Context
 from questions.whatif.alike import Alike, Group, partitions_alike
 from questions.whatif.hypothetical_cluster import at_rest
 

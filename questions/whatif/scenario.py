@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.model.context import Context
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
+from controller.view.types import Context
 from questions.whatif.consequences import Consequences, consequences
 from questions.whatif.hypothetical_cluster import HypotheticalCluster
 from questions.whatif.representatives import represent

@@ -1,7 +1,8 @@
 """Fetch the Java archives that pyspark lacks through Spark's own Ivy, check them against a lock file, cache them.
 
 Standard library only. `python -m streaming.java.artifacts` fetches all that Kontrast needs. After a change of a
-request, `--relock` resolves every set again and writes `artifacts.lock`: read the difference before you commit it.
+request, `--relock` resolves every set again, writes `artifacts.lock` and `artifacts.licences`, and rejects a jar under
+the GPL alone: read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Protocol
 
 from streaming.errors import StreamError
 from streaming.java.installation import find_java
+from streaming.java.licences import licensed, line_of
 from transport.disk import make_private
 from transport.scratch import scratch_directory
 
@@ -155,13 +157,17 @@ def read_lock(lock_file: Path) -> Lock:
 
 
 def relock(sets: Sequence[ArtifactSet], lock_file: Path, report: Callable[[str], None] = lambda _: None) -> None:
-    """Resolve every set again and write the lock file from what came; raises ArtifactError."""
-    lines = []
+    """Resolve every set again, write the lock file and the licences beside it; raises ArtifactError, LicenceError."""
+    lines, licences = [], []
     for artifact_set in sets:
         report(f"resolving {artifact_set.name}")
         with _fetched(cache_directory(), artifact_set) as fetched:
-            lines += [f"{_sha256(jar)}  {artifact_set.name}/{jar.name}\n" for jar in fetched]
+            for jar in fetched:
+                file = f"{artifact_set.name}/{jar.name}"
+                lines.append(f"{_sha256(jar)}  {file}\n")
+                licences.append(line_of(file, licensed(jar.name, jar.parent.with_name("cache"))))
     lock_file.write_text("".join(sorted(lines, key=lambda line: line.split()[1])))
+    lock_file.with_suffix(".licences").write_text("".join(sorted(licences)), encoding="utf-8")
 
 
 def _unusable(directory: Path, expected: Mapping[str, str]) -> list[str]:

@@ -203,7 +203,7 @@ def session_of(gateway: ClientServer, conf: SparkConf, settings: Mapping[str, st
     with _signal_handlers_kept():
         context = SparkContext(conf=conf.setAll(list(settings.items())), gateway=gateway)
     # By default it prints a traceback when Java is gone.
-    context._accumulatorServer.handle_error = _note_error
+    context._accumulatorServer.handle_error = _note_error  # type: ignore[method-assign]
     try:
         yield SparkSession(context)
     finally:
@@ -211,7 +211,7 @@ def session_of(gateway: ClientServer, conf: SparkConf, settings: Mapping[str, st
             context.stop()
 
 
-def _note_error(_request: object, _client: object) -> None:
+def _note_error(request: object, client_address: object) -> None:  # noqa: ARG001 (as socketserver calls it)
     logger.debug("a connection from Spark's Java process failed", exc_info=True)
 
 

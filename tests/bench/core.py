@@ -28,8 +28,8 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import Record, RecordKind, decode_record, encode_record
 from controller.contract.row import Row
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.context import Context
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import steps
 from tests.bench.placement import (
     PARTITIONS_A_TOPIC,
@@ -246,7 +246,7 @@ def figures(partitions: int, shape: Shape) -> Iterator[Figure]:
     yield Figure("heartbeat", "µs", seconds / REPEATED * 1e6)
     creations = lines.creations()
     context, rows, seconds = fresh(lambda: apply(context, creations))
-    assert not context.header.events, "a write was not foretold"
+    assert not context.header.events, "a write was not expected"
     yield Figure("a topic with 10 partitions, created", "µs", seconds / REPEATED * 1e6)
     lines = Lines(partitions, shape)
     context, _, _ = apply(new_context("bench", chunk_count=CHUNKS), lines.snapshot())
@@ -256,7 +256,7 @@ def figures(partitions: int, shape: Shape) -> Iterator[Figure]:
     yield Figure("rows of this death", "rows", len(rows))
     writes = lines.writes_after(rows)
     context, rows, seconds = fresh(lambda: apply(context, writes))
-    assert not context.header.events, "a write was not foretold"
+    assert not context.header.events, "a write was not expected"
     yield Figure("writes that confirm it, a second", "changes", len(writes) / seconds)
     del rows
     yield from _takeovers(partitions, shape)

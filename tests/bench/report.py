@@ -22,7 +22,7 @@ from rich.table import Table
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from controller.contract.records import RecordKind, decode_record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from tests.bench.core import CHUNKS, Lines
 from transport.journal import JournalWriter

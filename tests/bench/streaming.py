@@ -30,7 +30,7 @@ from rich.table import Table
 from controller.contract.outputs import OUTPUTS
 from controller.contract.records import RecordKind, decode_record
 from controller.contract.row import Row
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import step, steps
 from tests.bench.core import CHUNKS, Lines
 from tests.bench.placement import Shape, add_options, shape_of

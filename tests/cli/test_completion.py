@@ -1,4 +1,4 @@
-"""The line of docs/cli.md that installs shell completion: a real shell completes commands and options after it."""
+"""A real shell completes commands and options after the line of docs/reference/cli.md for shell completion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 _ASK = """
 {install}
 COMP_WORDS=({words}); COMP_CWORD={at}

@@ -17,7 +17,7 @@ from cli.main import main
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, encode_record
 from controller.contract.row import Row
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from streaming.sinks.standing_rows import StandingRows
 from tests.recorded_moment import MOMENT_MS, history, zk_data

@@ -22,13 +22,13 @@ from cli.printing.standard_output import print_renderables
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from controller.contract.alert_row import Severity
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
 from questions.check import Finding, Health, check
 from questions.explain.broker import explain_broker
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.lint.table import lint
-from questions.picture import Moment, Picture
+from questions.picture import Beginning, Picture
 from tests.questions.cluster import broker, brokers, controller, look, state, topic
 from tests.recorded_moment import MOMENT_MS, zk_data
 
@@ -225,7 +225,7 @@ def health(*findings: Finding, doubts: tuple[str, ...] = ()) -> Health:
 
 
 def finding(severity: Severity, cause: str = "it broke") -> Finding:
-    return Finding(severity, "Broken", "broker 1", Moment(None, exact=False), cause, None, "mend it", (), 0, ())
+    return Finding(severity, "Broken", "broker 1", Beginning(None, exact=False), cause, None, "mend it", (), 0, ())
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,14 @@ from cli.settings.keys import NONE, Key, keys_of
 from cli.settings.options import HELP
 from controller.rules.settings import DEFAULT_BEFORE, BrokerSettings
 
-DOCUMENTATION = Path(__file__).parents[2] / "docs" / "cli.md"
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
+COMMANDS = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference-config.toml"
 
 HEADER = """\
 # Every setting of Kontrast with its default. A copy of this file is a configuration that works once the values of the
 # keys marked "required" are yours. "none" leaves a key unset. Unknown keys are refused by name. What overrides what:
-# docs/cli.md.
+# docs/reference/configuration.md.
 """
 
 TABLES = {
@@ -140,7 +141,7 @@ def test_the_file_that_the_documentation_shows_is_a_configuration(tmp_path):
 
 def test_the_documentation_names_every_exit_code():
     for code in ExitCode:
-        assert f"\n| {code.value} |" in DOCUMENTATION.read_text()
+        assert f"\n| {code.value} |" in COMMANDS.read_text()
 
 
 def keys_required(config: object, field: str) -> bool:

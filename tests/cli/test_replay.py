@@ -23,7 +23,7 @@ from cli.printing.incident_lines import Incidents
 from cli.printing.replay_lines import row_object, sentence, time_in_words
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
-from controller.model.tally import Writes
+from controller.contract.writes import Writes
 from tests import recorded_moment
 from tests.rows import Rows
 from tests.waiting import eventually

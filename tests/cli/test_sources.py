@@ -22,16 +22,17 @@ from cli.settings.config import ConfigError
 from cli.sources.options import source_of
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope
 from cli.sources.zookeeper import no_cycles_looked_for
+from controller.contract.ids import TopicPartition
 from controller.contract.outputs import encode_row
+from controller.contract.problem import Problem
 from controller.contract.records import Record, encode_record
-from controller.derived.stored_context import new_context
-from controller.model.topics import Problem, TopicPartition
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.explain.broker import explain_broker
 from questions.explain.partition import explain_partition
-from questions.picture import Moment, Origin, Picture
+from questions.picture import Beginning, Origin, Picture
 from tests.recorded_moment import MOMENT_MS, history, zk_data
 from transport.journal import JournalWriter
 
@@ -101,7 +102,7 @@ def pages(picture: Picture) -> list[str]:
     return [f"{row.alert} {row.cause}" for row in picture.alerts if row.severity.value == "page"]
 
 
-def test_the_recorded_moment_has_troubles_of_several_kinds(from_files):
+def test_the_recorded_moment_has_problems_of_several_kinds(from_files):
     assert from_files.origin is Origin.HISTORY
     kinds = {row.alert for row in from_files.alerts}
     assert kinds >= {"PartitionsOffline", "BrokerCrashed", "GhostController", "TopicWithDeadReplica"}
@@ -203,9 +204,9 @@ def test_zookeeper_alone_gives_the_same_now_with_the_times_in_its_znodes(watched
 
 
 def test_what_one_look_cannot_date_is_said_to_be_unknown(from_files):
-    assert from_files.since(0) == Moment(None, exact=False)
+    assert from_files.since(0) == Beginning(None, exact=False)
     began_ms = from_files.header.read.began_ms
-    assert from_files.since(began_ms) == Moment(began_ms, exact=False)
+    assert from_files.since(began_ms) == Beginning(began_ms, exact=False)
     assert from_files.since(began_ms + 1).exact
 
 

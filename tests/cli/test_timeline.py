@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from controller.contract.outputs import OUTPUTS, encode_row
 from controller.contract.records import LATEST_MS, Record, encode_record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.drawn_timeline.page import page_of
 from questions.explain.explanation import Certainty

@@ -1,7 +1,7 @@
 """What the replica and real controllers still disagree on after random actions, by name and count.
 
 Here belong the figures and which difference of a gauge has which name. Each name is a row's in
-docs/what-a-replica-cannot-know.md, which says why. A figure that shrinks is a success: write it down here.
+docs/explanation/what-a-replica-cannot-know.md, which says why. A figure that shrinks is a success: write it down here.
 """
 
 from __future__ import annotations

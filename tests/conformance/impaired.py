@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from controller.contract.metadata_rows import PartitionRow
+from controller.contract.problem import Problem
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from controller.model.topics import Problem
 from tests.conformance.gauge_samples import QUIET_MS
 
 Partition = tuple[str, int]

@@ -16,12 +16,12 @@ from typing import Any
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import Record
 from controller.contract.row import Row
-from controller.derived.gauges import gauges_row
-from controller.derived.stored_context import new_context
 from controller.model.context import Context
+from controller.restore.stored_context import new_context
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import SETTING_NAMES, GivenSettings, read_settings
 from controller.step import step
+from controller.view.gauges import gauges_row
 from ingest.files.data_directory import Until
 from ingest.files.history import History
 from tests.conformance.controller_log import Account, read_account

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from tests.conformance.agreement import account_of, differences, moves_agreement, requests_agreement
 from tests.conformance.gauge_samples import compare_gauges

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from controller.contract.records import RecordKind
-from controller.derived.stored_context import new_context
 from controller.model.context import Header
+from controller.restore.stored_context import new_context
 from controller.rules.releases import Release, profile_of, read_release
 from controller.step import step
 from tests.conformance.large import LARGE

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, seed, settings, strategies as st
 
-from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.records import Record
 from tests.conformance.agreement import Agreement, account_of, differences, moves_agreement, requests_agreement
 from tests.conformance.gauge_samples import OF_BROKER, OF_CONTROLLER
@@ -28,7 +28,7 @@ ALLOWED_LOSS = {10: 1.5, 50: 1.5, 100: 7.0}
 QUIET_MS = 4_000
 
 # A broker that shut down, but could move nothing and left no ISR: three attempts to stop 21 replicas, not one write.
-# Only the log's request number of its session's end tells (docs/what-a-replica-cannot-know.md).
+# Only the log's request number of its session's end tells (docs/explanation/what-a-replica-cannot-know.md).
 UNSEEN_REQUESTS = {"race39": 63}
 
 

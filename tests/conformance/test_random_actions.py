@@ -20,7 +20,7 @@ from tests.conformance.exceptions import GAUGES, PARTED, why
 from tests.conformance.gauge_samples import compare_gauges
 from tests.conformance.recording import replay as replay_inferring
 
-LIMITS = Path(__file__).parents[2] / "docs" / "what-a-replica-cannot-know.md"
+LIMITS = Path(__file__).parents[2] / "docs" / "explanation" / "what-a-replica-cannot-know.md"
 
 # These the rules were never fitted to. A difference in them is not looked up to mend a rule: that would make them seen
 # ones. Make a new one then (`make record`), and mend by it.

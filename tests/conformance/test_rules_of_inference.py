@@ -7,8 +7,9 @@ import json
 import pytest
 
 from controller.contract.effect_rows import Request, Transition
+from controller.contract.inferences import INFERENCES
 from controller.contract.records import RecordKind
-from controller.inference.hypotheses.table import INFERENCES, OTHER_INFERENCES, RULES
+from controller.inference.hypotheses.table import OTHER_INFERENCES, RULES
 from controller.model.tally import EVENTS_INFERRED, INFERRED
 from tests.conformance.recording import Recording
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from controller.contract.records import Record, RecordKind
-from controller.derived.stored_context import new_context
-from controller.feed.quarantine import quarantine, quarantines_with
 from controller.model.feed_state import Quarantines
+from controller.restore.quarantine import quarantine, quarantines_with
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, controller_znode
 

@@ -7,10 +7,11 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
+from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
+from controller.contract.problem import Problem
 from controller.model.context import Context
-from controller.model.topics import Problem, TopicPartition
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.rules.releases import profile_of
 from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
 

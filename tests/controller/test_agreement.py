@@ -3,7 +3,8 @@
 import pytest
 
 from controller.contract.effect_rows import Request, Transition
-from controller.inference.hypotheses.table import INFERENCES
+from controller.contract.inferences import INFERENCES, INFERENCES_BY_WRITE
+from controller.inference.hypotheses.table import OTHER_INFERENCES, RULES
 from tests.controller.znode_history import ZnodeHistory, on
 
 ALL = (1, 2, 3)
@@ -103,5 +104,6 @@ def test_a_completion_whose_isr_was_not_read_names_the_topics_znode():
     assert inferred(history) == {("reassignment-completed-unread", f"/brokers/topics/t at {history.zxid:#x}")}
 
 
-def test_every_rule_has_a_name_of_its_own():
-    assert len(set(INFERENCES)) == len(INFERENCES)
+def test_the_contract_names_each_rule_once():
+    assert INFERENCES_BY_WRITE[: len(RULES)] == tuple(rule.name for rule in RULES)
+    assert sorted(INFERENCES) == sorted(inference.name for inference in (*RULES, *OTHER_INFERENCES))

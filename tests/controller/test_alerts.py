@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from controller.alerts import kinds as kinds
-from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_kinds import kinds as kinds
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.records import RecordKind

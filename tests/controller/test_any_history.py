@@ -9,22 +9,22 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.outputs import decode_row, encode_row
 from controller.contract.records import RecordKind
-from controller.derived.gauges import keys_of_partition, keys_of_topic
-from controller.derived.state_epochs import count_state_epochs
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.context import Phase
 from controller.model.leadership import Write
-from controller.model.topics import TopicPartition
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.rules.releases import Release, profile_of
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS, PartitionState
 from controller.step import step
+from controller.view.gauges import keys_of_partition, keys_of_topic
+from controller.view.state_epochs import count_state_epochs
 from tests.controller.znode_history import (
     ZnodeHistory,
-    assert_the_roster_is_as_if_made_anew,
-    assert_the_troubles_are_as_if_made_anew,
+    assert_the_issues_are_as_if_made_anew,
+    assert_the_replica_index_is_as_if_made_anew,
     broker_znode,
     controller_znode,
     state_znode,
@@ -178,9 +178,9 @@ class AnyHistory(RuleBasedStateMachine):
         self.history.send(RecordKind.DELETED, path="/brokers/ids/1")
 
     @invariant()
-    def the_roster_follows(self) -> None:
-        assert_the_roster_is_as_if_made_anew(self.history.context)
-        assert_the_troubles_are_as_if_made_anew(self.history.context)
+    def the_replica_index_follows(self) -> None:
+        assert_the_replica_index_is_as_if_made_anew(self.history.context)
+        assert_the_issues_are_as_if_made_anew(self.history.context)
 
     @invariant()
     def counts_equal_a_recount(self) -> None:

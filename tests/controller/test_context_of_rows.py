@@ -12,9 +12,9 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BeginningRow, BrokerRow, MetadataRow, PartitionRow, TopicRow
 from controller.contract.outputs import decode_row, encode_row
 from controller.contract.records import RecordKind
-from controller.derived.context_of_rows import context_of_rows
-from controller.derived.stored_context import new_context
-from controller.model.context import Context
+from controller.restore.context_of_rows import context_of_rows
+from controller.restore.stored_context import new_context
+from controller.view.types import Context
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, migration_znode, on, state_znode
 
 REASSIGN = "/admin/reassign_partitions"
@@ -50,7 +50,7 @@ def facts(context: Context) -> dict[str, Any]:
             for number, each in header.departures.last.items()
         },
         "controller": (header.controller, header.controller_epoch, header.acting, header.is_ghost, header.is_poisoned),
-        "term": (term.since_ms, term.session, term.standing, term.epoch, term.broker, term.duplicate_topic_ids),
+        "term": (term.since_ms, term.session, term.ownership, term.epoch, term.broker, term.duplicate_topic_ids),
         "shutdowns": header.shutdowns.under_way,
         "profile": (header.profile, header.settings, configuration, header.allows_unclean_election),
         "rules": header.counting_rules,

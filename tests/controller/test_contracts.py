@@ -11,7 +11,7 @@ from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row, encode_row
 from controller.contract.records import RECORD_VERSION, BadRecordError, Record, RecordKind, decode_record, encode_record
 from controller.contract.row import OUTPUT_VERSION
-from controller.derived.stored_context import (
+from controller.restore.stored_context import (
     STATE_VERSION,
     StateVersionError,
     changed_chunks,

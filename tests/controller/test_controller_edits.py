@@ -12,7 +12,7 @@ import pytest
 from controller.contract.effect_rows import Transition
 from controller.contract.metadata_rows import ControllerRow
 from controller.contract.records import RecordKind
-from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, controller_znode
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_expected, controller_znode
 
 SOMEBODYS = 0xF00
 LED_BY_2 = {"t": {0: ([2, 3], 2, 0, [2, 3])}}
@@ -64,7 +64,7 @@ def test_what_it_still_owes_is_expected_of_it_as_before(write: Edit):
     write(history)
     assert acts(history)
     history.the_controller_writes_its_due()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
     assert open_kinds(history) == set()
     assert history.context.header.former.changes == 0
 

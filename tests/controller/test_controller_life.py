@@ -8,8 +8,8 @@ import pytest
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import RecordKind
-from controller.derived.stored_context import reconfigured
-from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, controller_znode, on, t0
+from controller.restore.stored_context import reconfigured
+from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_expected, controller_znode, on, t0
 
 ALL = (1, 2, 3)
 
@@ -43,7 +43,7 @@ def test_a_controller_that_moves_leaves_what_it_was_doing_to_the_next():
     assert "t-0 NewPartition -> OnlinePartition" in history.moves(effects, Status.WITHDRAWN)
     assert t0(history) == (2, 0, (2, 1))
     history.state("t", 0, 2, 0, [2, 1])
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_controller_that_somebody_deposed_writes_on_until_the_next_one_takes_over():
@@ -53,7 +53,7 @@ def test_a_controller_that_somebody_deposed_writes_on_until_the_next_one_takes_o
     effects = history.state("t", 0, 2, 0, [2, 1])
     assert "t-0 NewPartition -> OnlinePartition leader=2 epoch=0 isr=[2, 1]" in history.moves(effects, Status.FINAL)
     history.controller(2, 2)
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_deposed_controllers_topic_id_shows_that_it_had_begun_to_create_the_topic():
@@ -105,7 +105,7 @@ def test_a_topic_created_without_a_registered_broker_was_read_by_the_takeover():
         "t-1@3 OfflineReplica -> OnlineReplica",
     ]
     assert "t-0 NewPartition -> OnlinePartition leader=1 epoch=0 isr=[1, 2]" in history.moves(effects, Status.FINAL)
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_topic_created_with_all_registered_brokers_came_after_the_takeover():
@@ -119,7 +119,7 @@ def test_a_topic_created_with_all_registered_brokers_came_after_the_takeover():
         "t-1@1 NewReplica -> OnlineReplica",
         "t-1@3 NewReplica -> OnlineReplica",
     ]
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_live_broker_that_some_new_partitions_are_created_without_is_unexplained():
@@ -231,7 +231,7 @@ def test_a_read_that_repeats_what_is_known_changes_no_partition():
     history.generation, history.seq = 2, -1
     history.start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
     assert history.context.topics.get("t").partitions == before
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_what_comes_or_vanishes_before_the_first_read_is_nothing():
@@ -246,7 +246,7 @@ def test_the_end_of_what_was_never_there_is_nothing():
     history = ZnodeHistory().start(1, 2)
     assert history.broker_leaves(9) == ()
     assert history.delete("/brokers/topics/nobody") == ()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_znodes_that_the_controller_does_not_read_change_nothing():
@@ -313,7 +313,7 @@ def test_where_no_broker_is_left_nothing_is_sent():
     history.broker_leaves(1)  # somebody removed the registration: the controller goes on
     assert t0(history) == (-1, 1, (1,))
     assert history.requests(history.state("t", 0, -1, 1, [1])) == []
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_topic_on_brokers_of_which_one_is_away_starts_without_it():
@@ -331,7 +331,7 @@ def test_a_topic_that_comes_with_a_new_controller_is_read_by_it_not_heard_of(aft
     effects = history.topic("new", {0: [1, 2], 1: [9]})
     assert {row.cause.partition(":")[0] for row in effects if isinstance(row, Request)} == {kind}
     history.state("new", 0, 1, 0, [1, 2])
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
     assert [history.row("new", number).state for number in (0, 1)] == ["OnlinePartition", "NewPartition"]
 
 
@@ -396,7 +396,7 @@ def test_an_unclean_election_that_an_operator_asked_for_is_explained():
     assert "final t-0 OfflinePartition -> OnlinePartition leader=1 epoch=5 isr=[1]" in history.transitions(effects)
     assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("ReplicaLeaderElection:")
     assert history.gauges().elections == {"UncleanOfflinePartitionLeaderElection": 1}
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_bounce_removes_the_broker_from_the_isr_though_it_never_seemed_away():
@@ -405,7 +405,7 @@ def test_a_bounce_removes_the_broker_from_the_isr_though_it_never_seemed_away():
     assert t0(history) == (1, 1, (1,))
     history.state("t", 0, 1, 1, [1])
     history.state("t", 0, 1, 1, [1, 3])
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_allowing_unclean_elections_for_all_brokers_elects_at_once():
@@ -455,7 +455,7 @@ def test_an_alter_partition_may_land_between_a_death_and_its_writes():
     history.state("t", 0, 1, 0, [1, 2, 3])
     assert t0(history) == (1, 1, (1, 3))
     history.state("t", 0, 1, 1, [1, 3])
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_leader_that_dropped_the_dead_itself_spares_the_controller_the_write():
@@ -463,7 +463,7 @@ def test_a_leader_that_dropped_the_dead_itself_spares_the_controller_the_write()
     history.broker_leaves(2)
     effects = history.state("t", 0, 1, 0, [1])
     assert "final t-0@2 OnlineReplica -> OfflineReplica" in history.transitions(effects)
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def left_without_a_candidate() -> tuple[ZnodeHistory, list[str]]:
@@ -486,7 +486,7 @@ def test_the_dead_leader_then_leaves_its_lead_though_it_is_the_last_in_sync():
     history, _ = left_without_a_candidate()
     assert t0(history) == (-1, 1, (2,))
     history.state("t", 0, -1, 1, [2])
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_the_end_of_a_recovery_after_an_unclean_election_is_the_leaders_own_write():
@@ -577,7 +577,7 @@ def test_a_write_that_later_events_overtake_is_waited_for_at_first():
     history = overtaken()
     history.heartbeat(1_000)
     history.state("u", 0, 3, 1, [3])
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_topic_removed_by_hand_during_an_event_takes_its_due_writes_with_it():

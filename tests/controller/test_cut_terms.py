@@ -6,7 +6,7 @@ import pytest
 
 from controller.contract.effect_rows import Status, Transition
 from controller.contract.records import RecordKind
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.rules import timing
 from tests.controller.znode_history import ZnodeHistory, controller_znode
 

@@ -12,7 +12,7 @@ from controller.contract.decoding import JsonDecoder, MsgpackDecoder, Undecodabl
 from controller.contract.outputs import BadRowError, decode_row, encode_row
 from controller.contract.records import BadRecordError, RecordKind, decode_record, encode_record
 from controller.contract.znodes import BrokerZnode, TopicZnode, ZnodeError, decode
-from controller.derived.stored_context import StateVersionError, encode_header, restore_context
+from controller.restore.stored_context import StateVersionError, encode_header, restore_context
 from tests.controller.znode_history import ZnodeHistory
 
 ROOT = Path(__file__).parents[2]

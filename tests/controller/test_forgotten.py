@@ -6,8 +6,8 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.records import RecordKind
 from controller.contract.row import Row
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.context import Phase
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import step, steps
 from tests.controller.znode_history import ZnodeHistory
 

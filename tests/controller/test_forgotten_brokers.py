@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.contract.metadata_rows import BrokerRow
-from controller.derived.stored_context import encode_header, restore_context
+from controller.restore.stored_context import encode_header, restore_context
 from tests.controller.znode_history import ZnodeHistory
 
 DAY_MS = 24 * 3_600_000

@@ -12,11 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from controller.contract.outputs import decode_row, encode_row
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record, encode_record
 from controller.contract.refused_row import RefusedRow
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import step
 from tests.controller.znode_history import (
     ZnodeHistory,
-    assert_the_roster_is_as_if_made_anew,
+    assert_the_replica_index_is_as_if_made_anew,
     broker_znode,
     controller_znode,
     state_znode,
@@ -318,8 +318,8 @@ class HostileZnodes(RuleBasedStateMachine):
         )
 
     @invariant()
-    def the_roster_follows(self) -> None:
-        assert_the_roster_is_as_if_made_anew(self.history.context)
+    def the_replica_index_follows(self) -> None:
+        assert_the_replica_index_is_as_if_made_anew(self.history.context)
 
     @invariant()
     def every_row_can_be_published_and_every_refusal_says_what_and_why(self) -> None:

@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from controller.contract.effect_rows import Request
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record, RecordKind
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
@@ -15,14 +17,13 @@ from controller.model.leadership import (
     BumpLeaderEpoch,
     Create,
     Elect,
-    LeaderAndIsr,
     RemoveFromIsr,
     StateChange,
     StateEntry,
     StopEntry,
     Write,
 )
-from controller.model.topics import Partition, TopicPartition
+from controller.model.topics import Partition
 from controller.rules.election import Strategy
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.request_batch import RequestBatch
@@ -41,7 +42,7 @@ def history() -> ZnodeHistory:
     return ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 9], 2, 4, [1, 2])}})
 
 
-def a_turn(history: ZnodeHistory, **partition: object) -> Transaction:
+def a_transaction(history: ZnodeHistory, **partition: object) -> Transaction:
     """A turn in an event, with t-0 changed to what is given."""
     position = {"generation": history.generation, "seq": history.seq + 1}
     record = Record(cluster="c", kind=RecordKind.HEARTBEAT, observed_ms=history.now_ms, zxid=history.zxid, **position)
@@ -54,7 +55,7 @@ def a_turn(history: ZnodeHistory, **partition: object) -> Transaction:
 @pytest.mark.parametrize(("release", "state"), [((1, 1), ReplicaState.ONLINE), ((2, 0), ReplicaState.OFFLINE)])
 def test_a_replica_of_a_partition_without_a_state_goes_offline_from_2_0_on(release, state):
     history = ZnodeHistory(release=release).start(1, 2, 3, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
-    tx = a_turn(history, state=PartitionState.NEW, zk_state=None)
+    tx = a_transaction(history, state=PartitionState.NEW, zk_state=None)
     replica_machine.enter_state(tx, [Replica(T0, 2)], ReplicaState.OFFLINE)
     assert after(tx).replica_state(2) is state
     assert told(tx) == [("StopReplica", 2, False)]
@@ -94,8 +95,8 @@ def moves(tx: Transaction) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("target", PartitionState)
 @pytest.mark.parametrize("state", PartitionState)
 def test_a_partition_enters_a_state_only_from_a_valid_one_else_keeps_its_own(history, state, target):
-    zk_state = None if state is PartitionState.NEW else after(a_turn(history)).zk_state
-    tx = a_turn(history, state=state, zk_state=zk_state)
+    zk_state = None if state is PartitionState.NEW else after(a_transaction(history)).zk_state
+    tx = a_transaction(history, state=state, zk_state=zk_state)
     if target is PartitionState.ONLINE:
         partition_machine.bring_online(tx, [T0])
     else:
@@ -109,7 +110,7 @@ def test_a_partition_enters_a_state_only_from_a_valid_one_else_keeps_its_own(his
 @pytest.mark.parametrize("strategy", [Strategy.PREFERRED, Strategy.CONTROLLED_SHUTDOWN, Strategy.REASSIGN])
 @pytest.mark.parametrize("state", [PartitionState.NON_EXISTENT, PartitionState.ONLINE])
 def test_an_election_needs_a_partition_that_may_be_online(history, strategy, state):
-    tx = a_turn(history, state=state)
+    tx = a_transaction(history, state=state)
     elected = partition_machine.elect(tx, [T0, NOWHERE], strategy)
     assert elected == ([T0] if state is PartitionState.ONLINE else [])
     assert writes(tx) == ([Elect] if state is PartitionState.ONLINE else [])
@@ -117,34 +118,34 @@ def test_an_election_needs_a_partition_that_may_be_online(history, strategy, sta
 
 @pytest.mark.parametrize("state", [PartitionState.OFFLINE, PartitionState.ONLINE])
 def test_an_election_that_finds_nobody_keeps_the_state_and_writes_nothing(history, state):
-    dead = replace(after(a_turn(history)).zk_state, leader=9, isr=(9,))
-    tx = a_turn(history, state=state, zk_state=dead)
+    dead = replace(after(a_transaction(history)).zk_state, leader=9, isr=(9,))
+    tx = a_transaction(history, state=state, zk_state=dead)
     assert partition_machine.bring_online(tx, [T0]) == 0
     assert partition_machine.elect(tx, [T0], Strategy.PREFERRED) == []
     assert (after(tx).state, after(tx).queue) == (state, ())
 
 
 def test_a_new_partition_whose_brokers_are_all_dead_stays_new(history):
-    tx = a_turn(history, state=PartitionState.NEW, zk_state=None, replicas=(8, 9))
+    tx = a_transaction(history, state=PartitionState.NEW, zk_state=None, replicas=(8, 9))
     partition_machine.bring_online(tx, [T0])
     assert (after(tx).state, after(tx).queue) == (PartitionState.NEW, ())
 
 
 def test_a_new_partition_whose_state_exists_stays_new_for_nothing_is_overwritten(history):
-    tx = a_turn(history, state=PartitionState.NEW)
+    tx = a_transaction(history, state=PartitionState.NEW)
     partition_machine.bring_online(tx, [T0])
     assert (after(tx).state, writes(tx)) == (PartitionState.NEW, [])
 
 
 def test_a_new_partition_is_sent_to_its_live_replicas_only_and_as_new(history):
-    tx = a_turn(history, state=PartitionState.NEW, zk_state=None)
+    tx = a_transaction(history, state=PartitionState.NEW, zk_state=None)
     partition_machine.bring_online(tx, [T0])
     assert writes(tx) == [Create]
     assert told(tx) == [("LeaderAndIsr", 1, True), ("LeaderAndIsr", 2, True)]
 
 
 def test_a_partition_that_nobody_knows_is_left_alone(history):
-    tx = a_turn(history)
+    tx = a_transaction(history)
     partition_machine.enter_state(tx, [NOWHERE], PartitionState.OFFLINE)
     assert partition_machine.bring_online(tx, [NOWHERE]) == 0
     assert partition_machine.bump(tx, NOWHERE) is None
@@ -152,10 +153,10 @@ def test_a_partition_that_nobody_knows_is_left_alone(history):
 
 
 def test_a_leader_epoch_grows_alone_only_where_there_is_a_state(history):
-    tx = a_turn(history)
+    tx = a_transaction(history)
     partition_machine.bump(tx, T0)
     assert writes(tx) == [BumpLeaderEpoch]
-    without = a_turn(history, zk_state=None)
+    without = a_transaction(history, zk_state=None)
     assert partition_machine.bump(without, T0) is None
 
 
@@ -166,7 +167,7 @@ def test_a_leader_epoch_grows_alone_only_where_there_is_a_state(history):
 @pytest.mark.parametrize("state", ReplicaState)
 def test_a_replica_enters_a_state_only_from_a_valid_one_and_keeps_its_own_otherwise(history, state, target):
     states = {} if state is ReplicaState.NON_EXISTENT else {1: state}
-    tx = a_turn(history, replica_states=states)
+    tx = a_transaction(history, replica_states=states)
     replica_machine.enter_state(tx, [Replica(T0, 1)], target)
     valid = (state.word, target.word) in REPLICA_MOVES
     assert after(tx).replica_state(1) is (target if valid else state)
@@ -196,47 +197,47 @@ FROM = {
 @pytest.mark.parametrize("target", ReplicaState)
 def test_what_brokers_are_sent_when_a_replica_enters_a_state(history, target):
     states = {} if FROM[target] is ReplicaState.NON_EXISTENT else {1: FROM[target]}
-    tx = a_turn(history, replica_states=states)
+    tx = a_transaction(history, replica_states=states)
     replica_machine.enter_state(tx, [Replica(T0, 1)], target)
     assert told(tx) == TOLD[target]
     assert writes(tx) == ([RemoveFromIsr] if target is ReplicaState.OFFLINE else [])
 
 
 def test_from_new_to_online_nothing_is_sent(history):
-    tx = a_turn(history, replica_states={1: ReplicaState.NEW})
+    tx = a_transaction(history, replica_states={1: ReplicaState.NEW})
     replica_machine.enter_state(tx, [Replica(T0, 1)], ReplicaState.ONLINE)
     assert (after(tx).replica_state(1), told(tx)) == (ReplicaState.ONLINE, [])
 
 
 def test_a_leader_cannot_become_a_new_replica(history):
-    tx = a_turn(history, replica_states={})
+    tx = a_transaction(history, replica_states={})
     replica_machine.enter_state(tx, [Replica(T0, 2)], ReplicaState.NEW)
     assert (after(tx).replica_state(2), after(tx).queue) == (ReplicaState.NON_EXISTENT, ())
 
 
 def test_a_replica_out_of_sync_goes_offline_without_a_write(history):
-    tx = a_turn(history, replica_states={9: ReplicaState.ONLINE})
+    tx = a_transaction(history, replica_states={9: ReplicaState.ONLINE})
     replica_machine.enter_state(tx, [Replica(T0, 9)], ReplicaState.OFFLINE)
     assert writes(tx) == []
     assert told(tx) == [("LeaderAndIsr", 1, False), ("LeaderAndIsr", 2, False)]  # 9 is gone: nobody stops it
 
 
 def test_a_replica_without_a_state_goes_offline_without_a_write(history):
-    tx = a_turn(history, zk_state=None, replica_states={1: ReplicaState.NEW})
+    tx = a_transaction(history, zk_state=None, replica_states={1: ReplicaState.NEW})
     replica_machine.enter_state(tx, [Replica(T0, 1)], ReplicaState.OFFLINE)
     assert (after(tx).replica_state(1), writes(tx)) == (ReplicaState.OFFLINE, [])
     assert told(tx) == [("StopReplica", 1, False)]
 
 
 def test_replicas_of_a_deleted_topic_leave_without_requests_to_the_others(history):
-    tx = a_turn(history)
+    tx = a_transaction(history)
     tx.put_topic("t", replace(tx.topic("t"), queued_for_deletion=True))
     replica_machine.enter_state(tx, [Replica(T0, 1)], ReplicaState.OFFLINE)
     assert told(tx) == [("StopReplica", 1, False)]
 
 
 def test_two_replicas_that_leave_are_two_writes(history):
-    tx = a_turn(history)
+    tx = a_transaction(history)
     replica_machine.enter_state(tx, [Replica(T0, 2), Replica(T0, 1)], ReplicaState.OFFLINE)
     removed = [step.replica for step in after(tx).queue if isinstance(step, RemoveFromIsr)]
     assert removed == [1, 2]
@@ -245,7 +246,7 @@ def test_two_replicas_that_leave_are_two_writes(history):
 
 
 def test_a_replica_that_nobody_knows_is_left_alone(history):
-    tx = a_turn(history)
+    tx = a_transaction(history)
     replica_machine.enter_state(tx, [Replica(NOWHERE, 1), Replica(T0, 77)], ReplicaState.ONLINE)
     assert after(tx).queue == ()
 
@@ -253,7 +254,7 @@ def test_a_replica_that_nobody_knows_is_left_alone(history):
 @pytest.mark.parametrize(("release", "state"), [((2, 2), "OfflineReplica"), ((2, 3), "ReplicaDeletionIneligible")])
 def test_up_to_2_2_only_a_started_deletion_becomes_ineligible(release, state):
     history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([1, 2, 9], 2, 4, [1, 2])}})
-    tx = a_turn(history, replica_states={9: ReplicaState.OFFLINE})
+    tx = a_transaction(history, replica_states={9: ReplicaState.OFFLINE})
     replica_machine.enter_state(tx, [Replica(T0, 9)], ReplicaState.DELETION_INELIGIBLE)
     assert after(tx).replica_state(9).word == state
 
@@ -266,7 +267,7 @@ def sent(tx: Transaction) -> list[Request]:
 
 
 def test_once_new_stays_new_and_once_delete_stays_delete_in_one_batch(history):
-    tx = a_turn(history)
+    tx = a_transaction(history)
     batch = RequestBatch(tx)
     batch.leader_and_isr([1], T0, is_new=True)
     batch.leader_and_isr([1, 2], T0, is_new=False)
@@ -277,7 +278,7 @@ def test_once_new_stays_new_and_once_delete_stays_delete_in_one_batch(history):
 
 
 def test_a_broker_that_an_assignment_names_twice_is_sent_the_state_once(history):
-    tx = a_turn(history)
+    tx = a_transaction(history)
     batch = RequestBatch(tx)
     batch.leader_and_isr([1, 1], T0, is_new=False)
     batch.send()
@@ -285,7 +286,7 @@ def test_a_broker_that_an_assignment_names_twice_is_sent_the_state_once(history)
 
 
 def test_requests_go_to_brokers_that_are_live_or_shutting_down_only(history):
-    tx = a_turn(history)
+    tx = a_transaction(history)
     tx.header.shutdowns.under_way = (3,)
     batch = RequestBatch(tx)
     batch.leader_and_isr([3, 9], T0, is_new=False)
@@ -303,7 +304,7 @@ def test_requests_go_to_brokers_that_are_live_or_shutting_down_only(history):
 
 def test_up_to_2_1_requests_go_to_dead_brokers_too():
     history = ZnodeHistory(release=(2, 1)).start(1, topics={"t": {0: ([1, 9], 1, 4, [1])}})
-    tx = a_turn(history)
+    tx = a_transaction(history)
     batch = RequestBatch(tx)
     batch.leader_and_isr([9], T0, is_new=False)
     batch.send()
@@ -311,7 +312,7 @@ def test_up_to_2_1_requests_go_to_dead_brokers_too():
 
 
 def test_metadata_leaves_out_partitions_without_a_state(history):
-    tx = a_turn(history, zk_state=None)
+    tx = a_transaction(history, zk_state=None)
     batch = RequestBatch(tx)
     batch.leader_and_isr([1], T0, is_new=False)
     batch.update_metadata(NOWHERE)
@@ -320,7 +321,7 @@ def test_metadata_leaves_out_partitions_without_a_state(history):
 
 
 def test_an_empty_batch_sends_nothing(history):
-    tx = a_turn(history)
+    tx = a_transaction(history)
     RequestBatch(tx).send()
     assert (after(tx).queue, sent(tx)) == ((), [])
 

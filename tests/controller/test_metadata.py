@@ -6,7 +6,7 @@ import json
 
 from hypothesis import given, strategies as st
 
-from controller.derived.metadata import (
+from controller.view.metadata import (
     BrokerMetadata,
     ControllerMetadata,
     PartitionMetadata,

@@ -7,8 +7,8 @@ import pytest
 from controller.contract.effect_rows import Request
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow
 from controller.contract.records import RecordKind
-from controller.derived.stored_context import encode_header, restore_context
 from controller.model.context import Phase
+from controller.restore.stored_context import encode_header, restore_context
 from controller.rules.migration_phases import LED_BY_KRAFT, NEXT_PHASE, Evidence, MigrationPhase
 from tests.controller.znode_history import (
     ZnodeHistory,

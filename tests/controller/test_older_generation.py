@@ -7,7 +7,7 @@ import pytest
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from controller.derived.stored_context import encode_header, restore_context
+from controller.restore.stored_context import encode_header, restore_context
 from controller.step import step, steps
 from tests.controller.znode_history import ZnodeHistory
 

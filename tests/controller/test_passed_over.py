@@ -7,8 +7,8 @@ import pytest
 from controller.contract.alert_row import Severity
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
-from controller.model.topics import TopicPartition
 from tests.controller.znode_history import ZnodeHistory
 
 TOPICS = {"t": {0: ([2, 3], 2, 0, [2, 3])}, "u": {0: ([3, 4], 3, 0, [3, 4])}}

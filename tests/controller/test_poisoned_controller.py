@@ -6,11 +6,11 @@ import pytest
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Status
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import step
 from tests.controller.znode_history import (
     ZnodeHistory,
-    assert_all_as_foretold,
+    assert_all_as_expected,
     assert_each_effect_ends_once,
     broker_znode,
     state_znode,
@@ -233,7 +233,7 @@ def test_it_is_not_concluded_before_the_removals_are_late():
     history.state("t", 0, 1, 1, [1])
     history.heartbeat(4_000)
     assert POISONED not in history.open_alerts()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_it_is_not_concluded_of_a_broker_that_is_back():

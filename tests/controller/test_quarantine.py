@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
-from controller.derived.stored_context import encode_header, new_context
-from controller.feed.quarantine import quarantine, quarantines_with
 from controller.model.feed_state import Quarantines
+from controller.restore.quarantine import quarantine, quarantines_with
+from controller.restore.stored_context import encode_header, new_context
 from tests.controller.znode_history import ZnodeHistory
 
 WHY = "records up to number 9 of generation 1 could not be applied: OverflowError: too large"

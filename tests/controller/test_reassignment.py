@@ -6,7 +6,7 @@ After Kafka's own ControllerIntegrationTest, by meaning; what is a trap of its o
 import pytest
 
 from controller.contract.effect_rows import Transition
-from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, on, t0, topic_znode
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_expected, on, t0, topic_znode
 
 ALL = (1, 2, 3)
 
@@ -46,7 +46,7 @@ def test_it_resumes_when_the_broker_comes_and_costs_four_epochs():
     assert t0(history) == (2, 4, (2,))
     history.the_controller_writes_its_due()
     history.topic("t", {0: [2]})
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 @pytest.mark.parametrize("release", [(2, 6), (3, 9)])
@@ -63,7 +63,7 @@ def test_new_replicas_in_sync_before_they_are_waited_for_cost_no_epoch(release):
     moves = history.transitions(history.state("t", 0, 1, 2, [1, 2]))
     assert "final t-0@2 OnlineReplica -> OnlineReplica" in moves
     history.topic("t", {0: [1, 2]})
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_reassignment_of_what_is_unknown_or_without_state_is_dropped():
@@ -102,7 +102,7 @@ def test_an_identical_reassignment_by_the_api_is_explained_by_its_bump():
     effects = history.state("t", 0, 1, 5, [1, 2])
     assert "final LeaderAndIsr to 2: t-0 leader=1 epoch=5 isr=[1, 2]" in history.requests(effects)
     history.topic("t", {0: [1, 2]})
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_completion_whose_leader_is_dead_elects_from_the_target():
@@ -134,7 +134,7 @@ def test_a_completion_whose_isr_change_nobody_read_is_seen_in_its_election():
     history.topic("t", {0: [2]})
     gauges = history.gauges()
     assert (gauges.elections, gauges.isr_changes) == ({"ReassignPartitionLeaderElection": 1}, {"expand": 1})
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_completion_whose_isr_change_nobody_read_is_seen_in_the_topics_znode():
@@ -150,7 +150,7 @@ def test_a_completion_whose_isr_change_nobody_read_is_seen_in_the_topics_znode()
     history.lose("t", 0)
     history.state("t", 0, 1, 2, [1, 2])
     assert history.row("t", 0).adding_replicas == ()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_completion_of_a_partition_without_state_has_no_leader_to_move():
@@ -159,7 +159,7 @@ def test_a_completion_of_a_partition_without_state_has_no_leader_to_move():
     history.topic("t", {0: [8]})
     row = history.row("t", 0)
     assert (row.replicas, row.adding_replicas, row.state) == ((8,), (), "NewPartition")
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_reassignment_that_ends_before_its_writes_takes_the_due_ones_with_it():
@@ -185,7 +185,7 @@ def test_reordering_by_the_api_costs_an_epoch_and_changes_the_preferred_replica(
     history.write("/brokers/topics/t", topic_znode({0: [2, 1]}), author=history.session_of(1))
     assert history.row("t", 0).replicas == (2, 1)
     assert history.gauges().preferred_replica_imbalance == 1
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 @pytest.mark.parametrize("release", [None, (2, 3)])
@@ -245,7 +245,7 @@ def test_a_preferred_election_whose_replica_is_dead_does_nothing():
     history = ZnodeHistory().start(1, topics=on([9, 1], 1, 4, [1]))
     history.elect_preferred(("t", 0))
     history.delete("/admin/preferred_replica_election")
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
     assert history.row("t", 0).leader == 1
 
 
@@ -256,7 +256,7 @@ def test_preferred_elections_back_to_back():
         history.delete("/admin/preferred_replica_election")
     history.the_controller_writes_its_due()
     assert [history.row("t", partition).leader for partition in (0, 1)] == [2, 2]
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_up_to_2_1_an_unread_preferred_election_is_seen_in_the_epoch_it_costs():
@@ -265,7 +265,7 @@ def test_up_to_2_1_an_unread_preferred_election_is_seen_in_the_epoch_it_costs():
     effects = history.state("t", 0, 2, 5, [1, 2])
     cause = next(row.cause for row in effects if isinstance(row, Transition))
     assert cause == "ReplicaLeaderElection: the preferred replica of partition t-0 leads again"
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 @pytest.mark.parametrize(

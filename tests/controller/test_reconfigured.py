@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import RecordKind
-from controller.derived.gauges import count_gauges, gauges_row
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.model.context import Context, Header, Phase
 from controller.model.topics import Partition
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.rules.releases import NEWEST, profile_of
 from controller.step import step
+from controller.view.gauges import count_gauges, gauges_row
 from tests.controller.znode_history import ZnodeHistory
 
 TOPICS = {"t": {0: ([1, 2], 1, 0, [1]), 1: ([1, 2], 1, 0, [1, 2]), 2: ([1], 1, 0, [1])}}

@@ -9,7 +9,7 @@ import pytest
 
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.records import RecordKind
-from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, on
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_expected, on
 
 ALL = (1, 2, 3)
 DELETES = {"delete.topic.enable": True}  # not the default before 1.0
@@ -132,7 +132,7 @@ def test_a_replica_that_joins_the_isr_unread_leaves_by_a_write_of_its_own():
     history.state("t", 1, 3, 0, [3, 2])
     assert history.predicted("t", 1) == (3, 1, (3,))
     history.the_controller_writes_its_due()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_requests_before_the_controller_reads_a_state_again_have_its_own_copy():

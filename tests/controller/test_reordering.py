@@ -11,7 +11,7 @@ from controller.rules.states import PARTITION_VALID_PREVIOUS
 from controller.transaction.transaction import Transaction
 from tests.controller.znode_history import (
     ZnodeHistory,
-    assert_all_as_foretold,
+    assert_all_as_expected,
     controller_znode,
     state_znode,
     t0,
@@ -39,7 +39,7 @@ def test_a_deletion_is_begun_behind_a_shutdown_that_writes_first(history):
     assert history.predicted("u", 0) is not None
     history.state("u", 0, 4, 1, [4])  # and hands over what it leads of u: that is not being deleted yet
     history.the_controller_writes_its_due()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
     assert kinds(history, "u") == ["ControlledShutdown", "TopicDeletion"]
 
 
@@ -48,7 +48,7 @@ def test_partitions_are_created_behind_a_shutdown_that_writes_first(history):
     history.state("t", 0, 3, 1, [3])
     assert history.predicted("v", 0) == (3, 0, (3,))
     history.the_controller_writes_its_due()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_deletion_is_begun_behind_a_reassignment_that_the_api_asked_for_before_it(history):
@@ -58,7 +58,7 @@ def test_a_deletion_is_begun_behind_a_reassignment_that_the_api_asked_for_before
     history.topic("u", {0: [2, 3, 4], 1: [3, 4]}, **moving)
     history.state("u", 0, 2, 1, [2, 4])
     history.the_controller_writes_its_due()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
     assert kinds(history, "u") == ["ApiPartitionReassignment", "TopicDeletion"]
     states = history.context.topics.get("u").partitions[0].replica_states
     assert {broker: state.word for broker, state in states.items()} == dict.fromkeys(
@@ -72,7 +72,7 @@ def test_partitions_that_are_added_with_a_reassignment_are_created_behind_it(his
     effects = history.topic("u", {0: [2, 3, 4], 1: [3, 4], 2: [3, 2]}, **moving)
     assert {row.status for row in effects if isinstance(row, Transition)} == {Status.PROVISIONAL}
     history.the_controller_writes_its_due()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
     assert kinds(history, "u") == ["ApiPartitionReassignment", "PartitionModifications"]
 
 
@@ -82,7 +82,7 @@ def test_a_death_is_handled_behind_a_shutdown_that_writes_first(history):
     assert history.predicted("u", 0) == (-1, 2, (4,))  # 2 handed it over to 4, which was dead already
     history.state("u", 0, 4, 1, [4])
     history.the_controller_writes_its_due()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 @pytest.mark.parametrize("session", [0x1001, 0], ids=["log", "watch"])
@@ -92,7 +92,7 @@ def test_a_death_is_handled_behind_a_reassignment_that_the_controller_writes_fir
     history.write("/brokers/topics/t", moving, author=session, cxid=7 if session else -1)
     history.state("t", 0, 2, 1, [2, 3])
     history.the_controller_writes_its_due()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
     told = history.moves(tuple(history.effects), Status.FINAL)
     assert [move.removeprefix("t-0@4 ") for move in told if move.startswith("t-0@4")] == [
         "NonExistentReplica -> NewReplica",
@@ -119,7 +119,7 @@ def test_a_startup_is_handled_behind_a_deletion_that_writes_first():
     assert t0(history) == (1, 1, (1,))
     history.state("gone", 0, -1, history.row("gone", 0).leader_epoch + 1, [3])
     history.the_controller_writes_its_due()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
     moves = history.moves(tuple(history.effects), Status.FINAL)
     assert [move.removeprefix("gone-0@1 ") for move in moves if move.startswith("gone-0@1")] == [
         "OfflineReplica -> ReplicaDeletionIneligible",

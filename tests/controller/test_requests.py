@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from controller.contract.effect_rows import Request, RequestedState, Status
+from controller.contract.ids import TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from controller.derived.stored_context import encode_header, new_context
 from controller.model.brokers import Broker
 from controller.model.context import Context
 from controller.model.event import EventKind
-from controller.model.leadership import LeaderAndIsr
-from controller.model.topics import Partition, Topic, TopicPartition
+from controller.model.topics import Partition, Topic
+from controller.restore.stored_context import encode_header, new_context
 from controller.rules.states import PartitionState
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
@@ -212,7 +213,7 @@ def test_stopped_replicas_share_a_request_by_deletion_from_2_3_and_always_from_2
 def test_before_2_6_replicas_to_delete_and_others_to_stop_are_two_requests():
     def stopped(release: tuple[int, int]) -> list[tuple[bool, list[str]]]:
         history = ZnodeHistory(release=release).start(1, 2, topics={"t": {n: ([1, 2], 1, 7, [1, 2]) for n in (0, 1)}})
-        tx = a_turn(history.context, (1, history.seq + 1), history.now_ms)
+        tx = a_transaction(history.context, (1, history.seq + 1), history.now_ms)
         batch = RequestBatch(tx)
         batch.stop_replica(2, TopicPartition("t", 0), delete=False)
         batch.stop_replica(2, TopicPartition("t", 1), delete=True)
@@ -284,7 +285,7 @@ def test_a_log_dir_event_tells_of_no_partition_that_has_no_leader_yet():
 
 @pytest.mark.no_cover  # traced it takes three times as long
 def test_a_request_about_200_000_partitions_is_split_to_fit_into_any_message():
-    tx = a_turn(new_context("c", chunk_count=16))
+    tx = a_transaction(new_context("c", chunk_count=16))
     tx.header.brokers = {broker: Broker(100 + broker, broker, 0) for broker in (1, 2, 3)}
     led = Partition((1, 2, 3), state=PartitionState.ONLINE, zk_state=LeaderAndIsr(1, 7, (1, 2, 3), 1, 9))
     batch = RequestBatch(tx)
@@ -308,7 +309,7 @@ def test_a_request_about_200_000_partitions_is_split_to_fit_into_any_message():
         assert min(len(row.partition_states) for row in parts[:-1]) > 500  # and not in crumbs
 
 
-def a_turn(context: Context, position: tuple[int, int] = (1, 0), at_ms: int = 1_000_000) -> Transaction:
+def a_transaction(context: Context, position: tuple[int, int] = (1, 0), at_ms: int = 1_000_000) -> Transaction:
     """A turn in an event."""
     generation, seq = position
     record = Record(cluster="c", generation=generation, seq=seq, kind=RecordKind.HEARTBEAT, observed_ms=at_ms)

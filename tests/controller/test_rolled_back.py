@@ -14,7 +14,7 @@ from controller.contract.metadata_rows import BrokerRow, ControllerRow, Partitio
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.contract.znodes import ForwarderStatus
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
 

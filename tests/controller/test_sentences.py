@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory

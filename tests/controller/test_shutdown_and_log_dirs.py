@@ -7,7 +7,7 @@ import pytest
 
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.records import RecordKind
-from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_foretold, on, t0, told
+from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_expected, on, t0, told
 
 ALL = (1, 2, 3)
 BACKOFF = {"controlled.shutdown.retry.backoff.ms": 1_000}
@@ -23,7 +23,7 @@ def test_brokers_that_shut_down_one_after_the_other_leave_the_last_its_leadershi
     history.broker_closes(3)  # in order, though it cannot give its leadership away
     assert t0(history) == (-1, 2, (3,))
     history.state("t", 0, -1, 2, [3])
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_broker_that_closes_without_asking_fails_where_controlled_shutdown_is_off():
@@ -228,7 +228,7 @@ def test_an_expected_attempt_without_traces_was_not_made_and_a_death_moves_leade
     effects = history.state("u", 0, 3, 1, [3])  # a death takes the leadership from whoever shuts down, too
     by = [row.cause for row in effects if isinstance(row, Transition) and row.topic == "u" and row.leader == 3]
     assert [told.partition(":")[0] for told in by] == [cause]
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_an_attempt_that_shows_though_none_was_left_is_the_last():
@@ -242,7 +242,7 @@ def test_an_attempt_that_shows_though_none_was_left_is_the_last():
     assert history.context.header.shutdowns.attempts == {}
     history.state("u", 0, 2, 0, [2, 3], controller_epoch=2)
     history.state("u", 0, 3, 1, [3], controller_epoch=2)
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
     assert history.context.header.shutdowns.attempts == {}
 
 
@@ -280,7 +280,7 @@ def test_a_topic_created_without_a_live_broker_shows_that_it_is_shutting_down(le
     staying = [broker for broker in (2, 3, 1) if broker != left_out]
     history.state("new", 0, staying[0], 0, staying)
     history.state("new", 1, 1, 0, [broker for broker in (1, 2, 3) if broker != left_out])
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
     assert history.context.header.shutdowns.under_way == (left_out,)
     causes = [row.cause for row in history.effects if isinstance(row, Transition)]
     assert causes[-1] == "TopicChange: topic new was created"
@@ -362,7 +362,7 @@ def test_a_session_that_closes_before_a_shutdown_has_written_was_closed_without_
     assert {row.cause for row in effects if isinstance(row, Transition)} == {"BrokerChange: broker 2 left"}
     assert history.context.header.shutdowns.asked == {}
     history.the_controller_writes_its_due()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_broker_that_led_what_nobody_could_take_asked_until_it_closed_its_session():
@@ -436,7 +436,7 @@ def test_a_failed_log_directory_moves_the_leader_and_the_broker_stays():
         "LeaderAndIsrResponseReceived: a log directory of broker 2 failed"
     )
     assert 2 in history.brokers()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_an_unread_log_dir_event_is_of_the_broker_that_the_first_write_names():
@@ -449,7 +449,7 @@ def test_an_unread_log_dir_event_is_of_the_broker_that_the_first_write_names():
         "LeaderAndIsrResponseReceived: a log directory of broker 2 failed",
     ]
     assert list(history.context.header.triggers.log_dir_failures) == [2]
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_report_that_nobody_could_read_is_forgotten_after_a_while():

@@ -1,4 +1,4 @@
-"""What a naive replica gets wrong about brokers, controllers and what they remember: traps 8 to 12, 24, 30 to 34."""
+"""What a naive replica gets wrong about brokers, controllers and what they remember; `traps.md` lists the traps."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from controller.contract.records import RecordKind
 from controller.rules.states import ReplicaState
 from tests.controller.znode_history import (
     ZnodeHistory,
-    assert_all_as_foretold,
+    assert_all_as_expected,
     broker_znode,
     controller_znode,
     state_znode,
@@ -133,7 +133,7 @@ def test_trap_09_a_removal_shows_that_the_controller_is_not_poisoned_after_all()
     history.state("t", 1, 1, 1, [1])
     history.heartbeat()
     assert "ControllerPoisoned/broker 1" not in history.open_alerts()
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
     history.broker(2)
     assert history.context.topics["t"].partitions[1].replica_states[2] is ReplicaState.ONLINE
 

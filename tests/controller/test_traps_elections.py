@@ -1,4 +1,4 @@
-"""What a naive replica gets wrong about leaders and in-sync replicas: traps 1 to 7, 23, 27 to 29."""
+"""What a naive replica gets wrong about leaders and in-sync replicas; `traps.md` lists the traps."""
 
 import pytest
 

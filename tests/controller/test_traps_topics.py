@@ -1,4 +1,4 @@
-"""What a naive replica gets wrong about reassignments and deletions: traps 13 to 22, 25 and 26."""
+"""What a naive replica gets wrong about reassignments and deletions; `traps.md` lists the traps."""
 
 import pytest
 

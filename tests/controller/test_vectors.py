@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.model.leadership import Elect, LeaderAndIsr
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.model.leadership import Elect
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.election import Strategy, recipients
 from controller.rules.partitioner import murmur2, partition_for_key

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.inference.hypotheses.observed_write import ObservedWrite
 from controller.inference.hypotheses.table import RULES
-from controller.model.leadership import NO_LEADER, LeaderAndIsr
-from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
 from tests.controller.znode_history import ZnodeHistory
 

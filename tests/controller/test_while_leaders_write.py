@@ -7,7 +7,7 @@ import pytest
 
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.row import Row
-from tests.controller.znode_history import ZnodeHistory, assert_all_as_foretold, on, t0
+from tests.controller.znode_history import ZnodeHistory, assert_all_as_expected, on, t0
 
 ALL = (1, 2, 3)
 BACKOFF = {"controlled.shutdown.retry.backoff.ms": 1_000}
@@ -39,7 +39,7 @@ def test_a_shutdown_under_way_moves_what_a_replica_got_in_sync_for_as_one_attemp
     assert causes_of(history.effects) == ["ControlledShutdown: broker 2 shuts down"] * 2
     assert history.context.header.shutdowns.attempts == {}  # it leads nothing any more, and will not ask again
     assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 def test_a_shutdown_that_is_under_way_and_leaves_something_is_tried_again():
@@ -75,7 +75,7 @@ def test_a_replica_that_left_the_isr_by_itself_and_rejoined_is_removed_after_all
         assert t0(history) == (1, 6, (1,))
     history.state("t", 0, 1, 6, [1])
     history.state("u", 0, 1, 6, [1])
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 # Brokers that shut down one behind the other
@@ -107,7 +107,7 @@ def test_up_to_2_1_the_last_of_two_dead_gets_the_state_before_its_own_removal(fi
     history.state("t", 0, 3, 6, [3, 3 - first])
     history.state("t", 0, 3, 7, [3])
     assert [told_finally(history.effects[seen:], broker)[-1][0] for broker in (1, 2, 3)] == [epoch_of_1, epoch_of_2, 7]
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_broker_back_before_its_death_is_handled_leads_again_if_still_in_the_i
     assert "final LeaderAndIsr to 1: t-0 leader=1 epoch=3 isr=[1]" in history.requests(history.effects)
     of_t = [row for row in history.effects if getattr(row, "topic", None) == "t"]
     assert causes_of(of_t)[-1] == f"BrokerChange: {cause}"
-    assert_all_as_foretold(history)
+    assert_all_as_expected(history)
 
 
 # A shutdown that nobody saw

@@ -17,13 +17,13 @@ from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
-from controller.derived.partition_issues import index_issues, issues_of
-from controller.derived.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import Context, Phase
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.rules.releases import profile_of
 from controller.rules.settings import GivenSettings
 from controller.step import step, steps
+from controller.view.partition_issues import index_issues, issues_of
 
 # Sessions are numbered by whose they are: the broker's id in the last digits, its life in front.
 _FIRST_SESSION, _NEXT_LIFE = 0x1000, 0x10000
@@ -378,7 +378,7 @@ def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
     return history.predicted("t", 0)
 
 
-def assert_all_as_foretold(history: ZnodeHistory) -> None:
+def assert_all_as_expected(history: ZnodeHistory) -> None:
     gauges = history.gauges()
     differing = {kind for kind in gauges.divergences if kind != "missed_changes"}
     assert (gauges.pending_writes, differing) == (0, set())
@@ -391,7 +391,7 @@ def assert_each_effect_ends_once(history: ZnodeHistory) -> None:
     assert {effect for effect, times in ended.items() if times > 1} == set()
 
 
-def assert_the_roster_is_as_if_made_anew(context: Context) -> None:
+def assert_the_replica_index_is_as_if_made_anew(context: Context) -> None:
     if context.replica_index is not None:
         kept, rebuilt = context.replica_index, BrokerReplicaIndex(context.topics)
         assert kept.topics is context.topics
@@ -401,7 +401,7 @@ def assert_the_roster_is_as_if_made_anew(context: Context) -> None:
         }
 
 
-def assert_the_troubles_are_as_if_made_anew(context: Context) -> None:
+def assert_the_issues_are_as_if_made_anew(context: Context) -> None:
     if context.header.phase is Phase.FOLLOWING:
         kept, (rebuilt, offline_by_topic) = context.header.tally.issues, index_issues(context.topics, context.header)
         assert context.header.tally.offline_by_topic == offline_by_topic

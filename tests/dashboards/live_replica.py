@@ -8,7 +8,7 @@ from pathlib import Path
 
 from controller.contract.outputs import OUTPUTS, encode_row
 from controller.contract.records import decode_record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder

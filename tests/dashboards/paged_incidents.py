@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from controller.contract.znodes import MaintenanceWindow
-from controller.derived.stored_context import new_context
-from controller.feed.quarantine import quarantine
 from controller.model.feed_state import Quarantines
+from controller.restore.quarantine import quarantine
+from controller.restore.stored_context import new_context
 from tests.controller.znode_history import LOG_DIR_EVENT, Topics, ZnodeHistory, broker_znode, controller_znode
 from tests.dashboards.live_incidents import LiveCluster
 

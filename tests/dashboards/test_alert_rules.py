@@ -16,9 +16,9 @@ from pathlib import Path
 import promql_parser
 import pytest
 
-from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
-from controller.derived.health import UNUSABLE_WORDS
+from controller.contract.problem import UNUSABLE_WORDS
 from dashboards.alerting.active_alerts import BROKER_VIEW
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import NAME_PREFIX, SEVERITY_LABELS, message_of

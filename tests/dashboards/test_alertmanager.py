@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from dashboards.alerting.message import NAME_PREFIX, SEVERITY_LABELS
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.waiting import eventually

@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from controller.contract.effect_rows import Transition
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.config import ServeConfig
@@ -88,7 +88,7 @@ ASKED = {
 
 def test_each_answer_of_a_recorded_cluster_is_as_the_document_says(exporter):
     seen: set[tuple[str, int]] = set()
-    partitions = json.loads(exporter.page(f"{API}/clusters/north"))["troubles"][0]["examples"]
+    partitions = json.loads(exporter.page(f"{API}/clusters/north"))["problems"][0]["examples"]
     topic, partition = partitions[0]["topic"], str(partitions[0]["partition"])
     present = {"cluster": "north", "topic": topic, "partition": partition, "broker": "1"}
     absent = {"cluster": "south", "topic": "none", "partition": "x", "broker": "x"}

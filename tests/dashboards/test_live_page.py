@@ -16,8 +16,7 @@ from playwright.sync_api import Page
 
 from cli.main import main
 from controller.contract.alert_row import Severity
-from controller.derived.health import UNUSABLE
-from controller.model.topics import Problem
+from controller.contract.problem import UNUSABLE, Problem
 from dashboards.exporter.config import ServeConfig
 from dashboards.page.answers import TROUBLES, BrokerAnswer, Overview, TopicList
 from dashboards.page.hypothetical import WhatIf
@@ -246,7 +245,7 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
     explained = msgspec.json.decode(exporter.page(f"/api/v1{base}/topics/payments/0"), type=Explanation)
     assert explained.subject == "partition payments-0"
     broker = msgspec.json.decode(exporter.page(f"/api/v1{base}/brokers/2"), type=BrokerAnswer)
-    assert [line.topic for line in broker.troubles[0].examples] == ["payments"]
+    assert [line.topic for line in broker.problems[0].examples] == ["payments"]
     assert msgspec.json.decode(exporter.page(f"/api/v1{base}/controller"), type=Explanation).is_well
     played = msgspec.json.decode(exporter.page(f"/api/v1{base}/consequences?broker=3&controlled=1"), type=WhatIf)
     assert played.scenario is not None

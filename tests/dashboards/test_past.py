@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import MigrationRow
 from controller.contract.row import Row
-from controller.derived.stored_context import new_context
-from controller.model.topics import TopicPartition
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.following import past
 from dashboards.following.cluster_at import snapshot_as_of

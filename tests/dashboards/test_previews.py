@@ -71,14 +71,14 @@ def test_a_committed_preview_shows_every_panel_and_says_what_it_is(board):
 
 
 def test_the_page_shows_every_board_and_every_alert_on_kontrast_itself():
-    page = (DOCS / "boards.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "boards.md").read_text(encoding="utf-8")
     for board in BOARDS:
-        assert f"](boards/{board.uid}.svg)" in page
+        assert f"](../boards/{board.uid}.svg)" in page
     rules = (DOCS.parent / "deploy" / "prometheus" / "kontrast-self.yml").read_text(encoding="utf-8")
     severities = re.findall(r"alert: (\w+)\n(?:.*\n)*?\s+severity: (\w+)", rules)
-    assert re.findall(r"^\| \[(\w+)\]\(runbooks/\1.md\) \| (\w+) \|", page, re.MULTILINE) == severities
+    assert re.findall(r"^\| \[(\w+)\]\(../runbooks/\1.md\) \| (\w+) \|", page, re.MULTILINE) == severities
     for link in re.findall(r"\]\((?!http)([^)#]+)\)", page):
-        assert (DOCS / link).exists(), link
+        assert (DOCS / "reference" / link).exists(), link
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from controller.contract.alert_row import AlertRow, Severity
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
 from tests import recorded_moment
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "alertmanager"
-PAGE = Path(__file__).parents[2] / "docs" / "deployment.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "alerting.md"
 RECEIVERS = {
     name: sorted(set(re.findall(r"'([^'\n]*\{\{[^'\n]*)'", receiver)))
     for file in ("receivers.yml", "teams.yml")

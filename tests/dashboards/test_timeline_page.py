@@ -99,7 +99,7 @@ def test_the_cluster_is_shown_as_of_each_moment(exporter, incident):
         counts = found.overview.health.counts
         assert (counts.leaderless, counts.brokers_away) == (leaderless, away)
         assert found.overview.health.as_of_ms == found.at_ms == (at_ms or incident.history.now_ms)
-        named = [line.topic for trouble in found.overview.troubles for line in trouble.examples]
+        named = [line.topic for problem in found.overview.problems for line in problem.examples]
         assert named == ["payments"] * leaderless
         paging = {finding.alert for finding in found.overview.health.findings if finding.severity.value == "page"}
         assert bool(paging) is bool(leaderless)
@@ -134,7 +134,7 @@ def test_all_that_is_explained_is_explained_as_of_each_moment(exporter, incident
         assert [answer["is_well"] for answer in answers] == [is_well] * 3 + [True]
         assert {answer["as_of_ms"] for answer in answers} == {at_ms or incident.history.now_ms}
         assert [line["leader"] for line in topic["partitions"]] == ([2] if is_well else [-1])
-        assert bool(broker["troubles"]) is bool(partition["findings"]) is not is_well
+        assert bool(broker["problems"]) is bool(partition["findings"]) is not is_well
     assert asked("brokers/2", meanwhile_ms)["explanation"]["since"]["ms"] == incident.died_ms
     oldest = history(exporter).kept_since_ms
     assert asked("topics/payments/0", 1)["as_of_ms"] == oldest

@@ -25,7 +25,7 @@ def helm(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def rendered(*values: str) -> list[dict[str, Any]]:
-    done = helm("template", "prod", CHART, *(f"--set={value}" for value in values))
+    done = helm("template", "prod", CHART, "--kube-version=1.30", *(f"--set={value}" for value in values))
     assert done.returncode == 0, done.stderr
     return [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
 
@@ -74,6 +74,6 @@ def test_the_configuration_in_the_values_is_one(tmp_path):
 
 @pytest.mark.parametrize("wrong", ["mode=alone", "watchers=0", "image.digest=sha256:1", "persistence.size=5", "typo=1"])
 def test_a_wrong_value_is_refused(wrong):
-    refused = helm("template", "prod", CHART, f"--set={wrong}")
+    refused = helm("template", "prod", CHART, "--kube-version=1.30", f"--set={wrong}")
     assert refused.returncode != 0
     assert "values don't meet the specifications" in refused.stderr

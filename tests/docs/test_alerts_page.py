@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.alerts import controller_conditions, kinds, partition_conditions
-from controller.alerts.kinds import ALERT_KINDS, SECTIONS
+from controller.alerts import controller_conditions, partition_conditions
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "alerts.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "reference" / "alerts.md").read_text(encoding="utf-8")
 
 
 def part(name: str) -> str:

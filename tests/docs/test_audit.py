@@ -102,7 +102,9 @@ def test_pins_of_which_nothing_is_known_pass_and_their_days_are_written(index, c
     ended = audit(checkout, index.url, "--write-days")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert f"{len(PINNED)} of {len(PINNED)} pins were looked up" in ended.stdout
-    rows = [line for line in (checkout / "docs" / "pins.md").read_text().splitlines() if line.startswith("| ")][2:]
+    rows = [
+        line for line in (checkout / "docs" / "reference" / "pins.md").read_text().splitlines() if line.startswith("| ")
+    ][2:]
     assert len(rows) == len(PINNED)
     assert not [row for row in rows if "never" in row]
 
@@ -110,12 +112,12 @@ def test_pins_of_which_nothing_is_known_pass_and_their_days_are_written(index, c
 def test_a_yanked_pin_fails_and_no_day_is_written(index, checkout):
     for file in index.files["httpx"]:
         file["yanked"] = "breaks redirects"
-    page = (checkout / "docs" / "pins.md").read_bytes()
+    page = (checkout / "docs" / "reference" / "pins.md").read_bytes()
     ended = audit(checkout, index.url, "--write-days")
     assert ended.returncode == 1
     pin = "==".join(the_pin("httpx"))
     assert f"audit: {pin} was yanked (breaks redirects): give pyproject.toml" in ended.stdout
-    assert (checkout / "docs" / "pins.md").read_bytes() == page
+    assert (checkout / "docs" / "reference" / "pins.md").read_bytes() == page
 
 
 def test_a_vulnerable_pin_fails_unless_the_advisory_was_withdrawn(index, checkout):
@@ -146,7 +148,11 @@ def test_an_index_without_vulnerabilities_is_said_and_their_day_stays(index, che
     ended = audit(checkout, index.url, "--write-days")
     assert ended.returncode == 0
     assert "the index publishes no vulnerabilities: none was looked up" in ended.stdout
-    kazoo = next(row for row in (checkout / "docs" / "pins.md").read_text().splitlines() if row.startswith("| kazoo "))
+    kazoo = next(
+        row
+        for row in (checkout / "docs" / "reference" / "pins.md").read_text().splitlines()
+        if row.startswith("| kazoo ")
+    )
     assert kazoo.endswith(" | never |")
     assert not kazoo.endswith("| never | never |")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.programs import program
 
-PAGE = Path(__file__).parents[2] / "docs" / "deployment.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "deploy.md"
 
 
 def test_promtool_reads_the_scrape_configuration(tmp_path):

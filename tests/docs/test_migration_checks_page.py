@@ -12,7 +12,7 @@ from migration.preflight.check import Outcome, nothing
 from migration.preflight.checks import CHECKS
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "migration-checks.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "reference" / "migration-checks.md").read_text(encoding="utf-8")
 _CLASSES = [Outcome.LOSES, Outcome.KILLS, Outcome.STICKS, Outcome.BLOCKS, Outcome.LOSES, Outcome.ROLLBACK]
 
 

@@ -24,13 +24,13 @@ def script() -> ModuleType:
 
 @pytest.mark.generated
 def test_the_committed_page_and_its_picture_are_current(script):
-    page, picture = script.filled((DOCS / "postmortem.md").read_text(encoding="utf-8"))
-    assert (DOCS / "postmortem.md").read_text(encoding="utf-8") == page, "run `make docs`"
+    page, picture = script.filled((DOCS / "how-to" / "after-an-incident.md").read_text(encoding="utf-8"))
+    assert (DOCS / "how-to" / "after-an-incident.md").read_text(encoding="utf-8") == page, "run `make docs`"
     assert (DOCS / "postmortem.svg").read_text(encoding="utf-8") == picture, "run `make docs`"
 
 
 def test_every_time_and_zxid_in_the_words_is_in_an_output():
-    page = (DOCS / "postmortem.md").read_text(encoding="utf-8")
+    page = (DOCS / "how-to" / "after-an-incident.md").read_text(encoding="utf-8")
     outputs = "".join(re.findall(r"```console\n\$ [^\n]*\n(.*?)```", page, re.DOTALL))
     words = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
     named = re.findall(r"\d\d:\d\d:\d\d\.\d{3}|0x[0-9a-f]+", words)

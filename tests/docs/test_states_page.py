@@ -17,11 +17,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.generated
 def test_the_committed_page_is_current():
     printed = subprocess.run([sys.executable, DOCS / "states.py"], capture_output=True, text=True, check=True).stdout
-    assert (DOCS / "states.md").read_text(encoding="utf-8") == printed, "run `make docs`"
+    assert (DOCS / "reference" / "states.md").read_text(encoding="utf-8") == printed, "run `make docs`"
 
 
 def test_every_legal_move_is_an_arrow_and_no_other():
-    page = (DOCS / "states.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "states.md").read_text(encoding="utf-8")
     arrows = {line.strip() for line in page.splitlines() if " --> " in line and "[*]" not in line}
     tables = (PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS)
     legal = {(before.word, after.word) for table in tables for after, found in table.items() for before in found}

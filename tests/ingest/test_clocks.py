@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.clocks import Clocks, boot_time_ns
 from tests.ingest.conftest import Watching

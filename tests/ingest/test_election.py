@@ -17,7 +17,7 @@ from kazoo.client import KazooClient
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import Record, RecordKind, data_fields, encode_record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import step
 from ingest.config import IngestConfig
 from ingest.election import Election, UnopposedTerms
@@ -26,8 +26,8 @@ from ingest.sinks.journal_sink import JournalSink
 from ingest.sinks.kafka_sink import KafkaSink
 from ingest.sinks.sink import SinkUnavailableError
 from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
-from tests.ingest.relay import Relay
 from tests.ingest.test_kafka_sink import consume
+from tests.relay import Relay
 from tests.waiting import eventually
 from transport.address import JournalAddress, KafkaAddress
 

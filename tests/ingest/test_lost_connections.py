@@ -20,7 +20,7 @@ from tests.ingest.conftest import (
     server_tree,
     server_zxid,
 )
-from tests.ingest.relay import Relay
+from tests.relay import Relay
 from tests.waiting import eventually
 from transport.forwarding import ReadReason
 

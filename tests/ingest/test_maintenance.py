@@ -13,7 +13,7 @@ from controller.contract.records import RecordKind
 from controller.contract.znodes import ForwarderStatus, MaintenanceWindow, decode
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
-from ingest.maintenance import MaintenanceFile, Window, changing_windows, read_windows
+from ingest.maintenance import AnnouncedWindow, MaintenanceFile, changing_windows, read_windows
 from tests.ingest.conftest import make_cluster
 from tests.waiting import eventually
 from transport.address import JournalAddress
@@ -138,12 +138,14 @@ def test_what_a_command_writes_is_read_back_whatever_the_reason_says(tmp_path):
     file = tmp_path / "maintenance.toml"
     until = datetime(2999, 1, 1, tzinfo=timezone.utc)
     reasons = ['quo"te \\ back', "Grüße 日本", "", "# no comment", "'''", "\U0001f600"]
-    windows = [Window(id=f"w{n}", cluster="a b", until=until, reason=reason) for n, reason in enumerate(reasons)]
+    windows = [
+        AnnouncedWindow(id=f"w{n}", cluster="a b", until=until, reason=reason) for n, reason in enumerate(reasons)
+    ]
     with changing_windows(file) as replace:
         replace(windows)
     assert read_windows(file) == tuple(windows)
     with changing_windows(file) as replace:
-        replace([Window(id="x", cluster="a", until=until, reason="one\nline\x7f\x00")])
+        replace([AnnouncedWindow(id="x", cluster="a", until=until, reason="one\nline\x7f\x00")])
     assert read_windows(file)[0].reason == "one line  "
 
 

@@ -27,8 +27,8 @@ from tests.ingest.conftest import (
     replayed_tree,
     server_tree,
 )
-from tests.ingest.relay import Relay
 from tests.older_releases import ZOOKEEPER_3_4, ZOOKEEPER_3_5, ZOOKEEPER_3_8, older_jars
+from tests.relay import Relay
 from tests.waiting import eventually
 
 Watch = Callable[..., Watching]

@@ -15,7 +15,7 @@ from kafka.admin import KafkaAdminClient
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import Record, RecordKind, decode_record, encode_record
 from controller.contract.row import Row
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.errors import IngestError
 from ingest.files.history import History

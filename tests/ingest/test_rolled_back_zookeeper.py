@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.config import IngestConfig
 from ingest.election import Election, Term

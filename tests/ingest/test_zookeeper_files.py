@@ -21,14 +21,14 @@ from kazoo.exceptions import BadVersionError, NoNodeError
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind, decode_record, encode_record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import step
 from ingest.errors import IngestError
 from ingest.files.data_directory import Until
 from ingest.files.history import TRAILING_MS, History
 from ingest.files.jute import DamagedFileError
 from ingest.files.snapshot_file import read_snapshot
-from ingest.files.transaction_log import Transaction, read_log
+from ingest.files.transaction_log import LoggedTransaction, read_log
 from ingest.observed.paths import PARENTS, is_recorded
 from tests.ingest.conftest import DEADLINE_SECONDS
 from tests.waiting import eventually
@@ -705,7 +705,7 @@ def test_the_types_that_kafka_does_not_write_are_read_too(tmp_path: Path) -> Non
         entry = struct.pack(">qiqqi", 5, 1, zxid, 1_000, kind) + body + struct.pack(">iq", 2, 99)
         content += struct.pack(">qi", zlib.adler32(entry), len(entry)) + entry + b"B"
     (tmp_path / "log.1").write_bytes(content)
-    assert all(isinstance(entry, Transaction) for entry in read_log(tmp_path / "log.1"))
+    assert all(isinstance(entry, LoggedTransaction) for entry in read_log(tmp_path / "log.1"))
     found = [
         (record.kind.value, record.path, record.raw, record.ephemeral_owner) for record in told(records_of(tmp_path))
     ]

@@ -8,7 +8,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from cli.embedded.cluster import KafkaCluster
-from controller.alerts.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import ControllerRow
 from tests.integration.conftest import Pipeline, create, told

@@ -16,8 +16,8 @@ from cli.sources.source import EVERYTHING_NOW
 from cli.sources.zookeeper import ZooKeeperSource
 from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import MigrationRow
-from controller.derived.migration import never_elected_count, rollback_of
 from controller.model.context import Header
+from controller.view.migration import never_elected_count, rollback_of
 from ingest.config import ZooKeeperConfig
 from streaming.config import BrokersConfig
 from tests.integration.conftest import Pipeline, create, told

@@ -13,7 +13,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import BeginningRow, PartitionRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, OutputRow
 from controller.contract.records import decode_record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import step
 from tests.integration.conftest import DEADLINE_SECONDS, Pipeline, create, lines_of
 from tests.waiting import eventually

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Mapping
 
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.rules.releases import profile_of
 from ingest.complete_read import CompleteRead
 from ingest.observed.observations import Value

@@ -19,15 +19,15 @@ from cli.following import Where
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from cli.sources.stream import StreamSource
+from controller.contract.ids import TopicPartition
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind, encode_record
 from controller.contract.row import Row
-from controller.derived.metadata import Metadata, Znode, cluster_metadata
-from controller.derived.stored_context import new_context
 from controller.model.context import Context
-from controller.model.topics import TopicPartition
+from controller.restore.stored_context import new_context
 from controller.rules.placement import PlacementError
 from controller.step import steps
+from controller.view.metadata import Metadata, Znode, cluster_metadata
 from dashboards.following.reading import Reading
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
@@ -46,7 +46,7 @@ from questions.lint.table import lint
 from questions.picture import Picture
 from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
 from questions.restartable import restartable
-from questions.timeline.selection import Selection, Window, is_in_a_timeline
+from questions.timeline.selection import HistorySpan, Selection, is_in_a_timeline
 from questions.timeline.timeline import timeline_of
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.ranking import rank_losses
@@ -176,7 +176,7 @@ def answers(picture: Picture) -> Answers:
     asked |= _hypothetical(picture.context)
     for broker in _chosen(picture.context):
         asked[f"restartable {broker}"] = lambda broker=broker: restartable(picture, broker).reasons  # type: ignore[misc]
-    asked["timeline"] = lambda: timeline_of(_keeping(picture, is_in_a_timeline), Selection(), Window())
+    asked["timeline"] = lambda: timeline_of(_keeping(picture, is_in_a_timeline), Selection(), HistorySpan())
     return {question: _said(answer) for question, answer in asked.items()}
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from controller.contract.metadata_rows import PartitionRow
-from controller.derived.stored_context import new_context
 from controller.model.brokers import Broker
+from controller.restore.stored_context import new_context
 from dashboards.probe.broker import BrokerAnswer, Leader
 from dashboards.probe.sides import sides
 from questions.diff.differences import Differences, diff

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.model.topics import TopicPartition
+from controller.contract.ids import TopicPartition
 from ingest.complete_read import CompleteRead
 from ingest.observed.observations import Value
 from questions.check import check

@@ -20,8 +20,8 @@ from kazoo.client import KazooClient
 from cli.embedded.kafka import KafkaBroker
 from cli.embedded.process import free_port
 from cli.main import main
-from controller.derived.stored_context import new_context
 from controller.model.context import Context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig

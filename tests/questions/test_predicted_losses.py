@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from controller.contract.records import Record, RecordKind
-from controller.derived.stored_context import new_context
 from controller.model.context import Context
+from controller.restore.stored_context import new_context
 from controller.step import step
 from questions.whatif.hypothetical_cluster import HypotheticalCluster
 from tests.conformance.recording import unpack

@@ -8,7 +8,7 @@ import pytest
 from controller.contract.gauges_row import REACTION_BUCKETS_MS, ReactionTimes
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.row import Row
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import step
 from ingest.files.history import History
 from questions.report.account import Account, Part, added_up

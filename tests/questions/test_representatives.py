@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from controller.contract.ids import TopicPartition
 from controller.model.context import FOLLOWING, Context
-from controller.model.topics import TopicPartition
 from controller.step import step
 from questions.whatif import scenario
 from questions.whatif.representatives import Representatives, represent

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from controller.contract.ids import TopicPartition
 from controller.model.context import Context
-from controller.model.topics import TopicPartition
 from questions.whatif.consequences import consequences, is_offline
 from questions.whatif.hypothetical_cluster import HypotheticalCluster, NoControllerError
 from questions.whatif.ranking import rank_losses

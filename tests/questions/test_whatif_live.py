@@ -22,9 +22,9 @@ from kafka.errors import KafkaError
 from kazoo.client import KazooClient
 
 from cli.embedded.cluster import KafkaCluster
-from controller.derived.stored_context import new_context
+from controller.contract.ids import TopicPartition
 from controller.model.context import Context
-from controller.model.topics import TopicPartition
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
@@ -244,7 +244,7 @@ def test_the_proposed_order_of_restarts_lets_a_producer_write_on(cluster):
     assert writer.longest_seconds < LEADER_MOVE_SECONDS, writer.errors
 
 
-HOW_TO = Path(__file__).parents[2] / "docs" / "rolling-restart.md"
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "rolling-restart.md"
 _SHELL = """\
 set -o pipefail
 kontrast() {{ {python} -m cli "$@"; }}
@@ -272,7 +272,7 @@ def test_the_loop_of_the_how_to_restarts_brokers_under_load(cluster, tmp_path):
     writer.start()
     restarter.start()
     try:
-        environment = {**os.environ, "PYTHONPATH": str(HOW_TO.parents[1])}
+        environment = {**os.environ, "PYTHONPATH": str(HOW_TO.parents[2])}
         script = _SHELL.format(python=sys.executable, loop=loop)
         done = subprocess.run(
             ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -15,7 +15,7 @@ from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from controller.contract.records import Record, encode_record
 from controller.contract.row import Row
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.files.history import History
 from tests.conformance.recording import unpack

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from cli.printing.report_lines import write_tables
 from dashboards.drawn_report.page import page_of
-from questions.report.cluster_report import ClusterReport, TopicAvailability, Window
+from questions.report.cluster_report import ClusterReport, ReportWindow, TopicAvailability
 from questions.report.report import Report, report_against
 from reports import job
 from reports.config import ReportConfig, ZooKeeperFiles
@@ -138,7 +138,7 @@ def test_hostile_names_stay_text(tmp_path, monkeypatch):
         online=0.9,
         writable=0.8,
     )
-    window = Window(since_ms=0, until_ms=1, seen_from_ms=0, seen_until_ms=1, seen_seconds=1.0, unseen_seconds=0.0)
+    window = ReportWindow(since_ms=0, until_ms=1, seen_from_ms=0, seen_until_ms=1, seen_seconds=1.0, unseen_seconds=0.0)
     nothing = dict.fromkeys(("without_controller_seconds", "partition_minutes"), 0.0)
     minutes = dict.fromkeys(("offline_partition_minutes", "unwritable_partition_minutes"), 0.0)
     empty = dict.fromkeys(("failovers", "reactions", "brokers", "alerts"), ())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dashboards.preview.svg import SERIES, Area, Picture
+from dashboards.preview.svg import SERIES, Area, Drawing
 from tests.soak.measurements import Sample
 from tests.soak.verdict import Judged
 
@@ -67,7 +67,7 @@ def plots(samples: Sequence[Sample]) -> str:
     journals = sorted({name for sample in samples for name in sample.values if name.startswith("journal_")})
     panels = {**_PANELS, _JOURNALS: tuple(journals)}
     rows = -(-len(panels) // _COLUMNS)
-    picture = Picture(_COLUMNS * _PANEL.width, rows * _PANEL.height)
+    picture = Drawing(_COLUMNS * _PANEL.width, rows * _PANEL.height)
     end = max((sample.at_seconds for sample in samples), default=1.0) or 1.0
     for place, (title, readings) in enumerate(panels.items()):
         area = Area(place % _COLUMNS * _PANEL.width, place // _COLUMNS * _PANEL.height, _PANEL.width, _PANEL.height)
@@ -89,7 +89,7 @@ def _lines(samples: Iterable[Sample], readings: Sequence[str]) -> list[_Line]:
     return [(name, list(lives.values())) for name, lives in found.items()]
 
 
-def _draw(picture: Picture, area: Area, title: str, lines: Sequence[_Line], end: float) -> None:
+def _draw(picture: Drawing, area: Area, title: str, lines: Sequence[_Line], end: float) -> None:
     picture.rectangle(area.x + 4, area.y + 4, area.width - 8, area.height - 8, "panel", rounded=4)
     picture.text(area.x + 14, area.y + 18, title, bold=True)
     x = area.x + _MARGIN_LEFT

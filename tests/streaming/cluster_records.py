@@ -11,7 +11,7 @@ import msgspec
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from controller.contract.records import Record, RecordKind, encode_record
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import step
 from streaming.config import StreamConfig
 from transport.address import JournalAddress

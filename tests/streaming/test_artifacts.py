@@ -16,6 +16,7 @@ from streaming.java.artifacts import (
     main,
     read_lock,
 )
+from streaming.java.licences import Licensed, read_licences
 from tests import older_releases
 from tests.older_releases import IvyRequest
 
@@ -25,6 +26,7 @@ OLDER_BROKER = ArtifactSet("kafka-broker-2.3", (IvyRequest(PACKAGE),))
 JARS = ["example_first-1.0.jar", "example_second-2.0.jar"]
 POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>example</groupId><artifactId>{name}</artifactId><version>{version}</version>
+<licenses><license><name>{licence}</name></license></licenses>
 <dependencies>{dependencies}</dependencies></project>"""
 NEEDS_SECOND = (
     "<dependency><groupId>example</groupId><artifactId>second</artifactId><version>2.0</version></dependency>"
@@ -59,10 +61,11 @@ def path_of(root, name, version):
     return root / "example" / name / version / f"{name}-{version}.jar"
 
 
-def publish(root, name, version, dependencies):
+def publish(root, name, version, dependencies, licence="Apache-2.0"):
     path = path_of(root, name, version)
-    path.parent.mkdir(parents=True)
-    path.with_suffix(".pom").write_text(POM.format(name=name, version=version, dependencies=dependencies))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pom = POM.format(name=name, version=version, licence=licence, dependencies=dependencies)
+    path.with_suffix(".pom").write_text(pom)
     with zipfile.ZipFile(path, "w") as jar:
         jar.writestr("name", name)
 
@@ -121,6 +124,17 @@ def test_relock_writes_the_lock_file_that_the_fetch_is_checked_against(repositor
     artifacts.LOCK_FILE.unlink()
     assert main(["--relock"]) == 0
     assert read_lock(artifacts.LOCK_FILE) == by_hand
+    recorded = read_licences(artifacts.LOCK_FILE.with_suffix(".licences"))
+    assert recorded["kafka-broker/example_second-2.0.jar"] == Licensed("example:second:2.0", ("Apache-2.0",))
+    assert len(recorded) == 5
+
+
+def test_relock_rejects_a_jar_under_the_gpl_and_changes_nothing(repository, capsys):
+    publish(repository, "second", "2.0", NEEDS_SCALA, licence="GPL-3.0-only")
+    before = artifacts.LOCK_FILE.read_bytes()
+    assert main(["--relock"]) == 1
+    assert "error: example_second-2.0.jar is under GPL-3.0-only alone" in capsys.readouterr().err
+    assert artifacts.LOCK_FILE.read_bytes() == before
 
 
 def test_a_damaged_lock_file_is_refused_by_line(repository):

@@ -16,7 +16,7 @@ from controller.contract.records import Record, RecordKind, encode_record
 from streaming import replica as replica_module
 from streaming.packed import pack, unpack
 from streaming.published import APPLIED
-from streaming.replica import Replica
+from streaming.replica import ReplicaProcessor
 from streaming.sources.journal_source import cluster_of
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 
@@ -30,7 +30,7 @@ class ReplicaTester:
         self._config = streams.config()
         self.read: list[int] = []
         self.written: list[int] = []
-        self._tester = TwsTester(Replica(run="a", config=self._config))
+        self._tester = TwsTester(ReplicaProcessor(run="a", config=self._config))
         chunks = self._tester.processor._chunk_state
         get, update = chunks.getValue, chunks.updateValue
         chunks.getValue = lambda key: self.read.append(key[0]) or get(key)

@@ -26,7 +26,7 @@ from transport.address import KafkaAddress
 from transport.complete_read_requests import request_topic
 from transport.kafka_login import Mechanism
 
-PAGE = Path(__file__).parents[2] / "docs" / "deployment.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "deploy.md"
 MECHANISMS: tuple[Mechanism, ...] = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 

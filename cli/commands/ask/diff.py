@@ -16,7 +16,7 @@ from cli.printing import output
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_settings
 from cli.settings.options import GroupedCommand
-from cli.sources.moments import Moment
+from cli.sources.moments import MomentParameter
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, Scope, Source, ask, ask_as_long_as
 from wording.sentences import counted
@@ -63,7 +63,7 @@ Exit codes:
 @click.option(
     "--at",
     "moments",
-    type=Moment(),
+    type=MomentParameter(),
     multiple=True,
     help="In --zk-data or --from, a moment to compare; to be given twice.",
 )
@@ -222,8 +222,8 @@ def _answers(
 
 def _partition_rows(picture: Picture) -> dict[PartitionName, PartitionRow]:
     """Each partition of which brokers must know, as ZooKeeper has it."""
-    from controller.derived.rows import partition_row
-    from controller.model.topics import TopicPartition
+    from controller.contract.ids import TopicPartition
+    from controller.view.rows import partition_row
 
     header = picture.header
     stamp = (header.cluster, *msgspec.structs.astuple(header.position), 0, header.zxid, picture.as_of_ms)

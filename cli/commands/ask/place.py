@@ -14,7 +14,7 @@ from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
 
 if TYPE_CHECKING:
-    from controller.model.topics import TopicPartition
+    from controller.contract.ids import TopicPartition
     from questions.picture import Picture
     from questions.placement import Movement
 

@@ -8,8 +8,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -21,13 +22,13 @@ from cli.running import ExitCode, run_until_stopped
 from cli.settings import config
 from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
-from cli.sources.moments import Moment, Zxid, chroot_option
+from cli.sources.moments import MomentParameter, Zxid, chroot_option
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
 from wording.sentences import counted
 
 if TYPE_CHECKING:
-    from controller.model.context import Context
+    from controller.view.types import Context
     from ingest.files.data_directory import Until
     from ingest.files.history import History
     from ingest.past.pace import Pace
@@ -106,7 +107,9 @@ Exit codes:
 @chroot_option("The znode below which Kafka keeps everything.")
 @click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="What the cluster is called.")
 @click.option("--from", "start", type=Zxid(), help="Begin with this transaction; what was before it is not printed.")
-@click.option("--until", type=Moment(), help="End with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.")
+@click.option(
+    "--until", type=MomentParameter(), help="End with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970."
+)
 @click.option(
     "--emit",
     type=_Outputs(),
@@ -150,59 +153,68 @@ Exit codes:
     "kafka://HOST:PORT/TOPIC, which must have no records.",
 )
 @click.pass_context
-def replay(  # noqa: PLR0913 (one parameter an option)
-    ctx: click.Context,
-    directories: tuple[Path, ...],
-    chroot: str,
-    cluster: str,
-    start: int | None,
-    until: Until | None,
-    emit: frozenset[str],
-    settings: GivenSettings,
-    profile: Profile | None,
-    *,
-    unchanged: bool,
-    as_json: bool,
-    speed: float,
-    into: Address | None,
-) -> int:
+def replay(ctx: click.Context, /, **flags: Any) -> int:  # noqa: ANN401 (each option has its own type, see _Replay)
     """Work out what the controller did from the files of a ZooKeeper server.
 
     Nothing needs to have run then: log.* and snapshot.* have every change with its zxid, time and session. What is
     printed for people ends with the incidents, one line each.
     """
-    if into is not None:
-        _check_publication(ctx, cluster)
-    found: list[bool] = []
+    asked = _Replay(**flags)
+    if asked.into is not None:
+        _check_publication(ctx, asked.cluster)
+    code = run_until_stopped({"replay": asked.run})
+    return code or (READER_LEFT if reader_has_left() else ExitCode.OK)
 
-    def run(stop: threading.Event) -> None:
-        from cli.publishing import publish  # not for --help
-        from controller.derived.stored_context import new_context
-        from ingest.files.history import History
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Replay:
+    """Replay as the options ask for it."""
+
+    directories: tuple[Path, ...]
+    chroot: str
+    cluster: str
+    start: int | None
+    until: Until | None
+    emit: frozenset[str]
+    settings: GivenSettings
+    profile: Profile | None
+    unchanged: bool
+    as_json: bool
+    speed: float
+    into: Address | None
+
+    def run(self, stop: threading.Event) -> ExitCode:
+        """Publish the history or print its rows; a chroot without a cluster is a mistake of the user."""
+        from ingest.files.history import History  # not for --help
         from ingest.past.pace import Pace
+
+        history = History(self.directories, self.cluster, chroot=self.chroot, start_zxid=self.start, until=self.until)
+        pace = Pace(self.speed, from_zxid=self.start or 0)
+        if self.into is None:
+            has_znodes = self._print(history, pace, stop)
+        else:
+            has_znodes = self._publish(history, self.into, pace, stop)
+        if has_znodes or stop.is_set() or reader_has_left():
+            return ExitCode.OK
+        _complain_of_chroot(history, self.chroot)
+        return ExitCode.USAGE
+
+    def _publish(self, history: History, into: Address, pace: Pace, stop: threading.Event) -> bool:
+        from cli.publishing import publish
         from ingest.past.publication import Publication
 
-        history = History(directories, cluster, chroot=chroot, start_zxid=start, until=until)
-        pace = Pace(speed, from_zxid=start or 0)
-        if into is not None:
-            to = config.reached(config.read_settings(None, os.environ), into)
-            has_znodes = publish(history, Publication(to, cluster, pace, stop), stop)
-            found.append(has_znodes or stop.is_set() or _refuse_chroot(history, chroot))
-            return
-        context = new_context(cluster, settings, profile)
-        writer = RowWriter(emit, as_json=as_json, from_zxid=start or 0, unchanged=unchanged)
-        _replay(history, context, writer, pace, stop)
-        flush()
-        if reader_has_left():
-            return
-        if not stop.is_set():
-            _tell(history, writer)
-            found.append(writer.saw_znodes or _refuse_chroot(history, chroot))
+        to = config.reached(config.read_settings(None, os.environ), into)
+        return publish(history, Publication(to, self.cluster, pace, stop), stop)
 
-    code = run_until_stopped({"replay": run})
-    if reader_has_left():
-        return code or READER_LEFT
-    return code or (ExitCode.OK if all(found) else ExitCode.USAGE)
+    def _print(self, history: History, pace: Pace, stop: threading.Event) -> bool:
+        from controller.restore.stored_context import new_context
+
+        writer = RowWriter(self.emit, as_json=self.as_json, from_zxid=self.start or 0, unchanged=self.unchanged)
+        _replay(history, new_context(self.cluster, self.settings, self.profile), writer, pace, stop)
+        flush()
+        if not stop.is_set() and not reader_has_left():
+            _tell(history, writer)
+        return writer.saw_znodes
 
 
 def _check_publication(ctx: click.Context, cluster: str) -> None:
@@ -265,9 +277,8 @@ def _tell(history: History, writer: RowWriter) -> None:
         output.say(f"{counted(writer.refused, 'znode value')} could not be read; --emit refused shows what")
 
 
-def _refuse_chroot(history: History, chroot: str) -> bool:
-    """Say that there is nothing below the chroot, and where a cluster is."""
+def _complain_of_chroot(history: History, chroot: str) -> None:
+    """Name the chroot without a cluster, and the others that have one."""
     others = " and ".join(sorted(history.other_chroots))
     hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
     output.complain(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
-    return False

@@ -150,9 +150,8 @@ def report(  # noqa: PLR0913 (one parameter an option)
     settings = read_settings(config_file, os.environ)
     source = reached(settings, stream) if stream else (chosen, chroot)
     config = _config(settings, source, window, clusters, read_flags("stream", flags))
-    codes: list[ExitCode] = []
 
-    def run(stop: threading.Event) -> None:
+    def run(stop: threading.Event) -> ExitCode | None:
         from cli.following import without_waiting_words
         from questions.report.report import report_against
         from reports import job  # brings pyspark
@@ -163,12 +162,10 @@ def report(  # noqa: PLR0913 (one parameter an option)
         except StreamError:
             if not stop.is_set():
                 raise
-            return  # Spark was stopped in the middle
-        if not stop.is_set():
-            codes.append(_answer(found, clusters, form, out))
+            return None  # Spark was stopped in the middle
+        return None if stop.is_set() else _answer(found, clusters, form, out)
 
-    code = run_until_stopped({"report": run})
-    return code or next(iter(codes), ExitCode.OK)
+    return run_until_stopped({"report": run})
 
 
 def _window(since: int | None, until: int | None, now_ms: int) -> tuple[int | None, int | None]:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.printing import output
-from cli.printing.snapshot_lines import Concern, Picture, Selection, print_json, print_summary
+from cli.printing.snapshot_lines import Concern, JudgedCluster, Selection, print_json, print_summary
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.source import NotFoundError, ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
-from controller.derived.metadata import UnreadableZnode, Znode, cluster_metadata
-from controller.derived.stored_context import new_context
+from controller.restore.stored_context import new_context
 from controller.step import steps
+from controller.view.metadata import UnreadableZnode, Znode, cluster_metadata
 from ingest.config import IngestConfig, ZooKeeperConfig
 from streaming.config import BrokersConfig, StreamConfig
 from wording.sentences import counted
@@ -98,14 +98,14 @@ def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
         return read_once(config, stop, show)
 
 
-def _picture(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Picture:
+def _picture(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> JudgedCluster:
     znodes = (Znode(path, value.data, value.czxid) for path, value in read.values.items())
     metadata = list(cluster_metadata(znodes, read.forbidden))
     outcome = steps(new_context(cluster, *brokers.read()), read.records(cluster))
-    return Picture(metadata, outcome.context, outcome.effects)
+    return JudgedCluster(metadata, outcome.context, outcome.effects)
 
 
-def _tell(picture: Picture, selection: Selection) -> ExitCode:
+def _tell(picture: JudgedCluster, selection: Selection) -> ExitCode:
     """Name what is missing from the picture."""
     unreadable: list[UnreadableZnode] = picture.unreadable
     for znode in unreadable[:_NAMED_ZNODES]:

@@ -12,16 +12,16 @@ from cli.printing import output
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
-from cli.sources.moments import Moment
+from cli.sources.moments import MomentParameter
 from cli.sources.options import source_of, source_options
 from cli.sources.source import NotFoundError, Scope, Source, ask, present_ms
 from questions.doubts import doubts
 
 if TYPE_CHECKING:
-    from controller.model.topics import TopicPartition
+    from controller.contract.ids import TopicPartition
     from ingest.files.data_directory import Until
     from questions.picture import Picture
-    from questions.timeline.selection import Window
+    from questions.timeline.selection import HistorySpan
     from questions.timeline.timeline import Timeline
 
 _EPILOG = """\b
@@ -73,7 +73,9 @@ def _read_partitions(_ctx: click.Context, _param: click.Parameter, words: tuple[
     help="Only this broker, what it led, and its places in ISRs; may be given again.",
 )
 @click.option("--controller", is_flag=True, help="Only controllers, failovers, and phases of a migration to KRaft.")
-@click.option("--since", type=Moment(), help="Begin with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.")
+@click.option(
+    "--since", type=MomentParameter(), help="Begin with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970."
+)
 @click.option(
     "--html",
     "html_file",
@@ -145,10 +147,10 @@ def _print(found: Timeline, *, as_json: bool) -> None:
         print_renderables(timeline_lines(found))
 
 
-def _window(since: Until | None, until: Until | None) -> Window:
-    from questions.timeline.selection import Window
+def _window(since: Until | None, until: Until | None) -> HistorySpan:
+    from questions.timeline.selection import HistorySpan
 
-    return Window(
+    return HistorySpan(
         since_zxid=since.zxid if since else None,
         since_ms=since.time_ms if since else None,
         until_zxid=until.zxid if until else None,

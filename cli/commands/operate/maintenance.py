@@ -32,7 +32,7 @@ from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
-from ingest.maintenance import LONGEST_REASON, Window, changing_windows, read_windows
+from ingest.maintenance import LONGEST_REASON, AnnouncedWindow, changing_windows, read_windows
 
 _PATIENCE_SECONDS: Final = 3.0  # with ZooKeeper, for a warning: a session begins within tenths of a second
 _file_option = settings_options("watch", leave_out=keys_of(IngestConfig).keys() - {"maintenance_file"})
@@ -100,7 +100,7 @@ def start(
     settings, file_flags = _settings(config_file, flags)
     file = maintenance_file(settings, cluster, file_flags)
     now = datetime.now(timezone.utc)
-    window = Window(
+    window = AnnouncedWindow(
         id=secrets.token_hex(4),
         cluster=cluster,
         brokers=tuple(sorted(set(brokers))),
@@ -121,7 +121,7 @@ def start(
     return code
 
 
-def _doubts(settings: Settings, window: Window) -> Iterator[str]:
+def _doubts(settings: Settings, window: AnnouncedWindow) -> Iterator[str]:
     """Warn of what may be wrong with a window that is in force all the same, for people in a hurry."""
     if not known_clusters(settings):
         yield f"whether a cluster is called {window.cluster} was not checked, nothing here names any: give --config"
@@ -204,13 +204,13 @@ def _exit_code_of(do: Callable[[], int]) -> int:
         return ExitCode.UNAVAILABLE
 
 
-def _sentence(window: Window) -> str:
+def _sentence(window: AnnouncedWindow) -> str:
     brokers = f"broker {', '.join(map(str, window.brokers))}" if window.brokers else "all brokers"
     until = window.until.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     reason = f": {window.reason}" if window.reason else ""
     return f"{window.cluster}: {brokers} until {until}{reason}"
 
 
-def _fields(window: Window) -> dict[str, object]:
+def _fields(window: AnnouncedWindow) -> dict[str, object]:
     fields = {"id": window.name, "cluster": window.cluster, "brokers": window.brokers}
     return {**fields, "until_ms": window.until_ms, "reason": window.reason}

@@ -76,21 +76,19 @@ def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
     """
     settings = read_settings(config_file, os.environ)
     where = where_outputs_are(settings, read_flags("serve", flags))
-    parts: list[Part] = []
 
-    def run(stop: threading.Event) -> None:
+    def run(stop: threading.Event) -> ExitCode:
         with followed(where, _OUTPUTS) as outputs:
             outputs.wait_until_read(stop)
-            if not stop.is_set():
-                parts.extend(_parts(settings, outputs, str(where.address)))
+            parts = () if stop.is_set() else tuple(_parts(settings, outputs, str(where.address)))
         if as_json:
             for part in parts:
                 print_json({**part._asdict(), "ok": not part.wrong})
         elif parts:
             print_renderables([table_of(_COLUMNS, (part.cells for part in parts))])
+        return ExitCode.FAILED if any(part.wrong for part in parts) else ExitCode.OK
 
-    code = run_until_stopped({"status": run})
-    return code or (ExitCode.FAILED if any(part.wrong for part in parts) else ExitCode.OK)
+    return run_until_stopped({"status": run})
 
 
 def _parts(settings: Settings, outputs: Followed, address: str) -> Iterator[Part]:

@@ -27,7 +27,7 @@ from ingest.config import IngestConfig, ZooKeeperConfig
 from wording.sentences import counted
 
 if TYPE_CHECKING:
-    from controller.model.context import Context
+    from controller.view.types import Context
     from ingest.complete_read import CompleteRead
 
 _ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
@@ -175,7 +175,7 @@ def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
 
 
 def _context(read: CompleteRead, cluster: str) -> Context:
-    from controller.derived.stored_context import new_context
+    from controller.restore.stored_context import new_context
     from controller.step import steps
 
     return steps(new_context(cluster), read.records(cluster)).context

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from controller.contract.ids import TopicPartition
 from controller.events import controlled_shutdown, partition_reassignment
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.model.event import Event
 from controller.model.leadership import BumpLeaderEpoch
-from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction, replace
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from controller.contract.ids import TopicPartition
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.machines import partition_machine
 from controller.model.event import EventKind
-from controller.model.topics import TopicPartition
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 

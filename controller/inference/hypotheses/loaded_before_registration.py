@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from controller.contract.ids import TopicPartition
 from controller.events.broker_change import trigger_online
 from controller.events.controller_failover import load
 from controller.inference.expected_writes import match_expected_write
@@ -16,7 +17,6 @@ from controller.inference.hypotheses.observed_write import Hypothesis, ObservedW
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.event import Event, EventKind
-from controller.model.topics import TopicPartition
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.events.log_dir_event_notification import failed, named, reported_lately
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.model.brokers import NO_BROKER
-from controller.model.topics import TopicPartition
 from controller.transaction.transaction import Transaction
 
 

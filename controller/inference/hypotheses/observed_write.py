@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
-from controller.model.leadership import NO_LEADER, LeaderAndIsr
-from controller.model.topics import Partition, TopicPartition
+from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.model.topics import Partition
 from controller.transaction.transaction import Transaction
 
 # Runs the controller's handlers on a trial of the transaction, which is kept if it gives the written state.

@@ -91,6 +91,3 @@ OTHER_INFERENCES: Final = (
     OtherInference(topic_deletion.ANSWERED_IN_TIME, ("fuzz39c", "fuzz28a", "fuzz0102a")),
     OtherInference(topic_assignment.COMPLETED_UNREAD, ()),
 )
-
-INFERENCES: Final = tuple(inference.name for inference in (*RULES, *OTHER_INFERENCES))
-INFERENCES_BY_WRITE: Final = (*(rule.name for rule in RULES), read_together.RULE, read_by_load.RULE)

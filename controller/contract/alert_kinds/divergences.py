@@ -1,0 +1,64 @@
+"""Alerts on divergences: partition states in ZooKeeper that differ from what was predicted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.contract.alert_kinds.kind import MINUTE_MS, AlertKind
+from controller.contract.alert_row import Severity
+
+DIFFERENT_LEADER: Final = AlertKind(
+    name="DifferentLeader",
+    severity=Severity.WARN,
+    meaning="A partition got another leader than the controller's rules give it.",
+    action="Compare the two values in the evidence: the state may have been edited, or the controller knew more.",
+    several="{count} partitions got another leader than the controller's rules give{names}",
+    lasts_ms=10 * MINUTE_MS,
+    divergence="different_leader",
+)
+UNEXPECTED_ISR: Final = AlertKind(
+    name="UnexpectedIsr",
+    severity=Severity.INFO,
+    meaning="A partition got the leader that was predicted, and another ISR than the controller's rules give it.",
+    action="Compare the two values in the evidence.",
+    several="{count} partitions got another ISR than the controller's rules give{names}",
+    lasts_ms=10 * MINUTE_MS,
+    divergence="unexpected_isr",
+)
+UNEXPLAINED_WRITE: Final = AlertKind(
+    name="UnexplainedWrite",
+    severity=Severity.INFO,
+    meaning="A partition's state was written, and nothing that the controller does explains it.",
+    action="Compare the two values in the evidence: the state may have been edited.",
+    several="{count} partitions were written{names}, and nothing that the controller does explains it",
+    lasts_ms=10 * MINUTE_MS,
+    divergence="unexplained_write",
+)
+ILLEGAL_STATE: Final = AlertKind(
+    name="IllegalState",
+    severity=Severity.WARN,
+    meaning="A partition's state in ZooKeeper is one that no controller writes.",
+    action="Find out who wrote it. A failover makes the controller load it as it is.",
+    several="{count} partitions have a state that no controller writes{names}; find out who wrote it",
+    lasts_ms=10 * MINUTE_MS,
+    divergence="illegal_state",
+)
+ORPHAN_STATE: Final = AlertKind(
+    name="OrphanState",
+    severity=Severity.INFO,
+    meaning="A partition has a state but is not in its topic's assignment.",
+    action="Look at the topic's znode: it may have been edited, or be half deleted.",
+    several="{count} partitions have a state but are not in their topics' assignments{names}: the topics may be half "
+    "deleted, or were edited",
+    lasts_ms=10 * MINUTE_MS,
+    divergence="orphan_state",
+)
+WRITE_NEVER_CAME: Final = AlertKind(
+    name="WriteNeverCame",
+    severity=Severity.INFO,
+    meaning="The controller never wrote what was predicted, and has done what came later.",
+    action="Compare with the controller's log: Kontrast may have predicted what the controller had no reason for.",
+    several="the controller never wrote the states of {count} partitions{names}; it has done what came later",
+    lasts_ms=10 * MINUTE_MS,
+    divergence="write_never_came",
+)

@@ -1,0 +1,27 @@
+"""Leader and ISR of a partition, as Kafka's LeaderAndIsr: the content of its state znode."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Content of a partition's state znode; `partition_epoch` is its data version, -1 while only predicted."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    partition_epoch: int = -1
+    recovering: bool = False
+
+    def same_write(self, other: LeaderAndIsr) -> bool:
+        """Whether leader, leader epoch and ISR are equal: the identity of a controller's write."""
+        return self.leader_epoch == other.leader_epoch and self.leader == other.leader and self.isr == other.isr
+
+    def is_refused_in(self, controller_epoch: int) -> bool:
+        """Whether a ZooKeeper controller of this epoch refuses to change the state: its own has a later one.
+
+        After a rollback it may be, for KRaft wrote its own epoch there (KAFKA-20488).
+        """
+        return self.controller_epoch > controller_epoch

@@ -1,1 +1,0 @@
-"""Values derived from the model: health, gauges, partition issues, rows, stored bytes."""

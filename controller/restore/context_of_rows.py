@@ -1,0 +1,259 @@
+"""Context of a cluster from the rows that the job published about it.
+
+The rows carry each fact that a question depends on: the context answers as the job's own does. Memories that only
+explain later writes are missing: planned requests, deposed controllers, departures before the last one of a broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from controller.contract.gauges_row import ClusterStatus, GaugesRow, PendingEvent
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.contract.metadata_rows import (
+    Assignment,
+    BrokerRow,
+    ControllerRow,
+    MetadataRow,
+    MigrationRow,
+    PartitionDetails,
+    PartitionRow,
+    TopicRow,
+)
+from controller.contract.problem import Problem
+from controller.contract.records import Position
+from controller.model.alert_state import EXAMPLES_NAMED
+from controller.model.brokers import Broker, Departure
+from controller.model.context import FOLLOWING, Context, Header
+from controller.model.controllership import Ownership
+from controller.model.event import Event, EventKind
+from controller.model.leadership import AnyAction, BumpLeaderEpoch, KnownWrite
+from controller.model.migration import Claim, Migration
+from controller.model.topics import MutableTopics, OverdueElection, Partition, Topic, Topics
+from controller.rules.assignment import ReplicaAssignment
+from controller.rules.migration_phases import MigrationPhase
+from controller.rules.releases import Evidence, profile_of, read_release
+from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState, ReplicaState
+from controller.view.gauges import count_gauges
+from controller.view.partition_issues import index_issues
+from controller.view.rows import DELETION_STARTED, DELETION_WAITING
+from controller.view.state_epochs import count_state_epochs, never_elected
+
+_STATES: Final = {word: PartitionState(state) for state, word in PARTITION_WORDS.items()}
+_REPLICA_STATES: Final = {word: ReplicaState(state) for state, word in REPLICA_WORDS.items()}
+_NO_DETAILS: Final = PartitionDetails()
+_KINDS: Final = {kind.value: kind for kind in EventKind}
+_NOT_NAMED: Final = "an event that the rows do not name"
+
+
+def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesRow) -> Context:
+    """Build the context from the newest row of each subject and the newest gauges; `empty` knows nothing yet.
+
+    Without the rows of some partitions, the context lacks these, and its counts too.
+    """
+    header, topics = empty.header.copy(), empty.topics.mutable_copy()
+    partitions: dict[str, list[PartitionRow]] = {}
+    known: dict[str, TopicRow] = {}
+    for row in rows:
+        match row:
+            case PartitionRow():
+                partitions.setdefault(row.topic, []).append(row)
+            case TopicRow():
+                known[row.topic] = row
+            case BrokerRow():
+                _take_broker(header, row)
+            case ControllerRow():
+                _take_controller(header, row)
+            case _:
+                _take_migration(header, row)
+    header.position, header.zxid = Position(gauges.generation, gauges.seq), gauges.zxid
+    header.time_ms, header.phase = gauges.time_ms, FOLLOWING
+    header.feed.session, header.feed.watch_mode = gauges.session, gauges.watch_mode
+    header.former.changes = gauges.controller_changes
+    _take_status(header, gauges.status)
+    _take_topics(header, topics, known, partitions)
+    frozen = topics.freeze()
+    _count(header, frozen)
+    return Context(header, frozen)
+
+
+def _take_status(header: Header, status: ClusterStatus) -> None:
+    """Give the header the facts of the status; its controller and controller epoch are known already."""
+    header.read.began_ms = status.read_ms
+    header.term.active, header.term.epoch, header.term.broker = status.acts, status.term_epoch, status.term_broker
+    header.term.duplicate_topic_ids = status.duplicate_topic_ids
+    header.former.poisoned = status.poisoned
+    header.shutdowns.under_way = status.shutting_down
+    known = {field.name for field in msgspec.structs.fields(Evidence)}
+    header.configuration.evidence = Evidence(**{name: n for name, n in status.evidence.items() if name in known})
+    header.configuration.given, header.configuration.dynamic = status.settings, status.dynamic_settings
+    header.expect(profile_of(read_release(status.release)) if status.release else None)
+    header.configuration.unclean_as_judged = header.allows_unclean_election
+    header.events = {pending.id: _pending_event(pending, header) for pending in status.pending}
+    header.next_event = max(header.events, default=-1) + 1
+
+
+def _pending_event(pending: PendingEvent, header: Header) -> Event:
+    return Event(
+        id=pending.id,
+        kind=_KINDS.get(pending.event, EventKind.UNEXPLAINED),
+        cause=pending.cause,
+        zxid=pending.zxid,
+        time_ms=pending.time_ms,
+        epoch=header.controller_epoch,
+        due=[pending.writes],
+        begun=True,
+        pending=pending.writes,
+        controller=header.controller,
+    )
+
+
+def _take_broker(header: Header, row: BrokerRow) -> None:
+    broker = Broker(
+        epoch=row.epoch,
+        session=row.session,
+        since_ms=row.since_ms,
+        endpoints=row.endpoints,
+        rack=row.rack,
+        inferred=row.inferred,
+        least_release=None if row.least_release is None else read_release(row.least_release),
+    )
+    if row.registered or row.inferred:
+        header.brokers = {**header.brokers, row.broker: broker}
+    else:
+        gone = Departure(row.left_zxid, row.since_ms, bool(row.left_in_order), broker)
+        header.departures.last = {**header.departures.last, row.broker: gone}
+
+
+def _take_controller(header: Header, row: ControllerRow) -> None:
+    header.controller, header.controller_epoch = row.broker, row.epoch
+    header.term.since_ms, header.term.session = row.since_ms, row.session
+    of_broker = Ownership.OVERWRITTEN if row.overwritten else Ownership.ELECTED
+    header.term.ownership = of_broker if row.kraft_epoch < 0 else Ownership.KRAFT
+
+
+def _take_migration(header: Header, row: MigrationRow) -> None:
+    header.migration = Migration(
+        phase=MigrationPhase(row.phase),
+        since_ms=row.since_ms,
+        seen=True,
+        exists=row.exists,
+        offset=row.offset,
+        pulse_ms=row.pulse_ms or 0,
+        alive_ms=row.pulse_ms or 0,
+        claim=Claim(row.leader, row.kraft_epoch, time_ms=row.since_ms),
+        partitions_by_epoch={row.highest_state_epoch: 1} if row.highest_state_epoch >= 0 else {},
+    )
+
+
+def _take_topics(
+    header: Header, topics: MutableTopics, known: dict[str, TopicRow], partitions: dict[str, list[PartitionRow]]
+) -> None:
+    for name in known.keys() | partitions.keys():
+        rows = sorted(partitions.get(name, ()), key=lambda row: row.partition)
+        topic = _topic(known.get(name), deleting=any(row.deleting for row in rows))
+        taken = {row.partition: _partition(row, header) for row in rows}
+        topics.put(name, replace(topic, partitions=taken))
+
+
+def _topic(row: TopicRow | None, *, deleting: bool) -> Topic:
+    if row is None:
+        return Topic(queued_for_deletion=deleting)
+    return Topic(
+        topic_id=row.topic_id,
+        min_insync_replicas=row.min_insync_replicas,
+        unclean_election=row.unclean_election,
+        queued_for_deletion=row.deletion is not None,
+        deletion_started=row.deletion in (DELETION_STARTED, DELETION_WAITING),
+        ineligible=row.deletion == DELETION_WAITING,
+        request_removed=row.request_removed,
+    )
+
+
+def _partition(row: PartitionRow, header: Header) -> Partition:
+    details, value = row.details or _NO_DETAILS, _value(row)
+    owed, in_zookeeper = details.passed_over, details.assignment_in_zookeeper
+    return Partition(
+        replicas=row.replicas,
+        replica_states=_replica_states(row),
+        state=_STATES[row.state],
+        zk_state=value,
+        queue=tuple(_due(row, value, header)),
+        adding=row.adding_replicas,
+        removing=row.removing_replicas,
+        problem=None if row.problem is None else Problem(row.problem),
+        problem_since_ms=row.problem_since_ms or 0,
+        offline_dirs=details.offline_dirs,
+        zk_assignment=None if in_zookeeper is None else _assignment(in_zookeeper),
+        pending_assignments=tuple(map(_assignment, details.assignments_due)),
+        passed_over=None
+        if owed is None
+        else OverdueElection(owed.leader, owed.leader_epoch, owed.controller_epoch, owed.since_ms),
+        in_sync_lacking=row.in_sync_lacking,
+    )
+
+
+def _value(row: PartitionRow) -> LeaderAndIsr | None:
+    """State in ZooKeeper; a partition without one has no leader epoch."""
+    if row.leader_epoch < 0:
+        return None
+    recovering = row.details is not None and row.details.recovering
+    return LeaderAndIsr(
+        row.leader, row.leader_epoch, row.isr, row.controller_epoch, row.partition_epoch, recovering=recovering
+    )
+
+
+def _assignment(assigned: Assignment) -> ReplicaAssignment:
+    return ReplicaAssignment(assigned.replicas, assigned.adding, assigned.removing)
+
+
+def _replica_states(row: PartitionRow) -> dict[int, ReplicaState]:
+    states = dict.fromkeys(row.replicas, ReplicaState.ONLINE)
+    for word, brokers in row.details.replica_states.items() if row.details is not None else ():
+        states.update(dict.fromkeys(brokers, _REPLICA_STATES[word]))
+    return {broker: state for broker, state in states.items() if state is not ReplicaState.NON_EXISTENT}
+
+
+def _due(row: PartitionRow, value: LeaderAndIsr | None, header: Header) -> Iterator[AnyAction]:
+    """Due writes: the last of them gives the predicted state, the others only count."""
+    if row.predicted_leader is None or row.details is None:
+        return
+    isr = row.predicted_isr or ()
+    unclean = value is not None and row.predicted_leader >= 0 and row.predicted_leader not in value.isr
+    known = LeaderAndIsr(
+        row.predicted_leader,
+        row.predicted_leader_epoch or 0,
+        isr,
+        header.controller_epoch,
+        recovering=unclean or (value is not None and value.recovering),
+    )
+    *before, last = (_named(event, header) for event in row.details.due_events)
+    for at, event in enumerate(before):
+        yield BumpLeaderEpoch(event, 0, at)
+    yield KnownWrite(last, 0, len(before), known)
+
+
+def _named(event_id: int, header: Header) -> int:
+    """Count the due write of an event that is newer than the gauges; the gauges count those that they name."""
+    known = header.events.get(event_id)
+    if known is None:
+        cause, at_ms = (EventKind.UNEXPLAINED, _NOT_NAMED, header.zxid), header.time_ms
+        known = Event(event_id, *cause, at_ms, header.controller_epoch, [0], begun=True, controller=header.controller)
+        header.next_event = max(header.next_event, event_id + 1)
+    if known.cause == _NOT_NAMED:
+        counted = replace(known, due=[known.writes_due + 1], pending=known.pending + 1)
+        header.events = {**header.events, event_id: counted}
+    return event_id
+
+
+def _count(header: Header, topics: Topics) -> None:
+    rules = header.counting_rules
+    header.tally.judged_by, header.tally.gauges = rules, count_gauges(topics, rules)
+    header.tally.issues, header.tally.offline_by_topic = index_issues(topics, header)
+    if header.migration.seen and header.partitions:
+        header.migration.partitions_by_epoch = count_state_epochs(topics)
+        header.migration.never_elected = never_elected(topics, header.term.epoch, EXAMPLES_NAMED)

@@ -1,0 +1,103 @@
+"""Encoding of a context as bytes to be stored: a header and chunks of topics, each with the version of its form."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import msgspec
+
+from controller.contract.decoding import MsgpackDecoder, UndecodableError
+from controller.model.context import FOLLOWING, Context, Header
+from controller.model.topics import Topic, Topics
+from controller.rules.releases import Profile
+from controller.rules.settings import GivenSettings
+from controller.view.gauges import count_gauges
+from controller.view.partition_issues import index_issues
+
+STATE_VERSION: Final = 10
+CHUNK_COUNT: Final = 64  # parts that topics are held and stored in; a change stores only the part with its topic
+
+_VERSION = STATE_VERSION.to_bytes(2, "big")
+_ENCODER = msgspec.msgpack.Encoder()
+_HEADER_DECODER = MsgpackDecoder(Header)
+_CHUNK_DECODER = MsgpackDecoder(dict[str, Topic])
+
+_Part = TypeVar("_Part", Header, dict[str, Topic])
+
+
+class StateVersionError(ValueError):
+    """Stored state of a version that this Kontrast does not read, or that cannot be decoded."""
+
+
+def new_context(
+    cluster: str,
+    settings: GivenSettings | None = None,
+    profile: Profile | None = None,
+    preferred_controllers: tuple[int, ...] = (),
+    *,
+    chunk_count: int = CHUNK_COUNT,
+) -> Context:
+    """Empty context of a cluster; the number of chunks is fixed for the life of its state, and changes no row."""
+    header = Header(cluster, chunk_count)
+    header.configure(settings or {}, profile, preferred_controllers)
+    return Context(header, Topics.empty(chunk_count))
+
+
+def reconfigured(
+    context: Context, settings: GivenSettings, profile: Profile | None, preferred_controllers: tuple[int, ...] = ()
+) -> Context:
+    """Context under these settings and this profile (None: by the znodes), with gauges recounted if they differ."""
+    header = context.header
+    changed = header.copy()
+    changed.configure(settings, profile, preferred_controllers)
+    if changed == header:
+        return context
+    # Before the end of a complete read there is nothing to count; that end counts everything.
+    if changed.phase is FOLLOWING and changed.counting_rules != header.counting_rules:
+        changed.tally.gauges = count_gauges(context.topics, changed.counting_rules)
+        changed.tally.issues, changed.tally.offline_by_topic = index_issues(context.topics, changed)
+    return Context(changed, context.topics)
+
+
+def encode_header(context: Context) -> bytes:
+    """Header of the context as bytes."""
+    return _VERSION + _ENCODER.encode(context.header)
+
+
+def changed_chunks(before: Context, after: Context) -> dict[int, bytes]:
+    """Bytes of the chunks that differ from those of `before`, by index."""
+    changed = after.topics.changed_since(before.topics)
+    return {index: _VERSION + _ENCODER.encode(after.topics.chunk(index)) for index in changed}
+
+
+def restore_context(cluster: str, header: bytes, load_chunk: Callable[[int], bytes | None]) -> Context:
+    """Context from its stored parts; a chunk is loaded when it is first used (None: it was never written).
+
+    Raises StateVersionError, for a chunk at its first use.
+    """
+
+    def load(index: int) -> dict[str, Topic]:
+        encoded = load_chunk(index)
+        return {} if encoded is None else _decode(encoded, _CHUNK_DECODER)
+
+    decoded = _decode(header, _HEADER_DECODER)
+    if decoded.cluster != cluster:
+        raise StateVersionError(f"the stored state is of cluster {decoded.cluster!r}, not {cluster!r}")
+    return Context(decoded, Topics.load(decoded.chunk_count, load))
+
+
+def _decode(encoded: bytes, decoder: MsgpackDecoder[_Part]) -> _Part:
+    version = int.from_bytes(encoded[:2], "big")
+    if version != STATE_VERSION:
+        raise StateVersionError(f"stored state has version {version}, this Kontrast reads {STATE_VERSION}")
+    was_enabled = gc.isenabled()
+    gc.disable()  # decoding makes many objects and no garbage: without the collector it is three to four times as fast
+    try:
+        return decoder.decode(memoryview(encoded)[2:])
+    except UndecodableError as error:
+        raise StateVersionError(f"stored state cannot be read: {error}") from error
+    finally:
+        if was_enabled:
+            gc.enable()

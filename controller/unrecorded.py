@@ -1,0 +1,28 @@
+"""Requests of brokers that no znode announces, and that no record has: for questions about a possible cluster."""
+
+from __future__ import annotations
+
+from controller.contract.records import Record, RecordKind
+from controller.events import controlled_shutdown
+from controller.model.context import Context
+from controller.transaction.transaction import Outcome, Transaction
+
+
+def request_shutdown(context: Context, broker: int, *, shows_steps: bool = True) -> Outcome:
+    """Let a broker send its ControlledShutdown request now, one millisecond after the last record.
+
+    A caller can do without the rows of transitions and requests (`shows_steps`).
+    """
+    header = context.header
+    request = Record(
+        cluster=header.cluster,
+        generation=header.position.generation,
+        seq=header.position.seq + 1,
+        kind=RecordKind.HEARTBEAT,
+        observed_ms=header.wall_ms + 1,
+        zxid=header.zxid + 1,
+    )
+    tx = Transaction(context, request)
+    tx.shows_steps = shows_steps
+    controlled_shutdown.ask(tx, broker)
+    return Outcome(tx.finish(), tuple(tx.effects))

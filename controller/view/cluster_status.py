@@ -1,0 +1,38 @@
+"""Status of a cluster for its gauges: the facts of its header beside topics, brokers and /controller."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from controller.contract.gauges_row import ClusterStatus, PendingEvent
+from controller.model.context import Header
+from controller.model.event import Event
+from controller.rules.releases import release_word
+
+_NAMED_EVENTS: Final = 50
+
+
+def status_of(header: Header) -> ClusterStatus:
+    """Return the status as of now."""
+    term, configuration = header.term, header.configuration
+    pending = [event for event in header.events.values() if event.writes_due]
+    return ClusterStatus(
+        read_ms=header.read.began_ms,
+        acts=header.acting,
+        term_epoch=term.epoch,
+        term_broker=term.broker,
+        duplicate_topic_ids=term.duplicate_topic_ids,
+        poisoned=header.former.poisoned,
+        shutting_down=header.shutdowns.under_way,
+        pending=tuple(map(_pending, pending[:_NAMED_EVENTS])),
+        release=release_word(header.profile.release) if configuration.profile_is_set else "",
+        evidence=msgspec.structs.asdict(configuration.evidence),
+        settings=configuration.given,
+        dynamic_settings=configuration.dynamic,
+    )
+
+
+def _pending(event: Event) -> PendingEvent:
+    return PendingEvent(event.id, event.kind.value, event.cause, event.zxid, event.time_ms, event.writes_due)

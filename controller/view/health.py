@@ -1,0 +1,183 @@
+"""Judges whether a partition can be used, and if not, why: as a Problem for machines, as a sentence for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from controller.contract.ids import NO_LEADER
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.contract.problem import UNUSABLE, Problem
+from controller.model.context import Header
+from controller.model.tally import CountingRules
+from controller.model.topics import Partition, Topic
+from controller.rules.election import elect_offline
+from wording.sentences import bracketed
+
+_UNDER_REPLICATED: Final = Problem.UNDER_REPLICATED
+_UNDER_MIN_ISR: Final = Problem.UNDER_MIN_ISR
+_bracketed = lru_cache(1 << 14)(bracketed)  # many partitions share their brokers
+
+
+def judged(  # noqa: PLR0913 (all that decides it)
+    partition: Partition,
+    topic: Topic,
+    header: Header,
+    rules: CountingRules,
+    predicted: LeaderAndIsr | None,
+    now_ms: int,
+) -> Partition:
+    """The partition with its problem of now, the same object if nothing changed.
+
+    `predicted` is its state after the controller's pending writes. Partitions of a topic that is queued for deletion
+    have no problem.
+    """
+    lacking = in_sync_lacking(partition, topic, header, rules)
+    problem = _UNDER_MIN_ISR if lacking else _problem_of(partition, topic, header, predicted)
+    if problem is partition.problem and lacking == partition.in_sync_lacking:
+        return partition
+    since_ms = _problem_since(partition, problem, now_ms)
+    return msgspec.structs.replace(partition, problem=problem, problem_since_ms=since_ms, in_sync_lacking=lacking)
+
+
+def in_sync_lacking(partition: Partition, topic: Topic, header: Header, rules: CountingRules) -> int:
+    """Number of replicas that must join the ISR before a partition with a leader takes acks=all again."""
+    value = partition.zk_state
+    if value is None or topic.queued_for_deletion or not _is_online(value.leader, partition, header):
+        return 0
+    needed = needed_in_sync(topic.min_insync_replicas, value.leader, len(partition.replicas), rules)
+    return max(0, needed - len(value.isr))
+
+
+def needed_in_sync(by_topic: int | None, leader: int, replicas: int, rules: CountingRules) -> int:
+    """In-sync replicas that acks=all needs in a partition with this leader and number of replicas."""
+    needed = by_topic or rules.least_in_sync_under(leader)
+    return min(needed, replicas) if rules.least_is_capped else needed
+
+
+def _problem_of(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> Problem | None:
+    if topic.queued_for_deletion:
+        return None
+    value = partition.zk_state
+    if value is None:
+        created = partition.write_due or any(replica in header.brokers for replica in partition.replicas)
+        return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
+    if _is_online(value.leader, partition, header):
+        lacking = is_under_replicated(len(value.isr), len(partition.replicas), len(partition.adding))
+        return _UNDER_REPLICATED if lacking else None
+    if successor(partition, topic, header, predicted) is not None:
+        return Problem.ELECTION_DUE
+    if any(_is_online(member, partition, header) for member in value.isr):
+        return Problem.LEADERLESS
+    return Problem.NO_LIVE_IN_SYNC_REPLICA
+
+
+def _problem_since(partition: Partition, problem: Problem | None, now_ms: int) -> int:
+    """When the problem began; one that makes a partition unusable after another began with the first."""
+    if problem is None:
+        return 0
+    was = partition.problem
+    lasts = problem is was or (problem in UNUSABLE and was in UNUSABLE)
+    return partition.problem_since_ms if lasts else now_ms
+
+
+def _is_online(replica: int, partition: Partition, header: Header) -> bool:
+    return replica in header.brokers and replica not in partition.offline_dirs
+
+
+def successor(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> int | None:
+    """Live broker that the controller, or the next one where none is active, must elect; None if there is none."""
+    if header.acting:
+        if predicted is not None and predicted.leader in header.brokers:
+            return predicted.leader
+        owed = partition.owed(header.controller_epoch)
+        return owed.leader if owed is not None and _is_online(owed.leader, partition, header) else None
+    value = partition.zk_state
+    assert value is not None, "a successor in a partition that has no state"
+    by_topic = topic.unclean_election
+    unclean = header.allows_unclean_election if by_topic is None else by_topic
+    elected = elect_offline(partition.replicas, value.isr, header.brokers, allow_unclean=unclean)
+    return None if elected is None else elected.leader
+
+
+def is_under_replicated(in_sync: int, replicas: int, adding: int) -> bool:
+    """Whether the ISR is smaller than the assignment without its adding replicas (Kafka's definition)."""
+    return in_sync < replicas - adding
+
+
+def takes_acks_all(partition: Partition, topic: Topic) -> bool:
+    """Whether the partition takes acks=all, by its state in ZooKeeper; False where its topic is queued for deletion."""
+    return not topic.queued_for_deletion and partition.problem in (None, _UNDER_REPLICATED)
+
+
+def back_in_sync_for_acks_all(partition: Partition) -> tuple[int, ...]:
+    """Replicas out of the ISR, of which `in_sync_lacking` must return before acks=all is taken again."""
+    value = partition.zk_state
+    if value is None or not partition.in_sync_lacking:
+        return ()
+    return tuple(replica for replica in partition.replicas if replica not in value.isr)
+
+
+def reason_for(
+    problem: Problem, partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None
+) -> str:
+    """Says the problem in a sentence with brokers and zxids."""
+
+    def where(brokers: Iterable[int]) -> str:
+        return ", ".join([_whereabout(broker, partition, header) for broker in brokers])
+
+    value = partition.zk_state
+    if problem is _UNDER_REPLICATED and value is not None:
+        missing = [replica for replica in partition.replicas if replica not in value.isr]
+        return f"in sync {_bracketed(value.isr)} of {_bracketed(partition.replicas)}: {where(missing)}"
+    if problem is _UNDER_MIN_ISR and value is not None:
+        return _refuses_acks_all(partition, value, where)
+    elector = _elector(header)
+    if problem is Problem.NOT_YET_CREATED:
+        return f"{elector} must write its first state"
+    if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
+        return f"it was created while none of its replicas was live: {where(partition.replicas)}"
+    if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
+        back = "its directory is back" if partition.offline_dirs else f"broker {_any_of(value.isr)} returns"
+        in_sync = f"in sync {_bracketed(value.isr)}, {where(value.isr)}"
+        return f"no live in-sync replica: {in_sync}; it stays offline until {back}"
+    gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
+    if problem is Problem.ELECTION_DUE:
+        passed_over = header.acting and not partition.write_due
+        since = ", which it owes: it has written what came later" if passed_over else ""
+        return f"{gone}; {elector} must elect broker {successor(partition, topic, header, predicted)}{since}"
+    live = [member for member in value.isr if _is_online(member, partition, header)]
+    return f"{gone}; in-sync replica {_any_of(live)} is live, but nothing makes the controller elect it"
+
+
+def _elector(header: Header) -> str:
+    if header.led_by_kraft:
+        return f"KRaft controller {header.migration.claim.controller}"
+    return "the controller" if header.acting else "no controller is active; the next one"
+
+
+def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[int]], str]) -> str:
+    lacking, missing = partition.in_sync_lacking, back_in_sync_for_acks_all(partition)
+    in_sync = f"in sync {_bracketed(value.isr)} of {_bracketed(partition.replicas)}, needed {len(value.isr) + lacking}"
+    if lacking > len(missing):
+        return f"writes with acks=all are refused: {in_sync}, more than it has replicas: no broker can help"
+    return f"writes with acks=all are refused: {in_sync}; {lacking} more of: {where(missing)}"
+
+
+def _whereabout(broker: int, partition: Partition, header: Header) -> str:
+    if broker in header.brokers and broker in partition.offline_dirs:
+        return f"broker {broker} is live, but its log directory failed"
+    if broker in header.brokers:
+        return f"broker {broker} is live"
+    departure = header.departures.last.get(broker)
+    if departure is None:
+        return f"broker {broker} is not registered"
+    at = f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else " unseen"
+    return f"broker {broker} left{at}"
+
+
+def _any_of(brokers: Iterable[int]) -> str:
+    return " or ".join(map(str, brokers))

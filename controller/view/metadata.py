@@ -1,0 +1,163 @@
+"""Derives a cluster's metadata from its znodes at one moment, without history.
+
+What the controller does about it takes the whole state: see `step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from controller.contract.ids import NO_BROKER, NO_LEADER
+from controller.contract.znodes import (
+    BrokerZnode,
+    ControllerZnode,
+    Place,
+    StateZnode,
+    TopicZnode,
+    ZnodeError,
+    decode,
+    decode_config,
+    decode_epoch,
+    locate,
+)
+from controller.rules.states import PartitionState
+
+
+class BrokerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="broker"):
+    """A broker that is registered or hosts replicas; its epoch is its znode's czxid, -1 without one."""
+
+    broker: int
+    epoch: int
+    endpoints: tuple[str, ...] = ()
+    rack: str | None = None
+    registered: bool = True
+
+
+class ControllerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="controller"):
+    """The controller's broker id, -1 for none, and the newest controller epoch, -1 before the first."""
+
+    broker: int
+    epoch: int
+
+
+class PartitionMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="partition"):
+    """A partition; leader and leader epoch are -1 and the ISR is empty before its first state."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    state: str  # as a controller that starts now would take it; `UNREADABLE` where its znode does not say
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    deleting: bool  # its topic's deletion was asked for
+
+
+class UnreadableZnode(msgspec.Struct, frozen=True, tag_field="type", tag="unreadable"):
+    """A znode whose content cannot be read, and why; the metadata lacks what it says."""
+
+    path: str
+    reason: str
+
+
+Metadata = BrokerMetadata | ControllerMetadata | PartitionMetadata | UnreadableZnode
+
+UNREADABLE: Final = "Unreadable"
+_FORBIDDEN: Final = "its ACL does not let this session in"
+_NO_STATE = StateZnode(NO_LEADER, -1, -1, ())
+
+
+class Znode(msgspec.Struct, frozen=True, gc=False):
+    """A znode as it was read."""
+
+    path: str
+    data: bytes | None
+    czxid: int
+
+
+def cluster_metadata(znodes: Iterable[Znode], forbidden: Collection[str] = ()) -> Iterator[Metadata]:
+    """Yields unreadable znodes, then the brokers, the controller and the partitions, each in order.
+
+    `forbidden` are the paths that may not be read or listed: what is below them is missing too.
+    """
+    found = _Found(forbidden)
+    for path in sorted(forbidden):
+        yield UnreadableZnode(path, _FORBIDDEN)
+    for znode in znodes:
+        try:
+            found.take(znode)
+        except ZnodeError as error:
+            found.unreadable.add(znode.path)
+            yield UnreadableZnode(znode.path, str(error))
+    hosts = {
+        replica for topic in found.topics.values() for replicas in topic.partitions.values() for replica in replicas
+    }
+    absent = {broker: BrokerMetadata(broker, -1, registered=False) for broker in hosts - found.brokers.keys()}
+    yield from (broker for _, broker in sorted({**found.brokers, **absent}.items()))
+    yield ControllerMetadata(found.controller, found.controller_epoch)
+    for name in sorted(found.topics):
+        yield from found.partitions_of(name)
+
+
+class _Found:
+    """Metadata of the znodes read so far."""
+
+    def __init__(self, forbidden: Collection[str]) -> None:
+        self.unreadable = set(forbidden)
+        self.brokers: dict[int, BrokerMetadata] = {}
+        self.topics: dict[str, TopicZnode] = {}
+        self.controller = NO_BROKER
+        self.controller_epoch = -1
+        self._states: dict[str, dict[int, StateZnode]] = {}
+        self._deletions: set[str] = set()
+
+    def take(self, znode: Znode) -> None:
+        """Adds a znode; raises ZnodeError."""
+        where = locate(znode.path)
+        if where.place is Place.PARTITION_STATE:
+            self._states.setdefault(where.name, {})[where.number] = decode(znode.data, StateZnode)
+        elif where.place is Place.TOPIC:
+            self.topics[where.name] = decode(znode.data, TopicZnode)
+        elif where.place is Place.BROKER:
+            read = decode(znode.data, BrokerZnode)
+            self.brokers[where.number] = BrokerMetadata(where.number, znode.czxid, read.addresses(), read.rack)
+        elif where.place is Place.CONTROLLER:
+            self.controller = decode(znode.data, ControllerZnode).brokerid
+        elif where.place is Place.CONTROLLER_EPOCH:
+            self.controller_epoch = decode_epoch(znode.data)
+        elif where.place is Place.DELETE_TOPIC:
+            self._deletions.add(where.name)
+        elif where.place in (Place.TOPIC_CONFIG, Place.BROKER_CONFIG):
+            decode_config(znode.data)  # nothing of it is metadata; one that cannot be read is named
+
+    def partitions_of(self, name: str) -> Iterator[PartitionMetadata]:
+        """A topic's assigned partitions by number; a state without an assignment is left out."""
+        topic, states = self.topics[name], self._states.get(name, {})
+        deleting = name in self._deletions
+        for number in sorted(topic.partitions):
+            state, replicas = states.get(number, _NO_STATE), topic.partitions[number]
+            yield PartitionMetadata(
+                topic=name,
+                partition=number,
+                replicas=replicas,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                isr=state.isr,
+                state=self._state_at_start(name, number, state),
+                adding_replicas=topic.adding_replicas.get(number, ()),
+                removing_replicas=topic.removing_replicas.get(number, ()),
+                deleting=deleting,
+            )
+
+    def _state_at_start(self, name: str, number: int, state: StateZnode) -> str:
+        if state is not _NO_STATE:
+            is_led = state.leader in self.brokers
+            return (PartitionState.ONLINE if is_led else PartitionState.OFFLINE).word
+        partitions = f"/brokers/topics/{name}/partitions"
+        hidden = self.unreadable and not self.unreadable.isdisjoint((partitions, f"{partitions}/{number}/state"))
+        return UNREADABLE if hidden else PartitionState.NEW.word

@@ -1,0 +1,233 @@
+"""Issues of partitions, grouped by the brokers that are the cause.
+
+Groups are kept as partitions change, so that a broker failure is one group with all its partitions in it. Which groups
+make an alert is decided in `alerts/partition_conditions.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from functools import lru_cache
+from operator import itemgetter
+from typing import Final
+
+import msgspec
+
+from controller.contract.ids import TopicPartition
+from controller.contract.problem import Problem
+from controller.model.alert_state import EXAMPLES_NAMED
+from controller.model.context import Header
+from controller.model.tally import CountingRules, IssueGroup
+from controller.model.topics import InTopic, Partition, Topic, Topics
+from controller.rules.assignment import ReplicaAssignment
+from controller.rules.states import ReplicaState
+from controller.view.gauges import REASSIGNING
+from controller.view.health import is_under_replicated, needed_in_sync
+
+
+class PartitionIssue(Enum):
+    """Issue of a partition; the comments name the brokers by which partitions with it are grouped."""
+
+    OFFLINE = "offline"  # the in-sync replicas: any of them would bring it online
+    NEVER_CREATED = "never_created"  # all replicas: any of them would bring it online
+    COMING_BACK = "coming_back"  # the in-sync replicas, of which one is back, and not elected yet
+    ELECTION_DUE = "election_due"  # the leader that is not live
+    ELECTION_OWED = "election_owed"  # the last leader, else the in-sync replicas: the controller passed it over
+    CREATION_DUE = "creation_due"  # none
+    LEADERLESS = "leaderless"  # the in-sync replicas
+    UNDER_MIN_ISR = "under_min_isr"  # the replicas that are not in sync
+    AT_MIN_ISR = "at_min_isr"  # the replicas that are not in sync
+    UNDER_REPLICATED = "under_replicated"  # the replicas that are not in sync
+    ONE_LEFT = "one_left"  # the replicas that are not in sync; the other is the only in-sync one
+    UNDELETED = "undeleted"  # the replicas that are not deleted yet
+    REASSIGNING = REASSIGNING  # the replicas that must get in sync
+
+    def of(self, brokers: Iterable[int], others: Iterable[int] = ()) -> str:
+        """Key of the group with this issue because of these brokers; others could replace them with data loss."""
+        key = f"{self.value}/{','.join(map(str, sorted(brokers)))}"
+        return f"{key}/{','.join(map(str, sorted(others)))}" if others else key
+
+
+# Issues that wait for the next heartbeat: they come and go with every ISR change.
+_PATIENT: Final = frozenset(
+    issue.value
+    for issue in (
+        PartitionIssue.AT_MIN_ISR,
+        PartitionIssue.UNDER_REPLICATED,
+        PartitionIssue.ONE_LEFT,
+        PartitionIssue.UNDELETED,
+        PartitionIssue.REASSIGNING,
+    )
+)
+
+OFFLINE_ISSUES: Final = frozenset({PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED, PartitionIssue.COMING_BACK})
+
+_BY_PROBLEM: Final[Mapping[Problem | None, PartitionIssue]] = {
+    Problem.NO_LIVE_IN_SYNC_REPLICA: PartitionIssue.OFFLINE,
+    Problem.NO_LIVE_REPLICA_AT_CREATION: PartitionIssue.NEVER_CREATED,
+    Problem.ELECTION_DUE: PartitionIssue.ELECTION_DUE,
+    Problem.NOT_YET_CREATED: PartitionIssue.CREATION_DUE,
+    Problem.LEADERLESS: PartitionIssue.LEADERLESS,
+}
+
+_ELECTION_DUE: Final = PartitionIssue.ELECTION_DUE
+_USED_AGAIN_SOON: Final = (None, _ELECTION_DUE, PartitionIssue.ELECTION_OWED)
+
+
+# The same keys are read at each heartbeat.
+@lru_cache(1 << 14)
+def parse_group(key: str) -> tuple[PartitionIssue, tuple[int, ...], tuple[int, ...]]:
+    """Issue, causing brokers and other brokers in a group's key."""
+    word, brokers, *others = key.split("/")
+    return PartitionIssue(word), _brokers(brokers), _brokers(others[0]) if others else ()
+
+
+def _is_offline(key: str) -> bool:
+    return parse_group(key)[0] in OFFLINE_ISSUES
+
+
+def _brokers(listed: str) -> tuple[int, ...]:
+    return tuple(int(broker) for broker in listed.split(",") if broker)
+
+
+def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple[str, ...]:
+    """Keys of the groups to which the partition belongs; most partitions belong to none."""
+    if topic.queued_for_deletion:
+        left = [at for at, state in partition.replica_states.items() if state is not ReplicaState.DELETION_SUCCESSFUL]
+        return (PartitionIssue.UNDELETED.of(left),) if left else ()
+    value = partition.zk_state
+    if value is None:
+        return _without_state(partition)
+    shape = (partition.replicas, partition.adding, partition.removing)
+    unusable = _BY_PROBLEM.get(partition.problem)
+    if unusable is _ELECTION_DUE and _is_passed_over(partition, value.leader_epoch):
+        unusable = PartitionIssue.ELECTION_OWED
+    return _with_state(unusable, value.leader, value.isr, shape, topic.min_insync_replicas, rules)
+
+
+def _is_passed_over(partition: Partition, leader_epoch: int) -> bool:
+    owed = partition.passed_over
+    return owed is not None and owed.leader_epoch == leader_epoch and not partition.write_due
+
+
+def _without_state(partition: Partition) -> tuple[str, ...]:
+    issue = _BY_PROBLEM.get(partition.problem)
+    return () if issue is None else (issue.of(partition.replicas if issue is PartitionIssue.NEVER_CREATED else ()),)
+
+
+# A partition's issues follow from few facts, which most partitions share.
+@lru_cache(1 << 15)
+def _with_state(  # noqa: PLR0913 (all that decides it)
+    unusable: PartitionIssue | None,
+    leader: int,
+    isr: tuple[int, ...],
+    shape: tuple[tuple[int, ...], ...],
+    needed: int | None,
+    rules: CountingRules,
+) -> tuple[str, ...]:
+    assigned = ReplicaAssignment(*shape)
+    groups = [] if unusable is None else [_unusable_for(unusable, leader, isr, assigned.replicas)]
+    if assigned.is_being_reassigned:
+        groups.append(PartitionIssue.REASSIGNING.of(set(assigned.target) - set(isr)))
+    if unusable in _USED_AGAIN_SOON:  # else no other issue matters to clients, who cannot use it
+        groups += _lacking(isr, assigned, len(isr) - needed_in_sync(needed, leader, len(assigned.replicas), rules))
+    return tuple(groups)
+
+
+def _unusable_for(issue: PartitionIssue, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> str:
+    if issue is PartitionIssue.ELECTION_OWED:
+        return issue.of((leader,) if leader >= 0 else isr)
+    if issue is _ELECTION_DUE:
+        return issue.of((leader,)) if leader >= 0 else PartitionIssue.COMING_BACK.of(isr)
+    return issue.of(isr, set(replicas) - set(isr) if issue is PartitionIssue.OFFLINE else ())
+
+
+def _lacking(isr: tuple[int, ...], assigned: ReplicaAssignment, margin: int) -> Iterable[str]:
+    missing = [at for at in assigned.replicas if at not in isr and at not in assigned.adding]
+    fewer = bool(missing) and is_under_replicated(len(isr), len(assigned.replicas), len(assigned.adding))
+    if fewer:
+        yield PartitionIssue.UNDER_REPLICATED.of(missing)
+    if margin < 0:
+        yield PartitionIssue.UNDER_MIN_ISR.of(missing)
+    if fewer and len(isr) == 1:
+        yield PartitionIssue.ONE_LEFT.of(missing, isr)
+    elif margin == 0 and missing:
+        yield PartitionIssue.AT_MIN_ISR.of(missing)
+
+
+class PartitionIssueIndex:
+    """Groups of a cluster while a transaction changes them; they are copied at the first change."""
+
+    __slots__ = ("_owned", "_rules", "groups", "offline_by_topic", "wants_judging")
+
+    def __init__(self, groups: dict[str, IssueGroup], offline_by_topic: dict[str, int], rules: CountingRules) -> None:
+        self.groups = groups
+        self.offline_by_topic = offline_by_topic
+        self.wants_judging = False  # now, and not only at the next heartbeat
+        self._rules = rules
+        self._owned = False
+
+    def recount(self, tp: TopicPartition, before: InTopic, after: InTopic, now_ms: int) -> None:
+        """Move the partition from the groups of its former issues to the groups of its present ones."""
+        (then, was), (now, is_) = before, after
+        gone = issues_of(then, was, self._rules) if then and was else ()
+        come = issues_of(now, is_, self._rules) if now and is_ else ()
+        if gone == come:
+            return
+        if not self._owned:
+            self.groups, self.offline_by_topic, self._owned = self.groups.copy(), self.offline_by_topic.copy(), True
+        for key in come:
+            if key not in gone:
+                # An owed election is due since its event came, not since the controller passed it over.
+                owed = is_.passed_over if is_ and key.startswith(PartitionIssue.ELECTION_OWED.value) else None
+                self._join(key, str(tp), now_ms if owed is None else owed.since_ms)
+        for key in gone:
+            if key not in come:
+                self._leave(key, str(tp))
+        self._count_offline(tp.topic, any(map(_is_offline, come)) - any(map(_is_offline, gone)))
+
+    def _count_offline(self, topic: str, more: int) -> None:
+        count = self.offline_by_topic.get(topic, 0) + more
+        if count:
+            self.offline_by_topic[topic] = count
+        else:
+            self.offline_by_topic.pop(topic, None)
+
+    def _join(self, key: str, name: str, now_ms: int) -> None:
+        group = self.groups.get(key)
+        if group is None:
+            self._came_or_went(key)
+            self.groups[key] = IssueGroup(1, now_ms, (name,))
+            return
+        examples = (*group.examples, name) if len(group.examples) < EXAMPLES_NAMED else group.examples
+        self.groups[key] = IssueGroup(group.count + 1, group.since_ms, examples)
+
+    def _came_or_went(self, key: str) -> None:
+        issue, _, _ = key.partition("/")
+        self.wants_judging = self.wants_judging or issue not in _PATIENT
+
+    def _leave(self, key: str, name: str) -> None:
+        group = self.groups[key]
+        if group.count == 1:
+            self._came_or_went(key)
+            del self.groups[key]
+            return
+        examples = tuple(other for other in group.examples if other != name)
+        self.groups[key] = IssueGroup(group.count - 1, group.since_ms, examples)
+
+
+def index_issues(topics: Topics, header: Header) -> tuple[dict[str, IssueGroup], dict[str, int]]:
+    """All groups and the offline partitions by topic, from a walk over all; an existing group keeps its beginning."""
+    rules = header.counting_rules
+    issue_index = PartitionIssueIndex({}, {}, rules)
+    for name, topic in sorted(topics, key=itemgetter(0)):  # an alert's examples depend on no chunk
+        for number, partition in topic.partitions.items():
+            if issues_of(topic, partition, rules):
+                issue_index.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)
+    before = header.tally.issues
+    groups = {
+        key: msgspec.structs.replace(group, since_ms=before[key].since_ms) if key in before else group
+        for key, group in issue_index.groups.items()
+    }
+    return groups, issue_index.offline_by_topic

@@ -1,0 +1,234 @@
+"""Rows of partitions, topics, brokers and state changes, and partition states in requests, made from the model."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from controller.contract.effect_rows import EffectStamp, RequestedState, Transition
+from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.contract.metadata_rows import (
+    Assignment,
+    BrokerRow,
+    PartitionDetails,
+    PartitionRow,
+    PassedOver,
+    TopicRow,
+)
+from controller.contract.row import Stamp
+from controller.model.brokers import Broker, Departure
+from controller.model.leadership import LEADER_DURING_DELETE, StateChange, StateEntry, StopEntry
+from controller.model.topics import Partition, Topic
+from controller.rules.assignment import ReplicaAssignment
+from controller.rules.releases import Profile, release_word
+from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, ReplicaState
+from controller.view.health import back_in_sync_for_acks_all, takes_acks_all
+
+# What a partition without a state shows.
+_NO_VALUE: Final = LeaderAndIsr(NO_LEADER, -1, (), -1)
+_NO_DETAILS: Final = PartitionDetails()
+_NEVER_SEEN: Final = Broker(-1, 0, 0)
+
+DELETION_QUEUED, DELETION_STARTED, DELETION_WAITING = "queued", "started", "waiting"
+
+
+def state_change_row(
+    tp: TopicPartition, change: StateChange, value: LeaderAndIsr | None, stamp: EffectStamp
+) -> Transition:
+    """Transition row of a partition's or a replica's state change, an election with the written state."""
+    if change.replica is not None:
+        from_state, to_state = REPLICA_WORDS[change.from_state], REPLICA_WORDS[change.to_state]
+        return Transition(*stamp, "replica", from_state, to_state, tp.topic, tp.partition, change.replica)
+    from_state, to_state = PARTITION_WORDS[change.from_state], PARTITION_WORDS[change.to_state]
+    leader, leader_epoch, isr = _leadership_of(value if change.written else None)
+    return Transition(
+        *stamp, "partition", from_state, to_state, tp.topic, tp.partition, None, leader, leader_epoch, isr
+    )
+
+
+def led_state(tp: TopicPartition, entry: StateEntry, value: LeaderAndIsr | None, profile: Profile) -> RequestedState:
+    """Partition state in this release's LeaderAndIsr, to brokers whose replica is not new."""
+    if value is None:
+        return RequestedState(tp.topic, tp.partition, replicas=entry.replicas)
+    return RequestedState(
+        tp.topic,
+        tp.partition,
+        value.leader,
+        value.leader_epoch,
+        value.isr,
+        entry.replicas,
+        value.controller_epoch,
+        value.partition_epoch if value.partition_epoch >= 0 else None,
+        int(value.recovering and profile.sends_recovery_states),
+        False,
+        *((entry.adding, entry.removing) if profile.reassigns_in_topic_znode else ()),
+    )
+
+
+def metadata_state(
+    tp: TopicPartition,
+    replicas: tuple[int, ...],
+    offline: tuple[int, ...],
+    value: LeaderAndIsr | None,
+    *,
+    deleted: bool,
+) -> RequestedState:
+    """Partition state in UpdateMetadata; during a deletion as Kafka's `LeaderAndIsr.duringDelete`."""
+    if value is None:
+        return RequestedState(tp.topic, tp.partition, replicas=replicas)
+    leader, epoch, version = value.leader, value.leader_epoch, value.partition_epoch
+    if deleted:
+        leader, epoch, version = LEADER_DURING_DELETE, 0, 0
+    return RequestedState(
+        tp.topic,
+        tp.partition,
+        leader,
+        epoch,
+        value.isr,
+        replicas,
+        value.controller_epoch,
+        version if version >= 0 else None,
+        0,
+        False,
+        (),
+        (),
+        offline,
+    )
+
+
+def stop_state(tp: TopicPartition, entry: StopEntry, profile: Profile) -> RequestedState:
+    """Partition state in this release's StopReplica."""
+    if not profile.flags_each_stopped_replica:
+        return RequestedState(tp.topic, tp.partition)
+    return RequestedState(tp.topic, tp.partition, leader_epoch=entry.leader_epoch, delete_partition=entry.delete)
+
+
+def _leadership_of(value: LeaderAndIsr | None) -> tuple[int | None, int | None, tuple[int, ...] | None]:
+    return (None, None, None) if value is None else (value.leader, value.leader_epoch, value.isr)
+
+
+def partition_row(  # noqa: PLR0913 (all that it shows)
+    tp: TopicPartition,
+    partition: Partition,
+    topic: Topic | None,
+    due: LeaderAndIsr | None,
+    reason: str | None,
+    stamp: Stamp,
+) -> PartitionRow:
+    """Row of the partition as it is now, with the controller's due write; without a topic: the tombstone."""
+    value = partition.zk_state or _NO_VALUE
+    leader, leader_epoch, isr = _leadership_of(due)
+    return PartitionRow(
+        *stamp,
+        tp.topic,
+        tp.partition,
+        PARTITION_WORDS[partition.state],
+        value.leader,
+        value.leader_epoch,
+        value.isr,
+        partition.replicas,
+        partition.adding,
+        partition.removing,
+        value.controller_epoch,
+        value.partition_epoch,
+        leader,
+        leader_epoch,
+        isr,
+        partition.problem.value if partition.problem else None,
+        partition.problem_since_ms if partition.problem else None,
+        reason,
+        topic is not None and topic.queued_for_deletion,
+        topic is not None and takes_acks_all(partition, topic),
+        partition.in_sync_lacking,
+        back_in_sync_for_acks_all(partition),
+        _details(partition),
+        topic is None,
+    )
+
+
+def _details(partition: Partition) -> PartitionDetails | None:
+    value, queue = partition.zk_state, partition.queue
+    recovering = value is not None and value.recovering
+    states = _states_but_online(partition.replicas, tuple(partition.replica_states.items()))
+    owed = partition.passed_over
+    more = partition.offline_dirs or partition.zk_assignment or partition.pending_assignments
+    if not (states or queue or recovering or owed or more):
+        return None  # as nearly all partitions
+    details = PartitionDetails(
+        recovering,
+        states,
+        partition.offline_dirs,
+        tuple([action.event for action in queue if action.writes]),
+        None if partition.zk_assignment is None else _assignment(partition.zk_assignment),
+        tuple(map(_assignment, partition.pending_assignments)),
+        None if owed is None else PassedOver(owed.leader, owed.leader_epoch, owed.controller_epoch, owed.since_ms),
+    )
+    return None if details == _NO_DETAILS else details
+
+
+@lru_cache(1 << 15)
+def _states_but_online(
+    replicas: tuple[int, ...], states: tuple[tuple[int, ReplicaState], ...]
+) -> dict[str, tuple[int, ...]]:
+    """Brokers by the state of their replica, but for OnlineReplica: of most partitions none."""
+    known = dict(states)
+    by_state: dict[str, tuple[int, ...]] = {}
+    for broker in dict.fromkeys((*replicas, *known)):
+        state = known.get(broker, ReplicaState.NON_EXISTENT)
+        if state is not ReplicaState.ONLINE:
+            by_state[state.word] = (*by_state.get(state.word, ()), broker)
+    return by_state
+
+
+def _assignment(assigned: ReplicaAssignment) -> Assignment:
+    return Assignment(assigned.replicas, assigned.adding, assigned.removing)
+
+
+def topic_row(name: str, topic: Topic | None, stamp: Stamp) -> TopicRow:
+    """Row of the topic as it is now; None gives the tombstone."""
+    known = topic if topic is not None and topic.exists else None
+    shown = known or Topic()
+    return TopicRow(
+        *stamp,
+        topic=name,
+        topic_id=shown.topic_id,
+        min_insync_replicas=shown.min_insync_replicas,
+        unclean_election=shown.unclean_election,
+        partitions=len(shown.partitions),
+        replication_factors=tuple(sorted({len(partition.replicas) for partition in shown.partitions.values()})),
+        deletion=_deletion(shown),
+        request_removed=shown.request_removed,
+        removed=known is None,
+    )
+
+
+def _deletion(topic: Topic) -> str | None:
+    if not topic.queued_for_deletion:
+        return None
+    if topic.ineligible:
+        return DELETION_WAITING
+    return DELETION_STARTED if topic.deletion_started else DELETION_QUEUED
+
+
+def broker_row(  # noqa: PLR0913 (all that it shows)
+    broker: int, now: Broker | None, gone: Departure | None, time_ms: int, stamp: Stamp, *, forgotten: bool = False
+) -> BrokerRow:
+    """Row of the broker as it is now; of one that is away with its last registration, as far as it is known."""
+    shown = now or (gone.was if gone is not None else None) or _NEVER_SEEN
+    since_ms = now.since_ms if now is not None else gone.time_ms if gone is not None else time_ms
+    return BrokerRow(
+        *stamp,
+        broker=broker,
+        registered=now is not None and not now.inferred,
+        epoch=-1 if now is None else now.epoch,
+        since_ms=since_ms,
+        session=0 if now is None else now.session,
+        endpoints=shown.endpoints,
+        rack=shown.rack,
+        least_release=None if shown.least_release is None else release_word(shown.least_release),
+        forgotten=forgotten,
+        inferred=now is not None and now.inferred,
+        left_in_order=None if gone is None else gone.in_order,
+        left_zxid=-1 if gone is None else gone.zxid,
+    )

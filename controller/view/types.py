@@ -1,0 +1,13 @@
+"""Types of a cluster's state, to name its parts outside the core, which alone builds and changes them."""
+
+from __future__ import annotations
+
+from controller.model.brokers import Broker as Broker
+from controller.model.context import (
+    BOOTSTRAPPING as BOOTSTRAPPING,
+    FOLLOWING as FOLLOWING,
+    Context as Context,
+    Header as Header,
+)
+from controller.model.tally import CountingRules as CountingRules
+from controller.model.topics import Partition as Partition, Topic as Topic

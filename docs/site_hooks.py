@@ -1,0 +1,40 @@
+"""Hooks of mkdocs: the navigation of runbooks and decisions, and links that leave `docs/`.
+
+`make docs-site` runs them. The repository has no address of its own, so a link to a file outside of `docs/`, or to a
+folder, becomes the file's path. A link to a file that does not exist fails the build.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+_LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
+
+
+def on_config(config: Any) -> Any:  # noqa: ANN401 (mkdocs' own object)
+    """Add every runbook and decision to the navigation."""
+    for title, folder in (("Runbooks", "runbooks"), ("Decisions", "decisions")):
+        config["nav"].append({title: sorted(f"{folder}/{page.name}" for page in (DOCS / folder).glob("*.md"))})
+    return config
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:  # noqa: ANN401
+    """Return the page's text with links that leave `docs/` as paths."""
+    folder = (DOCS / page.file.src_uri).parent
+
+    def within(link: re.Match[str]) -> str:
+        if re.match(r"[a-z]+:", link["target"]):
+            return link[0]
+        target = (folder / link["target"]).resolve()
+        if not target.exists():
+            raise FileNotFoundError(f"{page.file.src_uri} links to {link['target']}, which does not exist")
+        if target.is_file() and target.is_relative_to(DOCS):
+            return link[0]
+        path = target.relative_to(ROOT)
+        return link["text"] if link["text"].strip("`") == str(path) else f"{link['text']} (`{path}`)"
+
+    return _LINK.sub(within, markdown)

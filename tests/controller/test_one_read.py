@@ -1,0 +1,79 @@
+"""Context of one complete read: the controller's next writes, dates by znodes, alerts without patience."""
+
+from controller.contract.alert_row import AlertRow
+from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.contract.metadata_rows import PartitionRow
+from controller.contract.problem import Problem
+from controller.contract.row import NOT_KNOWN_MS
+from controller.restore.one_read import context_of_read
+from controller.restore.stored_context import new_context
+from controller.transaction.transaction import Outcome
+from controller.view.types import Partition
+from tests.controller.znode_history import Topics, ZnodeHistory, state_znode, topic_znode
+
+STATE = "/brokers/topics/t/partitions/0/state"
+
+
+def look(topics: Topics, written_ms: dict[str, int] | None = None) -> Outcome:
+    """One read of brokers 1 and 2, the first one controller."""
+    return context_of_read(new_context("c"), ZnodeHistory().start(1, 2, topics=topics).records, written_ms or {})
+
+
+def found(outcome: Outcome, number: int = 0) -> Partition:
+    partition = outcome.context.topics.partition(TopicPartition("t", number))
+    assert partition is not None
+    return partition
+
+
+def alerts(outcome: Outcome) -> dict[str, int]:
+    return {row.alert: row.since_ms for row in outcome.effects if isinstance(row, AlertRow)}
+
+
+def test_a_dead_leader_is_replaced_as_if_it_had_just_died():
+    outcome = look({"t": {0: ([3, 1], 3, 5, [3, 1])}}, {STATE: 500})
+    partition = found(outcome)
+    assert (partition.problem, partition.problem_since_ms) == (Problem.ELECTION_DUE, NOT_KNOWN_MS)
+    (row,) = [row for row in outcome.effects if isinstance(row, PartitionRow) and row.predicted_leader is not None]
+    assert (row.predicted_leader, row.predicted_leader_epoch) == (1, 6)
+    assert alerts(outcome)["ElectionDue"] == NOT_KNOWN_MS
+    assert outcome.context.header.departures.last == {}
+
+
+def test_a_partition_without_a_leader_has_the_date_of_its_newest_znode():
+    written = {STATE: 700, "/brokers/topics/t": 300, "/brokers/ids/9": 100}
+    outcome = look({"t": {0: ([9, 1], -1, 5, [9]), 1: ([1, 2], 1, 5, [1, 2])}}, written)
+    assert (found(outcome).problem, found(outcome).problem_since_ms) == (Problem.NO_LIVE_IN_SYNC_REPLICA, 700)
+    assert found(outcome, 1).problem is None
+    assert alerts(outcome)["PartitionsOffline"] == 700
+
+
+def test_a_group_of_partitions_is_as_old_as_its_oldest():
+    written = {STATE: 700, "/brokers/topics/t/partitions/1/state": 300}
+    outcome = look({"t": {0: ([9, 1], -1, 5, [9]), 1: ([9, 2], -1, 5, [9])}}, written)
+    assert alerts(outcome)["PartitionsOffline"] == 300
+
+
+def test_a_partition_without_a_state_has_the_date_of_its_topic_if_a_replica_is_live():
+    outcome = look({"t": {0: ([1, 2],), 1: ([8, 9],)}}, {"/brokers/topics/t": 300})
+    assert (found(outcome).problem, found(outcome).problem_since_ms) == (Problem.NOT_YET_CREATED, 300)
+    never = found(outcome, 1)
+    assert (never.problem, never.problem_since_ms) == (Problem.NO_LIVE_REPLICA_AT_CREATION, NOT_KNOWN_MS)
+
+
+def test_a_partition_that_is_only_under_min_isr_has_the_date_of_its_state():
+    outcome = look({"t": {0: ([1, 2], 1, 5, [1])}}, {STATE: 400})
+    assert (found(outcome).problem, found(outcome).problem_since_ms) == (Problem.UNDER_REPLICATED, 400)
+
+
+def test_a_cluster_without_a_controller_has_none_since_an_unknown_moment():
+    history = ZnodeHistory()
+    history.snapshot(
+        ("/controller_epoch", b"4"),
+        ("/brokers/topics/t", topic_znode({0: [1]})),
+        (STATE, state_znode(1, 0, [1], 4)),
+    )
+    outcome = context_of_read(new_context("c"), history.records, {}, shows_partitions=False)
+    assert outcome.context.header.controller == NO_BROKER
+    assert outcome.context.header.term.since_ms == NOT_KNOWN_MS
+    assert not any(isinstance(row, PartitionRow) for row in outcome.effects)
+    assert "NoController" in alerts(outcome)

@@ -1,0 +1,116 @@
+"""A forwarder behind a slow or half-open link to ZooKeeper: nothing lost, doubled, invented, hung or leaked."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from kazoo.client import KazooClient
+
+from cli.embedded.zookeeper import ZooKeeper
+from controller.contract.records import RecordKind
+from tests.ingest.conftest import Watching, make_cluster, replayed_tree, server_tree
+from tests.relay import Relay
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.faults
+
+Watch = Callable[..., Watching]
+_SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20261124"))
+_CHANGES = 200
+_SESSION_SECONDS = 3
+
+
+@pytest.fixture
+def relay(zookeeper: ZooKeeper) -> Iterator[Relay]:
+    with Relay(zookeeper.port) as relay:
+        yield relay
+
+
+def change_at_random(kafka: KazooClient, chance: random.Random, count: int) -> None:
+    """Topics and deletions come, change and go, many of them under names that were there before."""
+    for _ in range(count):
+        path = chance.choice(("/brokers/topics/", "/admin/delete_topics/")) + chance.choice("abcdefgh")
+        if not kafka.exists(path):
+            kafka.create(path, b"new")
+        elif chance.random() < 0.5:
+            kafka.set(path, str(chance.random()).encode())
+        else:
+            kafka.delete(path)
+
+
+def assert_nothing_is_left(relay: Relay, threads: set[threading.Thread]) -> None:
+    """The forwarder has ended its threads and closed its connections."""
+    eventually(lambda: relay.open_connections == 0)
+    eventually(lambda: not {each.name for each in set(threading.enumerate()) - threads if "pump" not in each.name})
+
+
+@pytest.mark.parametrize(("delay_seconds", "bytes_per_second"), [(0.1, 1e9), (0.005, 20_000)])
+def test_a_slow_link_delays_and_loses_nothing(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, relay: Relay, delay_seconds: float, bytes_per_second: float
+) -> None:
+    make_cluster(kafka)
+    for number in range(100):
+        kafka.create(f"/brokers/topics/of-the-beginning-{number}", b"x" * 200)
+    relay.delay_seconds, relay.bytes_per_second = delay_seconds, bytes_per_second
+    threads = set(threading.enumerate())
+    watching = watch(zookeeper=f"127.0.0.1:{relay.port}", session_timeout_seconds=_SESSION_SECONDS)
+    change_at_random(kafka, random.Random(_SEED), _CHANGES)
+    kafka.create("/brokers/topics/the-last-one", b"{}")
+    eventually(lambda: "/brokers/topics/the-last-one" in {record.path for record in watching.records()})
+    watching.settled()
+    records = watching.records()
+    assert replayed_tree(records) == server_tree(kafka)
+    assert [record.seq for record in records] == list(range(records[0].seq, records[0].seq + len(records)))
+    assert watching.count(RecordKind.SESSION) == 1, "the session outlives a slow link"
+    assert watching.stop() < 5
+    assert_nothing_is_left(relay, threads)
+
+
+def test_half_open_connections_are_noticed_and_replaced(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, relay: Relay
+) -> None:
+    make_cluster(kafka)
+    chance = random.Random(_SEED)
+    threads = set(threading.enumerate())
+    watching = watch(zookeeper=f"127.0.0.1:{relay.port}", session_timeout_seconds=_SESSION_SECONDS)
+    for silence in (1, 2):
+        change_at_random(kafka, chance, 20)
+        relay.go_silent()
+        change_at_random(kafka, chance, 20)
+        kafka.create(f"/brokers/topics/in-silence-{silence}", b"{}")
+        eventually(lambda: watching.count(RecordKind.SESSION, "suspended") == silence)  # noqa: B023
+        relay.speak()
+        change_at_random(kafka, chance, 20)
+        eventually(lambda: watching.count(RecordKind.SESSION, '"connected"') == silence + 1)  # noqa: B023
+        watching.settled()
+        assert replayed_tree(watching.records()) == server_tree(kafka)
+    records = watching.records()
+    assert [record.seq for record in records] == list(range(records[0].seq, records[0].seq + len(records)))
+    assert {record.generation for record in records} == {records[0].generation}
+    relay.go_silent()
+    assert watching.stop() < 10, "a server that does not answer holds nobody up"
+    assert_nothing_is_left(relay, threads)
+
+
+def test_a_link_that_falls_silent_in_the_complete_read_delays_it_alone(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, relay: Relay
+) -> None:
+    make_cluster(kafka)
+    for number in range(50):
+        kafka.create(f"/brokers/topics/{number}", b"x" * 1000)
+    relay.bytes_per_second = 20_000
+    watching = watch(zookeeper=f"127.0.0.1:{relay.port}", session_timeout_seconds=_SESSION_SECONDS, wait=False)
+    eventually(lambda: relay.accepted == 1)
+    relay.go_silent()
+    kafka.create("/brokers/topics/meanwhile", b"{}")
+    eventually(lambda: relay.accepted > 1)
+    relay.bytes_per_second = float("inf")
+    relay.speak()
+    watching.wait_for_snapshot()
+    watching.settled()
+    assert replayed_tree(watching.records()) == server_tree(kafka)
+    assert watching.count(RecordKind.SNAPSHOT_BEGIN) == watching.count(RecordKind.SNAPSHOT_END) == 1
