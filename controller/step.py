@@ -1,6 +1,6 @@
 """Entrance to the replica: `step` applies one record, by the handler of its kind and its znode's place.
 
-`docs/architecture.md` has the rooms behind it.
+`docs/explanation/architecture.md` has the rooms behind it.
 """
 
 from __future__ import annotations

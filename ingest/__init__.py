@@ -1,1 +1,4 @@
-"""Observe ZooKeeper, order what was seen, hand it to a sink; never interpret, never write to what is watched."""
+"""Observe ZooKeeper, order the observations and forward them.
+
+Never interpret them, and never write to the watched ensemble.
+"""

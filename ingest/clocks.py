@@ -1,6 +1,6 @@
-"""Read the forwarder's two clocks together: the wall clock, and one that nobody sets.
+"""The forwarder's two clocks: the wall clock, and a steady one.
 
-They are read in a way that their difference changes only where the wall clock was set.
+Their readings are taken together, so that their difference changes only if the wall clock was set.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-# Within so many ms both clocks are read, or they are read again: a thread may be stopped between the two readings.
+# Repeat a reading that takes longer than this (ms), because a thread may stop between the two clocks.
 _READ_WITHIN_MS: Final = 10
 
 _MS_IN_NS: Final = 1_000_000
@@ -22,7 +22,7 @@ def boot_time_ns() -> int:
 
 
 class Clocks:
-    """Gives both clocks in ms; `wall_ns` and `steady_ns` are how they are read."""
+    """Both clocks in ms. `wall_ns` and `steady_ns` read them."""
 
     def __init__(self, wall_ns: Callable[[], int] = time.time_ns, steady_ns: Callable[[], int] = boot_time_ns) -> None:
         self._wall_ns = wall_ns
@@ -30,9 +30,9 @@ class Clocks:
         self._ahead_ms: int | None = None  # the wall clock
 
     def read(self) -> tuple[int, int]:
-        """The wall clock since 1970, and the steady clock since whenever.
+        """Return the wall clock since 1970, and the steady clock since an unknown moment.
 
-        Their difference stays the same until it is off by more than the readings can be: by NTP's slewing or a step.
+        Their difference stays constant until it exceeds the error of the readings, after NTP's slewing or a step.
         """
         while True:
             before_ns = self._steady_ns()

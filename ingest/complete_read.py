@@ -38,7 +38,7 @@ _NODE = RecordKind.NODE  # to find a member in its enum takes Python 3.11 0.2 µ
 # The parents of which a child has a topic's name.
 _BY_TOPIC = (TOPICS, "/config/topics", "/admin/delete_topics")
 
-# What a Kafka cluster has below its chroot from its first start on (0.10 to 3.9): this, and one of these.
+# The znodes below the chroot of every Kafka cluster from its first start on (0.10 to 3.9): this, and one of these.
 _KAFKAS_CHILD = "brokers"
 _KAFKAS_CHILDREN = frozenset({"admin", "config", "controller_epoch"})
 _ZOOKEEPERS_OWN = "/zookeeper"
@@ -51,10 +51,10 @@ def read_everything(
     show: Callable[[int, int], None] = lambda _count, _total: None,
     only_topics: Collection[str] | None = None,
 ) -> dict[str, Value]:
-    """The value of each recorded znode that exists; raises ConnectionLostError.
+    """Return the value of each existing recorded znode. Raise ConnectionLostError.
 
-    Not of one moment: with the watches set before, what changes meanwhile comes as events. `show` gets how many
-    znodes were read, of how many. With `only_topics` nothing is read of the other topics, not even their names.
+    The values are not from one moment. Watches that were set before report later changes. `show` receives the number of
+    reads and the total. `only_topics` excludes other topics, even their names.
     """
     listed = [parent for parent in PARENTS if only_topics is None or parent not in _BY_TOPIC]
     children = zookeeper.read_children(listed)
@@ -76,7 +76,7 @@ def read_everything(
 
 
 def _complain_of_a_long_list(parent: str, names: list[str]) -> None:
-    """Say what ZooKeeper does not: that Kafka cannot read this list, though this client can."""
+    """Warn that Kafka cannot read this list, though this client can. ZooKeeper does not report it."""
     size_bytes = sum(4 + len(name.encode()) for name in names)
     if size_bytes > _JUTE_MAXBUFFER_BYTES:
         _LOG.error(
@@ -91,7 +91,7 @@ def _complain_of_a_long_list(parent: str, names: list[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CompleteRead:
-    """The result of one complete read: the znodes' values by path, and the paths that an ACL keeps from being read."""
+    """Result of one complete read: the znodes' values by path, and the paths that an ACL hides."""
 
     values: Mapping[str, Value]
     forbidden: frozenset[str] = frozenset()
@@ -106,7 +106,7 @@ class CompleteRead:
         now_ms = time.time_ns() // 1_000_000
         newest = max((value.mzxid for value in self.values.values()), default=-1)
         causes: list[str] = []
-        states: list[str] = []  # as they were read: a topic's are together, which is how they are stored at least cost
+        states: list[str] = []  # in the order of the reads, because a topic's states are cheapest to store together
         for path in self.values:
             (states if is_partition_state(path) else causes).append(path)
         causes.sort(key=lambda path: (rank(path), self.values[path].mzxid))
@@ -145,10 +145,10 @@ def read_once(
     show: Callable[[int, int], None] = lambda _count, _total: None,
     only_topics: Collection[str] | None = None,
 ) -> CompleteRead:
-    """A cluster as it is now, over a session of its own that watches nothing; nothing if asked to stop.
+    """Read a cluster once, over a session without watches. Return an empty result if asked to stop.
 
-    All of it, or `only_topics` of its topics. A connection that is lost meanwhile is tried again. Raises IngestError
-    where ZooKeeper cannot be reached or read.
+    Read all topics or `only_topics`. Retry after a lost connection. Raise IngestError if ZooKeeper is unreachable or
+    unreadable.
     """
 
     def ask(zookeeper: WatchedZooKeeper) -> CompleteRead:
@@ -170,7 +170,7 @@ def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> f
 
 
 def find_chroots(config: ZooKeeperConfig, stop: threading.Event) -> list[str]:
-    """The chroots at which the same ensemble has a Kafka cluster; "/" for none. Raises IngestError."""
+    """Return the chroots with a Kafka cluster in this ensemble, "/" without a chroot. Raise IngestError."""
     return ask_once(dataclasses.replace(config, zookeeper=config.servers), stop, _search_chroots, [])
 
 
@@ -202,9 +202,9 @@ def ask_once(
     ask: Callable[[WatchedZooKeeper], _Found],
     nothing: _Found,
 ) -> _Found:
-    """The answer over a session of its own, `nothing` if asked to stop; raises IngestError.
+    """Return the answer over a session of its own, or `nothing` if asked to stop. Raise IngestError.
 
-    A connection that is lost meanwhile is tried again.
+    Retry after a lost connection.
     """
     inbox = Inbox()
     zookeeper = WatchedZooKeeper(config, inbox, stop, reads_once=True)
@@ -232,9 +232,9 @@ def wait_for_connection(
     stop: threading.Event,
     warn_every_seconds: float = float("inf"),
 ) -> None:
-    """Return when the session has begun, which is its first state, or if asked to stop; raises IngestError.
+    """Wait until the session begins, its first state, or until asked to stop. Raise IngestError.
 
-    A wait of more than two seconds is logged, and then again at this interval.
+    A wait of more than two seconds is logged, and again at this interval.
     """
     began = time.monotonic()
     warn_at, deadline = began + _FIRST_WARNING_SECONDS, began + config.connect_timeout_seconds

@@ -41,12 +41,11 @@ _SMALLEST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperConfig:
-    """The settings of a session on a cluster's ZooKeeper; creating it raises IngestError for what cannot work.
+    """Settings of a session on a cluster's ZooKeeper. Raise IngestError for impossible ones.
 
-    `zookeeper` is HOST:PORT[,HOST:PORT…][/chroot]. A request reads at most `multi_read_paths` znodes, and all reads
-    together at most `read_budget_znodes_per_second` (None: as fast as they come). `connect_timeout_seconds` is for the
-    start only: a connection lost later is retried for ever. Secrets are in files or in the environment: nothing here is
-    one.
+    `zookeeper` is HOST:PORT[,HOST:PORT…][/chroot]. A request reads at most `multi_read_paths` znodes, all reads
+    together at most `read_budget_znodes_per_second` (None is unlimited). `connect_timeout_seconds` applies to the
+    start. A connection lost later is retried for ever. Secrets are in files or in the environment, not here.
     """
 
     zookeeper: str
@@ -88,7 +87,10 @@ class ZooKeeperConfig:
 
     @property
     def password(self) -> str:
-        """The content of the password file, without the newline at its end, or the variable; raises IngestError."""
+        """Return the password from its file, without the newline at its end, or from the variable.
+
+        Raise IngestError.
+        """
         try:
             password = read_secret(self.zookeeper_password_file, self.zookeeper_password_variable)
         except (OSError, UnicodeDecodeError) as error:
@@ -105,7 +107,7 @@ class ZooKeeperConfig:
 
     @property
     def chroot(self) -> str:
-        """The path below which the cluster lives, without a slash at its end; empty for none."""
+        """Return the path of the cluster without a final slash, empty for the root."""
         return self._zookeeper_part("chroot")
 
     def _zookeeper_part(self, name: str) -> str:
@@ -116,12 +118,12 @@ class ZooKeeperConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestConfig(ZooKeeperConfig):
-    """The settings of one cluster's forwarder; creating it raises IngestError for what cannot work.
+    """Settings of one cluster's forwarder. Raise IngestError for impossible ones.
 
-    Events within `coalesce_ms` are read together. After a lost connection everything is read again, within
-    `resync_jitter_seconds` at random, so that not all who watch an ensemble do so at once. With `election_zookeeper`,
-    HOST:PORT[,HOST:PORT…][/chroot], the forwarders of a cluster agree there on one of them. `maintenance_file` need not
-    be there yet; its folder must.
+    The forwarder reads events within `coalesce_ms` together. After a lost connection it reads everything again after a
+    random part of `resync_jitter_seconds`, so that the watchers of an ensemble do not read at once. In
+    `election_zookeeper`, HOST:PORT[,HOST:PORT…][/chroot], the forwarders of a cluster elect one. `maintenance_file` may
+    be missing, but not its folder.
     """
 
     cluster: str
@@ -160,7 +162,7 @@ class IngestConfig(ZooKeeperConfig):
 
     @property
     def listening(self) -> Listening | None:
-        """The address and login for Prometheus to ask the forwarder; None: there is none. Raises ListeningError."""
+        """Return the address and login of the forwarder's metrics, or None. Raise ListeningError."""
         given = {name: getattr(self, f"{_METRICS}{name}") for name in _LISTENING}
         if self.metrics_listen is not None:
             return Listening(listen=self.metrics_listen, prefix=_METRICS, **given)

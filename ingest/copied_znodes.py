@@ -1,4 +1,4 @@
-"""Read every znode that a migration to KRaft copies, and who may use them: all at once, watching nothing."""
+"""Read every znode that a migration to KRaft copies, with its users, once and without watches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CopiedZnodes:
 def read_copied_znodes(
     config: ZooKeeperConfig, stop: threading.Event, show: Callable[[int, int], None] = lambda _count, _total: None
 ) -> CopiedZnodes:
-    """All of a cluster that a migration copies; nothing if asked to stop. Raises IngestError."""
+    """Return all copied znodes of a cluster, or an empty result if asked to stop. Raise IngestError."""
 
     def ask(zookeeper: WatchedZooKeeper) -> CopiedZnodes:
         values = read_everything(zookeeper, show)
@@ -56,7 +56,7 @@ def _read_besides(zookeeper: WatchedZooKeeper) -> dict[str, Value]:
 
 
 def _with_acls(values: Iterable[str]) -> list[str]:
-    """The znodes whose ACL is looked at: parents, and what Kafka keeps from others. A topic has its parent's owner."""
+    """Return the znodes whose ACL matters: parents, and znodes that Kafka hides. A topic has its parent's owner."""
     return sorted({*_PARENTS, *(path for path in values if path.startswith(_SECRET))})
 
 

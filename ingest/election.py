@@ -1,8 +1,8 @@
-"""Elect which of a cluster's forwarders forwards, over a ZooKeeper ensemble that is named for it.
+"""Elect one of a cluster's forwarders over a separate ZooKeeper ensemble.
 
-Only this part of the ingest writes to a ZooKeeper, and never to the watched one unless the configuration allows it. The
-generation protects the stream: it grows from term to term, and readers drop what an older one sends. A leader that
-stops by itself only spares them the work.
+Only this part of the ingest writes to a ZooKeeper, and to the watched one only with permission in the configuration.
+The generation protects the stream: it grows from term to term, and readers drop older ones. A leader that stops by
+itself saves them this work.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _LOOK_SECONDS = 0.2
 
 
 def clock_generation() -> int:
-    """A generation that grows with every start, on any host whose clock is not behind: milliseconds since 1970."""
+    """Return a generation that grows with every start on hosts with correct clocks: milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One time of forwarding: its generation, and whether it still holds (which may wait for an answer)."""
+    """One term of forwarding: its generation, and whether it still holds (which may wait for an answer)."""
 
     generation: int
     holds: Callable[[], bool]
@@ -51,16 +51,16 @@ class Terms(Protocol):
     """An election, which gives a forwarder its terms."""
 
     def next_term(self) -> Term | None:
-        """The next term, once it is this forwarder's turn; the one before has ended; None if asked to stop."""
+        """Wait for this forwarder's next term after the end of the last one. Return None if asked to stop."""
 
     def close(self) -> None:
         """Give up the present term, or waiting for one."""
 
 
 def open_terms(config: IngestConfig, stop: threading.Event, newest: Callable[[], int]) -> Terms:
-    """An election where the configuration names an ensemble for it, else the terms of the only forwarder.
+    """Open an election if the configuration names an ensemble, otherwise the terms of the only forwarder.
 
-    `newest` is the newest generation that the stream holds: clocks may be set back, generations must not.
+    `newest` is the newest generation in the stream. Clocks may be set back, but generations must grow.
     """
     if config.election_zookeeper is None:
         return UnopposedTerms(stop, newest)
@@ -78,7 +78,7 @@ class UnopposedTerms:
         self._generation = 0
 
     def next_term(self) -> Term | None:
-        """A term that nobody contests."""
+        """A term without rivals."""
         while not self._stop.is_set():
             try:
                 self._generation = max(self._generation + 1, self._newest() + 1, clock_generation())
@@ -89,13 +89,13 @@ class UnopposedTerms:
         return None
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, because no resource is open."""
 
 
 class Election:
-    """A candidate among the forwarders of its cluster: an ephemeral znode each, the oldest leads.
+    """A candidate among the forwarders of its cluster. Each has an ephemeral znode, and the oldest leads.
 
-    `check` sees the ensemble before anything is written to it, and may raise IngestError.
+    `check` sees the ensemble before the first write and may raise IngestError.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Election:
         self._candidacy: _Candidacy | None = None
 
     def next_term(self) -> Term | None:
-        """The next term, once it is this forwarder's turn; the one before has ended; None if asked to stop."""
+        """Wait for this forwarder's next term after the end of the last one. Return None if asked to stop."""
         self.close()
         while not self._stop.is_set():
             self._candidacy = candidacy = _Candidacy(self._config, self._stop, self._check_once)
@@ -142,7 +142,7 @@ class Election:
 
 
 class _Candidacy:
-    """One session on the election's ensemble: it waits, leads, and ends when the session does."""
+    """One session on the election's ensemble, from waiting through leading to its end."""
 
     def __init__(self, config: IngestConfig, stop: threading.Event, check: Callable[[KazooClient], None]) -> None:
         assert config.election_zookeeper is not None
@@ -157,7 +157,7 @@ class _Candidacy:
         self._closing = threading.Lock()
         self._closed = False
         self._verdict = threading.Condition()
-        self._sure_until = 0.0  # the session cannot have expired before, or nobody knows
+        self._sure_until = 0.0  # the session surely lives until then
         self._client = RestorableClient(
             hosts=servers,  # a chroot that kazoo adds would have to exist
             timeout=self._seconds,
@@ -168,9 +168,9 @@ class _Candidacy:
         self._lock = Lock(self._client, f"{self._root}/candidates", name)
 
     def win(self, newest: Callable[[], int]) -> int | None:
-        """The generation of the term, when it is won; None if asked to stop; raises KazooException.
+        """Wait for the win and return the term's generation, or None if asked to stop. Raise KazooException.
 
-        Raises SinkUnavailableError where the stream's newest generation cannot be read.
+        Raise SinkUnavailableError if the stream's newest generation is unreadable.
         """
         threading.Thread(target=self._cancel_when_stopped, name="end election", daemon=True).start()
         self._client.start_async()
@@ -189,7 +189,7 @@ class _Candidacy:
         return self._next_generation(newest() + 1)
 
     def holds(self) -> bool:
-        """Whether this is still the leader as far as anybody can know; waits for an answer where it is not sure."""
+        """Return whether this forwarder still leads as far as it knows. Wait for an answer if it is unsure."""
         with self._verdict:
             while not self._ended.is_set() and time.monotonic() >= self._sure_until:
                 self._verdict.wait(_LOOK_SECONDS)
@@ -231,7 +231,7 @@ class _Candidacy:
                 continue
 
     def _confirm(self) -> None:
-        """Ask whether the candidate's znode is there: from the moment of asking the session lasts its whole timeout."""
+        """Ask for the candidate's znode. From this moment the session lasts for its whole timeout."""
         asked = time.monotonic()
         exists = self._client.exists_async(f"{self._lock.path}/{self._lock.node}").get(timeout=self._seconds)
         with self._verdict:
@@ -251,8 +251,8 @@ class _Candidacy:
                 now = time.monotonic()
                 if now - reached < 2 * self._seconds:
                     continue
-                # Nobody can be elected while the ensemble is away; if it is so for this forwarder only, the one that
-                # was elected in its place has a higher generation.
+                # While the ensemble is away, it elects no other candidate. If only this forwarder lost it, the new
+                # leader has a higher generation.
                 with self._verdict:
                     self._sure_until = now + self._seconds
                     self._verdict.notify_all()

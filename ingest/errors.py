@@ -1,5 +1,5 @@
-"""The errors of the ingest that its user can mend: one sentence each."""
+"""Errors of the ingest that its user can fix, one sentence each."""
 
 
 class IngestError(Exception):
-    """A sentence for the person who started it: what, where, and what to do."""
+    """A sentence for the person who started it, with the object and the next step."""

@@ -1,6 +1,6 @@
-"""Forget a cluster: append to the stream the record that says so, where no forwarder of it writes.
+"""Append the record that forgets a cluster, if no forwarder of it writes.
 
-A journal has one writer, so holding it is enough. A topic takes any number: a forwarder shows itself by its heartbeats.
+A journal has one writer, so its lock suffices. A topic has any number of writers, but heartbeats reveal a forwarder.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from transport.segments import read_format
 if TYPE_CHECKING:
     from ingest.sinks.kafka_sink import KafkaSink
 
-# Heartbeats come each second by default. The first is by clocks, which may differ; the second needs none.
+# Heartbeats come each second by default. The first limit relies on clocks, which may differ. The second needs none.
 _RECENT_SECONDS: Final = 30.0
 _LISTENS_SECONDS: Final = 3.0
 
 
 def newest_of(stream: Address, cluster: str, stop: threading.Event) -> Record | None:
-    """The cluster's newest record in the stream, None where none is found; raises IngestError."""
+    """Return the cluster's newest record in the stream, or None. Raise IngestError."""
     try:
         if isinstance(stream, JournalAddress):
             if read_format(stream.directory) is None:
@@ -41,13 +41,14 @@ def newest_of(stream: Address, cluster: str, stop: threading.Event) -> Record | 
 
 
 def forget(stream: Address, cluster: str, generation: int, stop: threading.Event) -> bool:
-    """Append the record, in a generation above this one and above all that the stream has of the cluster.
+    """Append the record in a generation above this one and above all others of the cluster in the stream.
 
-    False: it was asked to stop before that. Raises IngestError, also where `kontrast watch` still forwards the cluster.
+    Return False if it was asked to stop before that. Raise IngestError, also if `kontrast watch` still forwards the
+    cluster.
     """
     try:
         if isinstance(stream, JournalAddress):
-            # Whoever writes it otherwise decides how much of it is kept.
+            # The usual writer of the journal decides its retention.
             with JournalWriter(stream.directory, fsync=Fsync.ALWAYS, retain_bytes=None) as journal:
                 record = _forgotten(cluster, generation, newest_record(stream.directory, cluster))
                 journal.append([encode_record(record)])

@@ -1,7 +1,7 @@
-"""Watch one cluster's ZooKeeper and forward its changes into one sink, across lost connections and changed leaders.
+"""Watch one cluster's ZooKeeper and forward its changes into a sink, across lost connections and new leaders.
 
-The order of work is: connect, watch, read everything, then windows of events and heartbeats; and all of it again
-after a lost connection.
+The order of work is: connect, watch, read everything, then forward windows of events and heartbeats. A lost connection
+repeats all of it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _RolledBackError(Exception):
 
 
 class Forwarder:
-    """Watches one cluster and forwards what it sees."""
+    """Forwarder of one cluster."""
 
     def __init__(
         self, config: IngestConfig, forwarding: Forwarding | None = None, clocks: Clocks | None = None
@@ -62,7 +62,7 @@ class Forwarder:
         self._has_connected = False
 
     def run(self, stop: threading.Event) -> None:
-        """Forward until asked to stop; raises IngestError for what a person must mend."""
+        """Forward until asked to stop. Raise IngestError for faults that a person must fix."""
         sink = self._open_sink(stop)
         if sink is None:
             return
@@ -73,7 +73,7 @@ class Forwarder:
                 reason = self._serve(term, sink, stop, reason)
 
     def _serve(self, term: Term, sink: Sink, stop: threading.Event, reason: ReadReason) -> ReadReason:
-        """Forward until the term ends or asked to stop; why everything is to be read in the next."""
+        """Forward until the term ends or asked to stop. Return the reason for a complete read in the next term."""
         inbox = Inbox()
         zookeeper = WatchedZooKeeper(self._config, inbox, stop, self._forwarding)
         publisher = Publisher(sink, term, stop, self._forwarding, self._maintenance, self._clocks)
@@ -122,7 +122,7 @@ class Forwarder:
         return None
 
     def _connect(self, inbox: Inbox, stop: threading.Event) -> None:
-        """Wait until there is something to read: the first state is that the session is connected."""
+        """Wait for a readable ZooKeeper. The first state is a connected session."""
         _LOG.info("%s: connecting to ZooKeeper at %s", self._config.cluster, self._config.zookeeper)
         wait_for_connection(self._config, inbox, stop, _STILL_TRYING_SECONDS)
         self._has_connected = True
@@ -210,19 +210,19 @@ class _Watch:
             self._read_at = time.monotonic() + jitter_seconds
 
     def _fall_out_of_step(self, reason: ReadReason) -> None:
-        """Publish what waits as far as it is known; everything is to be read again."""
+        """Publish the waiting events as far as they are known. The next step is a complete read."""
         events = self._inbox.take_events()
-        if self._in_step:  # else they may not follow on what is known
+        if self._in_step:  # otherwise they may not fit to the known znodes
             self._publish_unread(events)
         self._in_step = False
         if self._has_complete_read:
             self._reason = reason
 
     def _get_in_step(self) -> None:
-        """Set the watches, read everything, publish it or what differs from what was published."""
+        """Set the watches, read everything, and publish it, or its differences from the published znodes."""
         started = time.monotonic()
         connections = self._zookeeper.connections
-        self._zookeeper.catch_up()  # first: watches on a server that lags would show changes that are known
+        self._zookeeper.catch_up()  # before the watches, because watches on a lagging server would show known changes
         self._zookeeper.add_watches(WATCHED)
         zxid = self._zookeeper.read_values([_READ_WHEN_QUIET]).zxid
         values = read_everything(self._zookeeper)
@@ -285,11 +285,11 @@ class _Watch:
         return observations
 
     def _forward_window(self) -> None:
-        """Publish the waiting events, with the values read after them.
+        """Publish the waiting events, with values that were read after them.
 
-        A window ends where a read was answered: by then the server has sent every event of each change it had made, so
-        no change is split. Events that come while the read is under way belong to the window and are read in turn; a
-        window that finds no end ends all the same.
+        A window ends with the answer to a read. By then the server has sent every event of its changes, so the window
+        splits no change. Events during the read belong to the window and are read in turn. A window without a natural
+        end ends after a limit.
         """
         new = self._inbox.take_events()
         events: list[ZnodeEvent] = []
@@ -300,7 +300,7 @@ class _Watch:
                 events += named
                 reading = self._zookeeper.read_values(list({event.path: None for event in named}) or [_READ_WHEN_QUIET])
                 values.update(reading.values)
-                if reads + 1 < _MAX_READS_A_WINDOW:  # else what came meanwhile is left to the next window
+                if reads + 1 < _MAX_READS_A_WINDOW:  # otherwise the next window handles the later events
                     new = self._inbox.take_events(reading.position)
                     self._zxid = max(self._zxid, reading.zxid)
                 if not new:
@@ -316,7 +316,7 @@ class _Watch:
         for event in events:
             if event.received_at:  # else it was found by a list
                 value = values.get(event.path)
-                # Before 3.9 an event does not say which change it is of: the newest one of its znode was read.
+                # Before 3.9 an event does not name its change. Its znode's newest one was read.
                 zxid = event.zxid if event.zxid > 0 or value is None else value.mzxid
                 lag = self._forwarding.lag
                 self._forwarding.lag = lag.observe(now - event.received_at, zxid=zxid, at_seconds=at_seconds)
@@ -324,7 +324,7 @@ class _Watch:
         self._forwarding.windows += bool(events)
 
     def _publish_unread(self, events: list[ZnodeEvent]) -> None:
-        """Tell at least what came into being and vanished; the values come when everything is read again."""
+        """Publish at least creations and deletions. The values follow with the complete read."""
         self._publisher.publish(observe_window(events, {}, self._publisher.tree.known))
 
     def _publish_session(self, state: SessionState, lost_zxid: int = -1) -> None:
@@ -332,7 +332,7 @@ class _Watch:
             self._publisher.publish_state(RecordKind.SESSION, state, self._zookeeper.watch_mode, self._zxid, lost_zxid)
 
     def _heartbeat(self) -> None:
-        """Say that everything up to a zxid has been published; without a connection, that nothing more is known."""
+        """Publish that everything up to a zxid has been published, or that the connection is lost."""
         if self._in_step:
             self._forward_window()
         state = self._state if self._in_step or self._state is not SessionState.CONNECTED else SessionState.SUSPENDED

@@ -33,13 +33,13 @@ _HEADER: Final = """\
 """
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 LONGEST_REASON: Final = 500  # characters
-_MOST_BYTES: Final = 65_536  # of the file: its windows in force are in each heartbeat
+_MOST_BYTES: Final = 65_536  # of the file, because each heartbeat carries its windows
 _LOCK_SECONDS: Final = 5.0  # another `kontrast maintenance` holds the lock for milliseconds
 _LOCK_LOOK_SECONDS: Final = 0.05
 
 
 class AnnouncedWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One [[window]] of the file. Without `brokers` it is for the whole cluster; `until` has an offset from UTC."""
+    """One [[window]] of the file. Without `brokers` it covers the cluster. `until` has an offset from UTC."""
 
     cluster: str
     until: datetime
@@ -54,7 +54,7 @@ class AnnouncedWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def name(self) -> str:
-        """The name by which it is ended: its id; of one that was written without, a name made of the rest."""
+        """Return the name that ends the window: its id, or a name made from its other fields."""
         said = f"{self.cluster} {self.until_ms} {self.brokers} {self.reason}"
         return self.id or hashlib.sha256(said.encode()).hexdigest()[:8]
 
@@ -64,7 +64,10 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_windows(path: Path) -> tuple[AnnouncedWindow, ...]:
-    """The windows of a file, over or not; none if it is not there; raises IngestError for a file of anything else."""
+    """Return the windows of a file, including ended ones, or none without the file.
+
+    Raise IngestError for other content.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise IngestError(f"{path}: cannot read the maintenance windows: it is not a regular file")
@@ -102,10 +105,10 @@ def _windows_in(content: bytes, path: Path) -> tuple[AnnouncedWindow, ...]:
 
 @contextmanager
 def changing_windows(path: Path) -> Iterator[Callable[[Sequence[AnnouncedWindow]], None]]:
-    """Hold the file against others who change it; what is given replaces its windows at once and whole.
+    """Lock the file against other processes. The yielded windows replace the old ones at once.
 
-    A link stays a link: the file that it leads to is replaced. Raises IngestError when the file or its folder may not
-    be written, when another process keeps the lock, or when the windows would make a file that cannot be read.
+    A link stays a link, and its target is replaced. Raise IngestError if the file or its folder is not writable, if
+    another process keeps the lock, or if the windows would make an unreadable file.
     """
     file = Path(os.path.realpath(path))
     try:
@@ -165,9 +168,9 @@ def _text(value: str) -> str:
 
 
 class MaintenanceFile:
-    """The windows of one cluster, as its forwarder asks for them at every heartbeat.
+    """Windows of one cluster, for its forwarder at every heartbeat.
 
-    A file that cannot be read is logged once and counted; what was last read stays in force until it ends.
+    An unreadable file is logged once and counted. The last windows stay in force until they end.
     """
 
     def __init__(self, path: Path | None, forwarding: Forwarding) -> None:

@@ -38,10 +38,10 @@ class DeposedError(Exception):
 
 
 class Publisher:
-    """Numbers observations and hands them to the sink until it has them; `tree` is what readers then know.
+    """Number observations and hand them to the sink until it has them. `tree` is the readers' knowledge.
 
-    Nothing is handed over after the term has ended. What is sent again after a failure keeps its numbers: readers drop
-    what they have, and a number that never comes is a record lost.
+    It hands over no record after the term has ended. Repeated records keep their numbers. Readers drop known numbers,
+    and a missing number is a lost record.
     """
 
     def __init__(  # noqa: PLR0913 (what it works with)
@@ -63,7 +63,7 @@ class Publisher:
         self._next_seq = 0
 
     def publish(self, observations: Sequence[Observation]) -> None:
-        """Return when the sink has the observations and the tree knows them; raises StoppedError, DeposedError."""
+        """Publish the observations, and return when sink and tree have them. Raise StoppedError or DeposedError."""
         for start in range(0, len(observations), _RECORDS_AN_APPEND):
             chunk = observations[start : start + _RECORDS_AN_APPEND]
             self._deliver(chunk)
@@ -71,7 +71,7 @@ class Publisher:
             self._forwarding.znodes = len(self.tree.known)
 
     def publish_complete_read(self, observations: Sequence[Observation], zxid: int) -> None:
-        """Publish a complete read between its marks; raises StoppedError, DeposedError."""
+        """Publish a complete read between its marks. Raise StoppedError or DeposedError."""
         begin = Observation(kind=RecordKind.SNAPSHOT_BEGIN, path="", zxid=zxid)
         self._deliver([begin], _encoded(ForwarderStatus(clock_of=f"host {socket.gethostname()}")))
         self.publish(observations)
@@ -80,7 +80,7 @@ class Publisher:
     def publish_state(
         self, kind: RecordKind, state: SessionState, mode: WatchMode, zxid: int, lost_zxid: int = -1
     ) -> None:
-        """Publish a heartbeat or session record; raises StoppedError, DeposedError."""
+        """Publish a heartbeat or session record. Raise StoppedError or DeposedError."""
         now_ms, _ = self._clocks.read()
         maintenance = self._maintenance.in_force(now_ms) if kind is RecordKind.HEARTBEAT else ()
         status = ForwarderStatus(
@@ -114,7 +114,7 @@ class Publisher:
             _LOG.warning("records are delivered again after %.1f s, none was lost", time.monotonic() - failed_at)
 
     def _number(self, observations: Sequence[Observation], data: str | None) -> list[Record]:
-        # The wall clock may be set back: readers go by the steady one.
+        # The wall clock may be set back. Readers use the steady one.
         times = self._clocks.read()
         records = [
             self._record(observation, self._next_seq + index, times, data)

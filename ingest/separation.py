@@ -1,7 +1,7 @@
-"""Refuse an election or a stream in the watched cluster itself.
+"""Refuse an election or a stream in the watched cluster.
 
-Names and addresses do not show whether two are one: `localhost` is `127.0.0.1`. What the servers report of themselves
-is compared, by reads alone, before anything is created.
+Names and addresses do not show whether two clusters are one (`localhost` is `127.0.0.1`). Reads compare the servers'
+own reports before any write.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class WatchedClusterError(IngestError):
 
 
 class KafkaIdentity(NamedTuple):
-    """A Kafka cluster by its own answers: its id (from 0.10.1 on), and HOST:PORT of each broker by its number."""
+    """A Kafka cluster by its own answers: its id (from 0.10.1 on), and HOST:PORT of each broker by id."""
 
     cluster_id: str | None
     addresses: Mapping[int, str]
 
 
 class _Look(NamedTuple):
-    """An ensemble at one moment: the newest change, and what is known of znodes that every server has alike."""
+    """An ensemble at one moment: its newest change, and the stats of znodes that all its servers share."""
 
     zxid: int
     stats: tuple[ZnodeStat | None, ...]
@@ -64,7 +64,7 @@ class _Watched:
         return _Look(self.session.moment()[1], stats)  # Exists is answered with a stat
 
     def read(self, path: str) -> bytes | None:
-        """The znode's data; None where there is none, or none that may be read."""
+        """Return the znode's data, or None if it is missing or hidden."""
         try:
             found = self.session.wait(self.session.call(SingleRead(GetData.type, self.session.absolute(path).encode())))
         except (NoNodeError, NoAuthError):
@@ -126,7 +126,7 @@ def refuse_watched_cluster(config: IngestConfig, kafka: KafkaIdentity, stop: thr
 def evidence_of_one(
     kafka: KafkaIdentity, cluster_id: str | None, addresses_of: Callable[[int], Collection[str]]
 ) -> str:
-    """The evidence that Kafka is the cluster of this id, whose brokers have these addresses; empty: there is none."""
+    """Return the evidence that Kafka is the cluster with this id and these brokers, or an empty text."""
     if cluster_id is not None and kafka.cluster_id is not None:
         return f"cluster id {cluster_id}" if cluster_id == kafka.cluster_id else ""
     # Before 0.10.1 a cluster has no id.
@@ -135,7 +135,7 @@ def evidence_of_one(
 
 
 def registered_addresses(raw: bytes | None) -> set[str]:
-    """HOST:PORT of each listener in a broker's znode, none where it cannot be read."""
+    """Return HOST:PORT of each listener in a broker's znode, or none if it is unreadable."""
     try:
         return {address.partition("://")[2] for address in decode(raw, BrokerZnode).addresses()}
     except ZnodeError:
@@ -144,7 +144,7 @@ def registered_addresses(raw: bytes | None) -> set[str]:
 
 @contextmanager
 def _watching(config: IngestConfig, stop: threading.Event) -> Iterator[WatchedZooKeeper | None]:
-    """A session on the watched ensemble for a moment, None if asked to stop; raises IngestError if none begins."""
+    """Open a session on the watched ensemble, or None if asked to stop. Raise IngestError if none begins."""
     inbox = Inbox()
     session = WatchedZooKeeper(config, inbox, stop)
     try:
@@ -163,10 +163,10 @@ def _watching(config: IngestConfig, stop: threading.Event) -> Iterator[WatchedZo
 
 
 def _are_one(watched: _Watched, other: _Other) -> bool:
-    """Whether both are one ensemble.
+    """Return whether both are one ensemble.
 
-    Of one, a look between two others is between them: its newest change is not older than the first's nor newer than
-    the second's, and where nothing changed meanwhile its znodes are the same, with their zxids and times.
+    For one ensemble, a look between two others fits between them: its newest change is between theirs. Without changes
+    meanwhile, its znodes have equal zxids and times.
     """
     for _ in range(_MOST_LOOKS):
         before, between, after = watched.look(), other.look(), watched.look()
@@ -178,7 +178,7 @@ def _are_one(watched: _Watched, other: _Other) -> bool:
 
 
 def _is_new(look: _Look) -> bool:
-    """Whether nobody has ever created a znode in the root: new ensembles are all alike."""
+    """Return whether the root never had a znode. New ensembles look alike."""
     root = look.stats[0]
     return root is not None and root.pzxid == 0
 

@@ -1,1 +1,1 @@
-"""The way to KRaft: what keeps a cluster from it, how far each node is, whether ZooKeeper and the quorum agree."""
+"""Migration to KRaft: obstacles, modes of the nodes, and agreement of ZooKeeper with the quorum."""

@@ -1,4 +1,4 @@
-"""Read what the streaming job publishes, or the changes that it works on, from journals or Kafka topics."""
+"""Read the job's outputs, or the changes that it reads, from journals or Kafka topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHANGES: Final = "changes"
 
 
 def open_outputs(address: Address, wanted: Sequence[str]) -> OutputsSource:
-    """The wanted outputs at this address, from their beginning; given in this order where several have something."""
+    """Open the wanted outputs from their beginning. If several have rows, they come in this order."""
     if isinstance(address, JournalAddress):
         from outputs.journal import JournalSource
 
@@ -26,7 +26,7 @@ def open_outputs(address: Address, wanted: Sequence[str]) -> OutputsSource:
 
 
 def open_changes(address: Address) -> OutputsSource:
-    """The stream of `kontrast watch` at this address, from its beginning: a record a line."""
+    """Open the stream of `kontrast watch` from its beginning, one record per line."""
     if isinstance(address, JournalAddress):
         from outputs.journal import JournalSource
 

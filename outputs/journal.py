@@ -44,7 +44,7 @@ class _FollowedJournal:
             offset = earliest_offset(self._directory) if begins_anew else self._offset
             batch = read_journal(self._directory, offset, _READ_BYTES)
         except OffsetGoneError as error:
-            # What was compacted is read once more, and is all that holds.
+            # Read the compacted part again. It has all current rows.
             after_gap, begins_anew = True, begins_anew or is_complete(self._directory)
             batch = read_journal(self._directory, error.earliest, _READ_BYTES)
         except ForeignOffsetError:
@@ -97,7 +97,7 @@ class JournalSource:
         return bool(self._journals) and all(journal.caught_up for journal in self._journals)
 
     def poll(self) -> Sequence[Chunk]:
-        """The new rows, a part of them if there are many; an output is read to its end before the next one is begun."""
+        """Return the new rows, or a part of many. Read an output to its end before the next one."""
         try:
             if not self._journals:
                 self._open()
@@ -138,4 +138,4 @@ class JournalSource:
         return chunks
 
     def close(self) -> None:
-        """Nothing is held open between two polls."""
+        """Do nothing. No file stays open between two polls."""

@@ -24,9 +24,9 @@ _LOOK_SECONDS = 5.0  # for new topics and partitions, and whether the brokers st
 
 
 class KafkaSource:
-    """Reads the topics from their beginning; a topic that is not there yet is one without rows.
+    """Reader of topics from their beginning. A missing topic has no rows.
 
-    `topics` has the wanted outputs by topic, where these are not named PREFIX.output.
+    `topics` maps topics to outputs if their names are not PREFIX.output.
     """
 
     def __init__(self, address: KafkaAddress, wanted: Sequence[str], topics: Mapping[str, str] | None = None) -> None:
@@ -55,7 +55,7 @@ class KafkaSource:
         )
 
     def poll(self) -> Sequence[Chunk]:
-        """The new rows; waits a moment for them."""
+        """Wait a moment for new rows and return them."""
         try:
             if self._consumer is None:
                 self._consumer = self._connect()
@@ -84,7 +84,7 @@ class KafkaSource:
         )
 
     def _look(self, consumer: KafkaConsumer) -> None:
-        """Assign what has come into being; the first look fixes which rows were there before."""
+        """Assign new topics. The first look determines which rows existed before."""
         found = {
             TopicPartition(topic, partition)
             for topic in self._topics
@@ -96,7 +96,7 @@ class KafkaSource:
             begins = consumer.beginning_offsets(sorted(found), timeout_ms=_BOOTSTRAP_MS)
             for partition in found - self._live_from.keys():
                 self._live_from[partition] = 0 if self._connected_once else ends[partition]
-            # A compacted topic keeps its first offset; one that moves on has dropped what may still hold.
+            # A compacted topic keeps its first offset. If the first offset moves, the topic has dropped current rows.
             self._dropped |= {partition for partition in found if begins[partition] > self._positions.get(partition, 0)}
             consumer.assign(sorted(self._live_from))
         self._connected_once = True
@@ -114,7 +114,7 @@ class KafkaSource:
         self._missing = tuple(self._topics[topic] for topic in missing)
 
     def _read(self, consumer: KafkaConsumer) -> list[Chunk]:
-        # Asked before the poll: a failure behind it would lose the rows that it took.
+        # Ask before the poll. A later failure would lose the polled rows.
         self._positions = {
             partition: consumer.position(partition, timeout_ms=_BOOTSTRAP_MS) or 0 for partition in self._live_from
         }
@@ -123,7 +123,8 @@ class KafkaSource:
         for partition, messages in polled.items():
             live_from, thinned = self._live_from[partition], self._is_thinned(partition, messages)
             for live in (False, True):
-                # No value: a compacted topic's tombstone. Kontrast writes none: its own rows say what is gone.
+                # A compacted topic's tombstone has no value. Kontrast writes none, because its own rows report
+                # removals.
                 lines = [
                     message.value
                     for message in messages
@@ -138,7 +139,7 @@ class KafkaSource:
         return sorted(chunks, key=lambda chunk: self._wanted.index(chunk.output))
 
     def _is_thinned(self, partition: TopicPartition, messages: Sequence[Any]) -> bool:
-        """Whether offsets before or between these are missing: what compaction drops leaves its offset empty."""
+        """Return whether offsets before or between these are missing. Compaction leaves gaps in the offsets."""
         following = self._next_offsets.get(partition, 0)
         self._next_offsets[partition] = messages[-1].offset + 1
         return bool(messages[-1].offset + 1 - following != len(messages))

@@ -1,8 +1,7 @@
-"""Bound the reads of kafka-python's connections, and put its errors into words for people.
+"""Limits on reads of kafka-python's connections, and its errors in words for people.
 
-kafka-python reads a socket until it is empty before it looks at what it has: a peer that sends faster than that fills
-the memory, and no timer runs. Which frames are too large is a setting of the library's own
-(`receive_message_max_bytes`).
+kafka-python reads a socket until it is empty before it parses. A fast peer would fill the memory and stop all timers. A
+setting of the library limits the size of frames (`receive_message_max_bytes`).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _NOBODY_THERE = (KafkaConnectionError, MetadataEmptyBrokerList, NodeNotReadyErro
 
 
 def in_words(error: Exception) -> str:
-    """The meaning of a failure, in half a sentence: Kafka's name of the brokers' answer, nothing of the library's."""
+    """Return the meaning of a failure in half a sentence, with Kafka's name of the brokers' answer."""
     if isinstance(error, SaslAuthenticationFailedError):
         return f"the brokers refuse the login: {_CHECK_LOGIN}"
     if isinstance(error, BrokerResponseError):
@@ -150,7 +149,7 @@ class BoundedKafkaClient(KafkaNetClient):  # type: ignore[misc]
 
 
 class _TurnTakingSocket:
-    """A socket that seems empty once in a megabyte; the selector says at once that it is not."""
+    """A socket that seems empty once per megabyte. The selector reports at once that it is not."""
 
     def __init__(self, its_socket: Any) -> None:  # noqa: ANN401 (a socket, or TLS over one)
         self._socket = its_socket
@@ -158,7 +157,7 @@ class _TurnTakingSocket:
 
     def recv(self, count: int) -> bytes:
         """As the socket's own."""
-        # What TLS has decrypted already no selector knows of.
+        # The selector does not know of data that TLS has already decrypted.
         if self._left_bytes <= 0 and not (hasattr(self._socket, "pending") and self._socket.pending()):
             self._left_bytes = _TURN_BYTES
             raise BlockingIOError

@@ -1,4 +1,4 @@
-"""Where a Kafka node is, and how one speaks to it: without the client library."""
+"""Address and login of a Kafka node, without the client library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLogin:
-    """How one speaks to the nodes of a cluster; `protocol` is Kafka's name of the security protocol."""
+    """Login to the nodes of a cluster. `protocol` is Kafka's name of the security protocol."""
 
     protocol: str = "PLAINTEXT"
     ca_file: str | None = None
@@ -24,7 +24,7 @@ class NodeLogin:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT or [IPV6]:PORT; raises ValueError."""
+    """Return host and port of HOST:PORT or [IPV6]:PORT. Raise ValueError."""
     host, colon, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 2**16:

@@ -1,7 +1,7 @@
-"""Requests to one Kafka node, a broker or a controller, over one connection with bounds on time and bytes.
+"""Requests to one Kafka node over one connection, with limits on time and bytes.
 
-The one place that knows kafka-python's connections (`kafka.net`): an ordinary client would ask any node, and here it
-matters which one answers.
+This is the only module that knows kafka-python's connections (`kafka.net`). An ordinary client asks any node, but these
+requests need a certain one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_REASON = 300
 
 
 class NodeError(Exception):
-    """A node that did not answer: half a sentence without its address."""
+    """A node did not answer. The message is half a sentence without its address."""
 
 
 class AnswerTooLongError(NodeError):
@@ -28,10 +28,10 @@ class AnswerTooLongError(NodeError):
 
 
 class KafkaNode:
-    """The connection to one node, made when it is needed; to be used from one thread.
+    """Connection to one node, opened when needed, for one thread.
 
-    kafka-python makes some hundred bytes of one in an answer, and decodes for as long as it takes. So an answer is
-    refused by the length that it begins with.
+    kafka-python makes some hundred bytes of one byte in an answer and decodes without a time limit. Kontrast therefore
+    checks the length at the beginning of an answer.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class KafkaNode:
         self._net: Any = None
 
     def ask(self, request: Any) -> Any:  # noqa: ANN401 (kafka-python's own)
-        """The answer to a request; raises NodeError, and connects again the next time."""
+        """Return the answer to a request. Raise NodeError, and connect again the next time."""
         try:
             if self._manager is None:
                 self._open()
@@ -59,7 +59,7 @@ class KafkaNode:
             raise NodeError(printable(str(error), _LONGEST_REASON)) from error
 
     def allow_answers_of(self, largest_answer_bytes: int) -> None:
-        """Raise the bound if it is smaller; a connection's is fixed, and another is made."""
+        """Raise the limit if it is smaller. A connection's limit is fixed, so this opens another one."""
         if largest_answer_bytes > self._largest_answer_bytes:
             self.close()
             self._largest_answer_bytes = largest_answer_bytes
@@ -92,7 +92,7 @@ class KafkaNode:
         )
 
     async def _send(self, request: Any) -> Any:  # noqa: ANN401 (kafka-python's own)
-        # The manager must not look for other nodes: its only one is the one that is asked.
+        # The manager must not look for other nodes. It knows only the node to ask.
         (node,) = self._manager.cluster.bootstrap_brokers()
         connection = self._manager.get_connection(
             node.node_id, timeout_ms=self._timeout_ms, refresh_metadata_on_err=False

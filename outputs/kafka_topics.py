@@ -1,4 +1,4 @@
-"""Ask brokers, by kafka-python, what they have of the topics that Kontrast needs, and make or mend these."""
+"""Ask brokers, by kafka-python, for the topics that Kontrast needs, and create or fix them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def set_topic_settings(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict
 
 
 def _settings(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, dict[str, str]]:
-    """By topic; none of one whose settings an ACL hides."""
+    """Return settings by topic, without topics whose settings an ACL hides."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name, list(SETTINGS)) for topic in topics]
     try:
         answers = admin.describe_configs(resources, config_filter="all").get("topic", _NONE)

@@ -8,11 +8,11 @@ from typing import Protocol
 
 
 class OutputsError(Exception):
-    """Outputs that cannot be read, and trying again cannot help: one sentence."""
+    """Outputs cannot be read, and a retry cannot help. The message is one sentence."""
 
 
 class SourceDownError(Exception):
-    """The outputs cannot be read for now, in one sentence; trying again may help."""
+    """Outputs cannot be read now, but a retry may help. The message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +23,15 @@ class Chunk:
     lines: Sequence[bytes]
     live: bool  # written after the reader began to follow
     after_gap: bool = False  # rows before these were dropped unread
-    thinned: bool = False  # compaction dropped rows before or between these: newer ones have replaced them
-    begins_anew: bool = False  # the output was replaced: what it said before is void
+    thinned: bool = False  # compaction dropped rows here, because newer ones replaced them
+    begins_anew: bool = False  # the output was replaced, so its earlier rows are void
 
 
 class OutputsSource(Protocol):
     """A reader of outputs."""
 
     def poll(self) -> Sequence[Chunk]:
-        """The new rows; raises SourceDownError, or OutputsError if trying again cannot help."""
+        """Return the new rows. Raise SourceDownError, or OutputsError if a retry cannot help."""
 
     @property
     def caught_up(self) -> bool:

@@ -1,1 +1,1 @@
-"""Answers to an operator's questions about a cluster, from what `controller.step` makes of it."""
+"""Answers to an operator's questions about a cluster, from the context that `controller.step` makes."""

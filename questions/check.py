@@ -1,4 +1,4 @@
-"""Whether a cluster is well: its open alerts as findings, worst first, and the counts that belong to them."""
+"""Health of a cluster: its open alerts as findings, worst first, with counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from questions.picture import Beginning, Picture
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """An open alert: what happened to what, since when, and what to do about it."""
+    """An open alert with its subject, start and next step."""
 
     severity: Severity
     alert: str
@@ -43,15 +43,15 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The health of a cluster: whether it is well, why not, and why that may not be all."""
+    """Health of a cluster: the verdict, its reasons, and doubts."""
 
     cluster: str
     as_of_ms: int
-    controller: int  # broker id, -1 none
+    controller: int  # broker id, or -1
     controller_epoch: int
     counts: Counts
     findings: tuple[Finding, ...]  # the worst first
-    doubts: tuple[str, ...]  # why silence may mean nothing, a sentence each
+    doubts: tuple[str, ...]  # reasons to doubt silence, a sentence each
     led_by_kraft: bool = False  # `controller` is a KRaft controller, no broker
 
     @property
@@ -61,14 +61,14 @@ class Health(msgspec.Struct, frozen=True):
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing pages or warns, and nothing is hidden."""
+        """Return whether no alert pages or warns, and no part is hidden."""
         return self.worst in (None, Severity.INFO) and not self.doubts
 
 
 def check(picture: Picture, now_ms: int | None = None, counts: Counts | None = None) -> Health:
-    """The health of the cluster; `now_ms` is the present, where the picture should be of now.
+    """Return the health of the cluster. `now_ms` is the present, for a picture of now.
 
-    `counts` are given where the picture has not all partitions.
+    `counts` are given if the picture does not have all partitions.
     """
     header = picture.header
     return Health(

@@ -1,4 +1,4 @@
-"""Why a picture of a cluster may not be all there is to know of it."""
+"""Reasons why a picture of a cluster may be incomplete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMED_PATHS: Final = 3
 
 
 def doubts(picture: Picture, now_ms: int | None) -> Iterator[str]:
-    """Each reason in a sentence; `now_ms` is the present, where the picture should be of now."""
+    """Return each reason in a sentence. `now_ms` is the present, for a picture of now."""
     if now_ms is not None and picture.is_replayed:
         yield "this is the past, as `kontrast replay` published it: nothing here is of now"
     elif now_ms is not None and now_ms - picture.as_of_ms > OLD_AFTER_MS:

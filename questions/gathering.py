@@ -1,4 +1,4 @@
-"""Make a picture of a cluster: from records in their order, from one complete read, or from the rows of the job."""
+"""Build a picture of a cluster from records in order, from one complete read, or from the job's rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def keep_nothing(_row: Row) -> bool:
 
 
 class Gathering:
-    """A picture while its records come; `keeps` says of each row whether the question's story has it."""
+    """A picture during its records. `keeps` selects the rows of the story."""
 
     def __init__(self, context: Context, keeps: Callable[[Row], bool] = keep_nothing) -> None:
         self.context = context
@@ -64,7 +64,7 @@ class Gathering:
     def look(
         self, read: Sequence[Record], written_ms: Mapping[str, int], forbidden: frozenset[str] = frozenset()
     ) -> Picture:
-        """The cluster as one complete read found it: dated by its znodes, for nothing was seen to begin."""
+        """Return the cluster of one complete read, dated by its znodes, because no beginning was seen."""
         self._records = {record.path: record for record in read if record.kind is _NODE}
         self._as_of_ms = read[0].observed_ms
         outcome = context_of_read(self.context, read, written_ms, shows_partitions=self._shows_partitions)
@@ -115,7 +115,7 @@ def picture_of_rows(  # noqa: PLR0913 (all that the job published)
     story: tuple[Row, ...] | None = None,
     as_of_ms: int | None = None,
 ) -> Picture:
-    """Make the picture from the newest rows; it is as old as the gauges, unless `as_of_ms` corrects their clock."""
+    """Build the picture from the newest rows. Its time is that of the gauges, unless `as_of_ms` corrects it."""
     return Picture(
         origin=Origin.HISTORY,
         context=context_of_rows(empty, metadata, gauges),
@@ -127,7 +127,7 @@ def picture_of_rows(  # noqa: PLR0913 (all that the job published)
 
 
 def worst_first(alerts: Collection[AlertRow]) -> tuple[AlertRow, ...]:
-    """The alerts by severity, then what clients suffer from before its causes, then the oldest first."""
+    """Return the alerts by severity, then effects on clients before their causes, then oldest first."""
     return tuple(
         sorted(alerts, key=lambda row: (WORST_FIRST[row.severity], _KINDS.get(row.alert, 0), row.since_ms, row.id))
     )

@@ -19,7 +19,7 @@ _LONG_BYTES: Final = 8
 
 
 class KeyFormat(Enum):
-    """How a key is written, and which of Kafka's serializers made bytes of it."""
+    """Notation of a key, and Kafka's serializer for it."""
 
     UTF8 = "utf8"  # StringSerializer
     HEX = "hex"  # ByteArraySerializer
@@ -32,16 +32,16 @@ class KeyAnswer(msgspec.Struct, frozen=True):
 
     topic: str
     partition: int
-    partitions: int  # of the topic: with another number the key goes elsewhere
+    partitions: int  # of the topic; another number moves the key
     leader: int | None  # a live one
     takes_acks_1: bool
     takes_acks_all: bool
-    reason: str | None  # why not, or what it lacks
+    reason: str | None  # reason against acceptance, or the missing part
     as_of_ms: int
 
 
 def key_bytes(text: str, key_format: KeyFormat) -> bytes:
-    """The bytes that the producer's serializer makes of the key; raises ValueError."""
+    """Return the bytes of the producer's serializer for the key. Raise ValueError."""
     try:
         return _READERS[key_format](text)
     except (ValueError, OverflowError) as error:

@@ -1,4 +1,4 @@
-"""Picture of a cluster, of which every question is asked: the controller's context, and some of its past."""
+"""Picture of a cluster, the basis of every question: the controller's context, and some of its past."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ WORST_FIRST: Final[Mapping[Severity, int]] = {severity: place for place, severit
 
 
 class Origin(Enum):
-    """Origin of a picture: how much of the past it knows."""
+    """Origin of a picture, and so its knowledge of the past."""
 
-    LOOK = "one look at ZooKeeper"  # what was before is not known, but for the times in the znodes
+    LOOK = "one look at ZooKeeper"  # the earlier past is unknown, except for the times in the znodes
     HISTORY = "history"  # a complete read and every change since, or the rows that follow from them
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """Beginning of something; `exact` False: it lasts since then at least. `ms` is since 1970, None: not known."""
+    """A beginning. If `exact` is False, it may be earlier. `ms` is since 1970, None if unknown."""
 
     ms: int | None
     exact: bool
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster at one moment, with as much of its past as the origin and the question give.
+    """A cluster at one moment, with the past that the origin and the question provide.
 
-    `story` has the rows that the question asked for, the oldest first. `records` has the newest record of each znode
-    that exists. Both are None where they are not known. `written_ms` has the time of znodes' last writes by ZooKeeper's
-    clock, where the origin knows it.
+    `story` has the requested rows, oldest first. `records` has the newest record of each existing znode. Both are None
+    if unknown. `written_ms` has the last writes of znodes by ZooKeeper's clock, if known.
     """
 
     origin: Origin
@@ -53,16 +52,16 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def header(self) -> Header:
-        """What is known beside the topics."""
+        """Return the facts beside the topics."""
         return self.context.header
 
     def topic(self, name: str) -> Topic | None:
-        """The topic of this name, None where there is none."""
+        """Return the topic of this name, or None."""
         topic = self.context.topics.get(name)
         return topic if topic is not None and topic.exists else None
 
     def partition(self, tp: TopicPartition) -> Partition | None:
-        """The partition of this name, None where there is none."""
+        """Return the partition of this name, or None."""
         topic = self.topic(tp.topic)
         return None if topic is None else topic.partitions.get(tp.partition)
 
@@ -80,7 +79,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         return self.since_wall(ms if ms == NOT_KNOWN_MS else self.header.wall_ms_of(ms))
 
     def since_wall(self, wall_ms: int) -> Beginning:
-        """Return the moment of a row as far as it is known: what a complete read found may have begun before."""
+        """Return the moment of a row as far as it is known. The findings of a complete read may be older."""
         if wall_ms == NOT_KNOWN_MS:
             return Beginning(None, exact=False)
         began_ms = self.header.wall_ms_of(self.header.read.began_ms)

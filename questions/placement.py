@@ -1,4 +1,4 @@
-"""Assignments of replicas to brokers: what Kafka's own tool would generate, and the least movement to a goal."""
+"""Assignments of replicas to brokers: the output of Kafka's own tool, and the smallest movement to a goal."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class UnplaceableError(ValueError):
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """Goal of a movement; what it does not name stays as it is."""
+    """Goal of a movement. Unnamed parts stay."""
 
-    drain: frozenset[int] = frozenset()  # brokers that must host nothing any more
+    drain: frozenset[int] = frozenset()  # brokers that must host no replica
     rack_aware: bool = False  # no rack has more replicas of a partition than the others make necessary
     replication_factor: int | None = None
 
     def is_met_by(self, replicas: tuple[int, ...]) -> bool:
-        """Whether these replicas may stay, whatever racks they are in; never where racks count."""
+        """Return whether these replicas may stay, regardless of racks. Return False if racks count."""
         is_enough = self.replication_factor in (None, len(replicas))
         return is_enough and not self.rack_aware and self.drain.isdisjoint(replicas)
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """Reassignment: the partitions that change, and what is copied for it."""
+    """A reassignment: the changed partitions and the copied replicas."""
 
     targets: dict[TopicPartition, tuple[int, ...]]
     replicas_added: dict[int, int]  # by broker
@@ -50,9 +50,9 @@ class Movement(msgspec.Struct, frozen=True):
 
 
 def current_assignment(context: Context, topics: Collection[str] = ()) -> dict[TopicPartition, tuple[int, ...]]:
-    """Replicas of these topics' partitions (of all topics where none is named), as a reassignment will leave them.
+    """Return the replicas of these topics (all without names) after current reassignments.
 
-    Topics that are queued for deletion are left out. Raises UnplaceableError where a topic is not there.
+    Topics in the deletion queue are excluded. Raise UnplaceableError for a missing topic.
     """
     return {TopicPartition(name, number): replicas for name, number, replicas in _replicas_of(context, topics)}
 
@@ -76,10 +76,10 @@ def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
     start_index: int = 0,
     shift: int = 0,
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """Assignment that Kafka generates for these topics on these brokers (3.9 `ReassignPartitionsCommand`).
+    """Return the assignment that Kafka generates for these topics on these brokers (3.9 `ReassignPartitionsCommand`).
 
-    Kafka draws `start_index` and `shift` of each topic at random. A topic keeps the number of replicas that its first
-    partition has. Racks count where every broker has one, unless `rack_aware` says whether. Raises UnplaceableError and
+    Kafka draws `start_index` and `shift` of each topic at random. A topic keeps the number of replicas of its first
+    partition. Racks count if every broker has one, unless `rack_aware` decides. Raise UnplaceableError and
     PlacementError.
     """
     registered = context.header.brokers
@@ -100,11 +100,11 @@ def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
 
 
 def _as_the_tool_has_them(context: Context) -> list[int]:
-    """Registered brokers in the order in which Kafka's tool places replicas where no racks count.
+    """Return the registered brokers in the order of Kafka's tool without racks.
 
-    By id as long as the tool reads ZooKeeper, which it can before 3.0. One that asks a broker keeps the answer in a
-    Java `HashMap`, and places in its order (3.9 `DescribeClusterResponse.nodes`); ids of the same bucket come as the
-    broker names them, which ZooKeeper does not show: they are taken by id.
+    Before 3.0 the tool can read ZooKeeper and uses the ids' order. A tool that asks a broker keeps the answer in a Java
+    `HashMap` and uses its order (3.9 `DescribeClusterResponse.nodes`). Ids of one bucket have the broker's order, which
+    ZooKeeper does not show. Here they are in the ids' order.
     """
     ids = sorted(context.header.brokers)
     if context.header.profile.release < _TOOL_ASKS_A_BROKER:
@@ -140,7 +140,7 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
 
 
 def movement_to(context: Context, placed: Assignment) -> Movement:
-    """What a placement changes; raises UnplaceableError where it names a topic that is not there."""
+    """Return the changes of a placement. Raise UnplaceableError for a missing topic."""
     return _movement(current_assignment(context, {tp.topic for tp in placed}), placed)
 
 

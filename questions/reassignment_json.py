@@ -21,11 +21,11 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class ReassignmentJsonError(ValueError):
-    """Bytes that are no reassignment: the text says why."""
+    """Bytes that are not a reassignment, with the reason."""
 
 
 def decode_reassignment(content: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """Target replicas of each partition; raises ReassignmentJsonError."""
+    """Return the target replicas of each partition. Raise ReassignmentJsonError."""
     try:
         file = msgspec.json.decode(content, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -58,7 +58,7 @@ class TopicCount(msgspec.Struct, frozen=True):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Reason against a restart; `topics` are those with the most partitions first, and `more_topics` are not named."""
+    """Reason against a restart. `topics` are those with the most partitions, and `more_topics` counts the others."""
 
     obstacle: Obstacle
     sentence: str

@@ -1,4 +1,4 @@
-"""Accounts of clusters, kept in Spark's executors: of outputs' rows, of changes, of ZooKeeper's files."""
+"""Accounts of clusters in Spark's executors, from rows, changes, or ZooKeeper's files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RECORDS_AT_ONCE: Final = 1_000
 
 
 class _Line(NamedTuple):
-    """What of a routed line its account needs."""
+    """The parts of a routed line that its account needs."""
 
     cluster: str
     subject: str
@@ -43,7 +43,7 @@ class PartsOfLines:
     """Gives the parts of clusters of their lines, which come by cluster and subject, in their order."""
 
     config: ReportConfig
-    complete_from_ms: int  # before it the outputs have only what held then
+    complete_from_ms: int  # before it the outputs have only the current state
 
     def __call__(self, batches: Batches) -> Batches:
         """The parts, in Spark's form."""
@@ -81,7 +81,7 @@ class PartsOfLines:
             for line in lines:
                 try:
                     yield decode_record(line.value)
-                except BadRecordError:  # what it was is missing in the numbers, which `step` sees
+                except BadRecordError:  # `step` sees the gap in the numbers
                     unreadable += 1
 
         part = part_of_records(cluster, records(), self.config)
@@ -91,7 +91,7 @@ class PartsOfLines:
 
 @dataclass(frozen=True, slots=True)
 class PartsOfFiles:
-    """Gives the clusters whose numbers come, of their ZooKeeper's files; what cannot be read is named in a note."""
+    """Parts of the clusters with these numbers, from their ZooKeeper's files. A note names unreadable files."""
 
     config: ReportConfig
 
@@ -120,7 +120,7 @@ class PartsOfFiles:
 
 
 def part_of_records(cluster: str, records: Iterable[Record], config: ReportConfig) -> Part:
-    """The whole of a cluster, by what `controller.step` makes of its records."""
+    """Return the part of a cluster, from the steps of its records."""
     account = Account(config.since_ms or EVER_MS, _end(config))
     account.begin(EVER_MS)
     context = new_context(cluster, *config.brokers_of(cluster).read())
@@ -165,7 +165,7 @@ def _lines(batches: Batches) -> Iterator[_Line]:
 
 
 def _newest_of_each_place(lines: Iterator[_Line]) -> Iterator[_Line]:
-    """One line a place, the last that was written: a batch may have been written twice, or said again."""
+    """Return the last written line of each place. A repeated batch can contain a line twice."""
     held: _Line | None = None
     for line in lines:
         if held is not None and held.order != line.order:

@@ -1,4 +1,4 @@
-"""The settings of a report: what it is made of, of which time, and what Spark may use for it."""
+"""Settings of a report: source, time window, and resources of Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transport.address import Address
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperFiles:
-    """Directories of ZooKeeper servers by cluster: a dataDir each, and a dataLogDir where that is another one."""
+    """Directories of ZooKeeper servers by cluster: a dataDir each, and a dataLogDir if it is separate."""
 
     directories: Mapping[str, tuple[Path, ...]]
     chroot: str
@@ -20,7 +20,7 @@ class ZooKeeperFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """Resources of Spark on one machine, and how long Kafka may be unreachable; raises StreamError."""
+    """Resources of Spark on one machine, and the permitted outage of Kafka. Raise StreamError."""
 
     master: str = "local[*]"
     driver_memory: str = "1g"
@@ -32,7 +32,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportConfig:
-    """A report: its source, its window (None: no end), the clusters (empty: all), and how clusters' brokers are set."""
+    """A report: source, window (None is open), clusters (empty is all), and settings of the clusters' brokers."""
 
     source: ZooKeeperFiles | Address
     since_ms: int | None = None

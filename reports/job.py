@@ -1,7 +1,6 @@
-"""Run the batch job: lines by cluster and subject, an account of each, and their sum: the report of each cluster.
+"""The batch job: lines by cluster and subject, an account of each, and their sum as the report of each cluster.
 
-Nothing but reports comes back to the process that asked. More executors do more clusters, and more subjects of a
-cluster, at the same time.
+Only reports return to the driver. More executors handle more clusters, and more subjects of a cluster, at a time.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ from transport.topics import output_topic
 
 logger = logging.getLogger("kontrast.reports")
 
-_PARTS_A_CORE: Final = 3  # so that one with less to do takes what another would be late with
+_PARTS_A_CORE: Final = 3  # so that an executor with less work takes over work of a busy one
 _ORDER: Final = ("cluster", "subject", "generation", "seq", "ordinal", "place")
 _FIRST_LINES_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class SparkResources:
-    """What `spark_session` takes of a batch job: no checkpoint is written, so nothing of it needs to be fast."""
+    """Spark's resources for a batch job. It writes no checkpoint, so a fast file system is unnecessary."""
 
     master: str
     driver_memory: str
@@ -57,7 +56,7 @@ class SparkResources:
 
 
 def run(config: ReportConfig, stop: threading.Event) -> tuple[ClusterReport, ...]:
-    """The reports by name of the cluster, "" of what names none; raises StreamError."""
+    """Return the reports by name of the cluster, "" for lines without a cluster. Raise StreamError."""
     kafka = isinstance(config.source, KafkaAddress)
     if isinstance(config.source, KafkaAddress):
         wait_for_kafka(config.source, config.resources.connect_timeout_seconds, stop)
@@ -106,7 +105,7 @@ def _lines(session: SparkSession, source: Address) -> tuple[DataFrame, int]:
 
 
 def _topics(address: KafkaAddress) -> dict[str, str]:
-    """The topics to read, each with its output: the changes, which have no output, or else what there is of outputs."""
+    """Return the topics to read with their outputs: the changes, which have no output, or the existing outputs."""
     outputs = {output_topic(address, output): output for output in OUTPUTS}
     for reader, topics in ((open_changes(address), {address.topic: ""}), (open_outputs(address, OUTPUTS), outputs)):
         try:
@@ -126,7 +125,7 @@ def _nothing_there(address: Address) -> StreamError:
 
 
 def _behind_compaction(lines: DataFrame) -> int:
-    """When the row was written behind which no output has lost any: compaction leaves holes in a topic's offsets."""
+    """Return the time after which no output has lost rows. Compaction leaves holes in a topic's offsets."""
     newest = lines.where("output != ''").groupBy("output").agg(sql.max(sql.struct("piece", -sql.col("time_ms"))))
     firsts = [row[1] for row in newest.collect()]
     return max((-first[1] for first in firsts if first[0]), default=0)
@@ -157,7 +156,7 @@ def _of_journals(session: SparkSession, source: JournalAddress) -> tuple[DataFra
 
 
 def _first_time_ms(parts: list[JournalPart]) -> int:
-    """The time of the first row in these parts of a journal; where there is none, nothing is complete."""
+    """Return the time of the first row in these parts of a journal. Without a row the journal is incomplete."""
     for part in parts:
         for line in read_journal(Path(part.directory), part.begin, _FIRST_LINES_BYTES).lines:
             with contextlib.suppress(BadRowError):
@@ -169,7 +168,7 @@ def _first_time_ms(parts: list[JournalPart]) -> int:
 
 @contextlib.contextmanager
 def _cancelled_by(stop: threading.Event, session: SparkSession) -> Iterator[None]:
-    """Cancel what runs when `stop` is set."""
+    """Cancel the running work when `stop` is set."""
     done = threading.Event()
 
     def wait() -> None:

@@ -1,7 +1,7 @@
-"""Lines that Kontrast has written, on their way to the account that they belong to; runs in Spark's executors.
+"""Lines of Kontrast on their way to their account. Runs in Spark's executors.
 
-A line goes to its cluster, and an output's row to its subject: partitions by topic, in so many parts that a large
-cluster keeps several executors at work, everything else of a cluster together.
+A line goes to its cluster, and a row also to its subject. Topics of a large cluster are spread over enough parts to
+keep several executors busy. All other subjects of a cluster share a part.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from transport.journal import read_journal
 Batches = Iterator[pa.RecordBatch]
 
 OUTPUTS: Final = ("metadata", "alerts", "gauges")
-UNROUTED: Final = ""  # the cluster of what names none
+UNROUTED: Final = ""  # the cluster of lines without one
 SCHEMA: Final = (
     "cluster string, subject string, generation bigint, seq bigint, ordinal bigint, place bigint, "
     "output string, piece bigint, time_ms bigint, value binary"
 )
 _TYPES: Final = {"string": pa.string(), "bigint": pa.int64(), "binary": pa.binary()}
 _ARROW: Final = pa.schema([(name, _TYPES[kind]) for name, kind in (column.split() for column in SCHEMA.split(", "))])
-_TOPIC_PARTS: Final = 16  # a part of 200,000 partitions has 12,500: what one process counts in a second or two
+_TOPIC_PARTS: Final = 16  # a part of 200,000 partitions has 12,500, which one process counts in a second or two
 _LINES_AT_ONCE: Final = 2_000
 _READ_BYTES: Final = 4 * 1024**2
 
 
 class JournalPart(NamedTuple):
-    """Lines of a journal from an offset to another; `output` is empty where it holds changes."""
+    """Lines of a journal between two offsets. `output` is empty for changes."""
 
     directory: str
     output: str
@@ -84,7 +84,7 @@ class RouteOfJournals:
 
 @dataclass(frozen=True, slots=True)
 class RouteOfTopics:
-    """Gives the messages of topics; `outputs` names the output of each, empty where it holds changes."""
+    """Messages of topics. `outputs` has the output of each, empty for changes."""
 
     outputs: dict[str, str]
 
@@ -100,7 +100,7 @@ class RouteOfTopics:
                 # A partition is read by one task, in order. Compaction leaves holes in its offsets.
                 piece += before is not None and before + 1 != offset
                 before = offset
-                if value is not None:  # else a tombstone: the row before it has said it
+                if value is not None:  # otherwise a tombstone, which the row before it has announced
                     yield from _routed(value, self.outputs[topic], offset, piece)
 
 
@@ -127,7 +127,7 @@ def _routed(line: bytes, output: str, place: int, piece: int) -> Iterator[Routed
     if found.cluster == UNROUTED:
         yield _unrouted(b"", place)
         return
-    if not output:  # changes are applied as they came: `controller.step` leaves out what is late or came before
+    if not output:  # keep the order of arrival; `step` ignores late and repeated changes
         yield Routed(found.cluster, "", 0, 0, 0, place, output, piece, 0, line)
         return
     for subject in _subjects(found, output):

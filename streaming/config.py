@@ -32,14 +32,14 @@ _SMALLEST = {
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The bounds in bytes and seconds of an output's journal; None: there is no bound."""
+    """Limits of an output's journal in bytes and seconds. None is unlimited."""
 
     bytes: int | None = RETAIN_BYTES
     seconds: int | None = None
 
 
 def read_retention(texts: Mapping[str, str]) -> dict[str, int | None]:
-    """Bounds by output, None where there is to be none; raises ValueError with what was expected."""
+    """Return limits by output, None for no limit. Raise ValueError with the expected form."""
     for output, text in texts.items():
         if output not in _WITH_RETENTION:
             raise ValueError(f"{output!r} is no output: it must be one of {', '.join(_WITH_RETENTION)}")
@@ -49,7 +49,7 @@ def read_retention(texts: Mapping[str, str]) -> dict[str, int | None]:
 
 
 def check_resources(master: str, driver_memory: str) -> None:
-    """Refuse what Spark cannot be started with on one machine; raises StreamError."""
+    """Reject resources with which Spark cannot start on one machine. Raise StreamError."""
     if not _LOCAL_MASTER.fullmatch(master):
         raise StreamError(f"master {master!r} is not local[N] or local[*]: the job runs inside one process")
     if not _JVM_MEMORY.fullmatch(driver_memory):
@@ -58,10 +58,10 @@ def check_resources(master: str, driver_memory: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokersConfig:
-    """A cluster's broker settings and release, as text; creating it raises StreamError for what cannot be read.
+    """A cluster's broker settings and release, as text. Raise StreamError for unreadable ones.
 
-    `broker_config` has Kafka's names; `kafka_version` None: the release is inferred from the znodes. The controller
-    should be on one of `preferred_controllers`, if any are named.
+    `broker_config` has Kafka's names. With `kafka_version` None, Kontrast infers the release from the znodes. The
+    controller should be one of `preferred_controllers`, if there are any.
     """
 
     broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
@@ -82,14 +82,14 @@ class BrokersConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamConfig:
-    """The settings of one Spark job; creating it raises StreamError for what cannot work.
+    """Settings of one Spark job. Raise StreamError for impossible ones.
 
-    `file_system` says which file system writes the checkpoint: Hadoop's own, or one that starts no process for a
-    file's permissions. `chunk_count` and `shuffle_partitions` are fixed by a checkpoint's first start;
-    `shuffle_partitions` None is what was fixed, at the first start a core for each of the `clusters` as far as they go.
-    `output_retain_bytes` and `output_retain_seconds` bound the outputs' journals, each by its own name.
-    `max_batch_bytes` bounds a batch that is read from a journal, `max_batch_records` one that is read from Kafka.
-    `broker_config`, `kafka_version` and `preferred_controllers` are of all clusters that are not in `clusters`.
+    `file_system` writes the checkpoint: Hadoop's own, or one without a process for a file's permissions. The first
+    start of a checkpoint fixes `chunk_count` and `shuffle_partitions`. With `shuffle_partitions` None it is the fixed
+    number, or at the first start a core for each of the `clusters` while there are cores. `output_retain_bytes` and
+    `output_retain_seconds` limit the outputs' journals by name. `max_batch_bytes` limits a batch from a journal,
+    `max_batch_records` one from Kafka. `broker_config`, `kafka_version` and `preferred_controllers` apply to clusters
+    outside `clusters`.
     """
 
     source: Address
@@ -135,7 +135,7 @@ class StreamConfig:
 
     @property
     def retention(self) -> dict[str, Retention]:
-        """The retention of each output's journal; raises StreamError."""
+        """Return the retention of each output's journal. Raise StreamError."""
         try:
             in_bytes, in_seconds = read_retention(self.output_retain_bytes), read_retention(self.output_retain_seconds)
         except ValueError as error:
@@ -150,7 +150,7 @@ class StreamConfig:
         return Path(self.checkpoint).expanduser().absolute()
 
     def with_shuffle_partitions(self, fixed: int | None) -> StreamConfig:
-        """The settings with a number of shuffle partitions: as given, else as fixed before, else a sensible one."""
+        """Return the settings with a number of shuffle partitions: the given, the fixed, or a sensible one."""
         if self.shuffle_partitions is not None:
             return self
         cores = _LOCAL_MASTER.fullmatch(self.master)

@@ -1,7 +1,7 @@
-"""Measure how far forwarders' wall clocks are from the job's own, which would make a wrong clock look like a late job.
+"""Difference between forwarders' wall clocks and the job's own, so that a wrong clock does not look like a late job.
 
-A batch that took all there was ends with a record that was made just before, so the two clocks can be compared. A
-backlog, or the last records of a forwarder that ended, teach nothing.
+A batch that took all records ends with a fresh record, so its time allows a comparison. A backlog, or the last records
+of a forwarder that ended, do not.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class ForwarderClocks:
         self._behind_ms: dict[str, int] = {}
 
     def compare(self, cluster: str, planned_ms: int, newest_ms: int) -> None:
-        """Compare the clocks by a batch that, planned at this time, took all that there was up to this record.
+        """Compare the clocks by a batch that was planned at this time and took all records up to this one.
 
-        Two batches in turn must agree: one alone may hold what a forwarder wrote before it ended.
+        Two consecutive batches must agree, because one may contain the last records of an ended forwarder.
         """
         behind_ms, before_ms = planned_ms - newest_ms, self._seen_ms.get(cluster)
         self._seen_ms[cluster] = behind_ms
@@ -27,5 +27,5 @@ class ForwarderClocks:
             self._behind_ms[cluster] = behind_ms if abs(behind_ms) > CLOCKS_AGREE_WITHIN_MS else 0
 
     def behind_ms(self, cluster: str) -> int:
-        """The milliseconds that the forwarder's clock is behind the job's, 0 if they agree or nothing is known."""
+        """Return how many ms the forwarder's clock is behind the job's, 0 if they agree or it is unknown."""
         return self._behind_ms.get(cluster, 0)

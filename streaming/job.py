@@ -1,4 +1,4 @@
-"""Run the job: from the source through the replica to the sink, from its checks at the start to its orderly end."""
+"""The job, from the source through the replica to the sink, with its checks, start and end."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def run(
     rebuild: bool = False,
     started: Callable[[], object] = lambda: None,
 ) -> None:
-    """Run the job until `stop` is set, or with `available_now` until the source's present end; raises StreamError.
+    """Run the job until `stop` is set or, with `available_now`, until the source's present end. Raise StreamError.
 
-    A running batch is finished first. What cannot work is refused before anything is started or changed. With `rebuild`
-    the checkpoint is given up and the job begins at the newest complete read that the source holds. `started` is
-    called when the job reads.
+    The running batch completes first. Kontrast rejects impossible settings before it starts or changes anything. With
+    `rebuild` it drops the checkpoint and begins at the newest complete read in the source. It calls `started` when the
+    job reads.
     """
     with prepare(config, stop, rebuild=rebuild) as job:
         if stop.is_set():
@@ -91,7 +91,7 @@ def run(
         except StreamError as error:
             if not stop.is_set():
                 raise
-            # What sent the signal to stop may have ended Spark's processes too.
+            # The sender of the signal may have ended Spark's processes too.
             logger.warning("the last batch was not finished and comes again at the next start: %s", error)
 
 
@@ -103,9 +103,9 @@ def prepare(
     lock_wait_seconds: float = LOCK_WAIT_SECONDS,
     rebuild: bool = False,
 ) -> Iterator[Job]:
-    """Check everything that needs no Spark, and hold the checkpoint and the sink; raises StreamError."""
+    """Check everything that needs no Spark, and hold the checkpoint and the sink. Raise StreamError."""
     with Checkpoint(config.checkpoint_directory, lock_wait_seconds=lock_wait_seconds) as checkpoint:
-        stored = None if rebuild else checkpoint.settings()  # which may be what is damaged
+        stored = None if rebuild else checkpoint.settings()  # a damaged one is possible
         fixed = None if stored is None else checkpoint.number(_SHUFFLE_PARTITIONS)
         config = config.with_shuffle_partitions(fixed)
         if stored is not None:
@@ -121,7 +121,7 @@ def prepare(
 
 
 def check_settings(config: StreamConfig) -> str:
-    """Whether the checkpoint goes on with these settings, without touching it; raises StreamError where not."""
+    """Return whether the checkpoint can continue with these settings, without a change. Raise StreamError otherwise."""
     stored = stored_settings(config.checkpoint_directory)
     if stored is None:
         return "a new one"
@@ -132,7 +132,7 @@ def check_settings(config: StreamConfig) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job that may start: its checkpoint and its sink are its own."""
+    """A job that may start, with its checkpoint and sink."""
 
     config: StreamConfig
     checkpoint: Checkpoint
@@ -147,7 +147,7 @@ class Job:
         available_now: bool = False,
         started: Callable[[], object] = lambda: None,
     ) -> None:
-        """Run the query in this session until `stop` is set or it ends; raises StreamError."""
+        """Run the query in this session until `stop` is set or it ends. Raise StreamError."""
         brokers = prepare_topics(session, self.config, stop)
         if stop.is_set():
             return
@@ -160,7 +160,7 @@ class Job:
                 logger.debug("the query failed", exc_info=failure)
                 damage = damage_behind(failure, self.checkpoint.spark_directory)
                 raise damage or stream_error(failure) from failure
-            # The batch comes again: nothing of it counts before all of it is written.
+            # The batch repeats, because it counts only when all of it is written.
             logger.warning("%s; the job waits for room", self._full(failure))
             stop.wait(pause_seconds)
             pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
@@ -181,8 +181,8 @@ class Job:
         available_now: bool,
         started: Callable[[], object],
     ) -> Exception | None:
-        """Run a query until `stop` is set or it ends; why it failed, None where it did not."""
-        failures: list[Exception] = []  # raised while a batch was written; Spark would report it in Java's way
+        """Run a query until `stop` is set or it ends. Return its failure, or None."""
+        failures: list[Exception] = []  # raised during a batch's write; Spark would report it as Java's error
         progress = JobProgress(self._name, self.config)
         session.streams.addListener(progress)
         try:
@@ -199,11 +199,11 @@ class Job:
         finally:
             with contextlib.suppress(Py4JError, ConnectionError):
                 session.streams.removeListener(progress)
-        # A batch that began after the stop is not written: its query ends with _StoppedError, and it comes again.
+        # A batch that began after the stop is not written. Its query ends with _StoppedError, and the batch repeats.
         return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
 
     def _rebuild_from_source(self, session: SparkSession) -> None:
-        """Replace what the checkpoint holds by a beginning at the newest complete reads, all at once."""
+        """Replace the checkpoint by a beginning at the newest complete reads, all at once."""
         starts = newest_complete_reads(session, self.config)
         chosen = {**_settings(self.config), _FIRST_BATCH: self.sink.next_batch}
         self.checkpoint.begin({**chosen, REBUILDS: self.checkpoint.next_rebuild, _STARTS: as_text(starts)})
@@ -234,7 +234,7 @@ class Job:
         assert stored is not None, "a job without a beginning"
         drop_torn(self.checkpoint.spark_directory)
         files = CheckpointFiles(self.checkpoint.directory)
-        first_batch = self.checkpoint.number(_FIRST_BATCH)  # what the sink calls the batch that Spark calls 0
+        first_batch = self.checkpoint.number(_FIRST_BATCH)  # the sink's number of Spark's batch 0
 
         def write(rows: DataFrame, batch: int) -> None:
             began = time.monotonic()
@@ -269,7 +269,7 @@ class _StoppedError(Exception):
 
 
 def _wait(query: StreamingQuery, stop: threading.Event, look: Callable[[], None]) -> None:
-    """Return when the query has ended, look at what is due until then; after `stop`, end it between two batches."""
+    """Wait for the query's end and do due work meanwhile. After `stop`, end the query between two batches."""
     while query.isActive and not stop.wait(_LOOK_SECONDS):
         look()
     while query.isActive and query.status["isDataAvailable"]:
@@ -288,7 +288,7 @@ def _settings(config: StreamConfig) -> Settings:
 
 
 def _identity(address: Address) -> str:
-    """The part of an address that may not change under a checkpoint: a Kafka cluster's bootstrap servers may."""
+    """Return the part of an address that is fixed under a checkpoint. Kafka's bootstrap servers may change."""
     if isinstance(address, JournalAddress):
         return f"journal:{address.directory.absolute()}"
     return f"kafka topic {address.topic}"

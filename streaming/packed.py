@@ -1,6 +1,6 @@
-"""Compress bytes on their way through Spark, which copies them a dozen times, to a twentieth of their size.
+"""Compress bytes inside Spark, which copies them a dozen times, to a twentieth of their size.
 
-Only for what Kontrast's own Python reads again; it outlives no batch.
+Only Kontrast's own Python reads them. They outlive no batch.
 """
 
 from __future__ import annotations

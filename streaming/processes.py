@@ -1,6 +1,6 @@
-"""The job's processes: who runs below whom, and the end of those that do not end by themselves.
+"""The job's processes with their children, and the end of those that hang.
 
-Here belong the readings from /proc. They need no answer of the processes, so they work while one hangs.
+This module reads /proc, which needs no answer of a hanging process.
 """
 
 from __future__ import annotations

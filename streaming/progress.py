@@ -1,6 +1,6 @@
-"""Report how the job itself does: what Spark and the replica report of each batch, as a row of the output `job`.
+"""The row of the output `job`, from the reports of Spark and the replica on each batch.
 
-The row of a batch is written with the next one, so a sink needs no second writer.
+The next batch writes a batch's row, so a sink needs no second writer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _VERSION = _version()
 
 
 def observed(rows: DataFrame) -> DataFrame:
-    """The rows of the outputs; what the replica reports of its clusters goes to the progress of the batch."""
+    """Return the rows of the outputs. The replica's reports go to the progress of the batch."""
     applied = sql.when(sql.col("output") == APPLIED, sql.col("values").cast("string"))
     watched = rows.observe(_OBSERVED, sql.sum("count").alias("rows"), sql.collect_list(applied).alias("applied"))
     return watched.where(sql.col("output") != APPLIED)
@@ -86,7 +86,7 @@ class JobProgress(StreamingQueryListener):
             return row
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
-        """Nothing is known yet."""
+        """Do nothing, because no batch exists yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)
         """A batch is done."""
@@ -100,7 +100,7 @@ class JobProgress(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:  # noqa: ANN401 (an object of Java's)
-        # pyspark's own way asks Java for each field: some 70 calls a batch.
+        # pyspark asks Java for each field, some 70 calls per batch.
         from pyspark import SparkContext
 
         if not hasattr(self, "_jlistenerobj"):
@@ -169,7 +169,7 @@ class JobProgress(StreamingQueryListener):
 
 
 def _took_all(progress: Any, records: int, config: StreamConfig) -> bool:  # noqa: ANN401 (pyspark's dictionary)
-    """Whether the batch was surely not cut off at its largest size, and so left nothing behind when it was planned."""
+    """Return whether the batch was surely below its largest size, and so left no record behind when it was planned."""
     if not isinstance(config.source, JournalAddress):
         return 2 * records < config.max_batch_records
     (source,) = progress.sources

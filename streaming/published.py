@@ -1,6 +1,6 @@
-"""Rows of a batch as they leave the job: encoded, by output, many of them in one row of Spark.
+"""Encoded rows of a batch by output, many in one row of Spark.
 
-Here belongs their form on the way through Spark; what they say is made by the core.
+This module defines their form inside Spark. The core makes their content.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from controller.view.types import BOOTSTRAPPING, FOLLOWING, Context, Header
 from streaming.packed import pack
 from wording.sentences import counted
 
-# What a batch did for a cluster: a row of no output, for the job's own measurements.
+# The work of a batch for a cluster, a row of no output for the job's own measurements.
 APPLIED = "applied"
-# Many output rows travel as one row of Spark, for each of those costs more than the output row in it: the keys and the
-# values, each joined by newlines, which neither has inside. For a journal there are no keys, and the values are packed.
+# Many output rows travel as one row of Spark, because a row of Spark costs more than an output row. Newlines join the
+# keys and the values, because neither contains one. For a journal there are no keys, and the values are packed.
 OUTPUT_SCHEMA = StructType(
     [
         StructField("output", StringType(), nullable=False),
@@ -39,7 +39,7 @@ _ROWS_TOGETHER = 4096
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """The work of a batch for one cluster, and when its oldest and newest records were observed (0: it had none)."""
+    """The work of a batch for one cluster, with the times of its oldest and newest records (0 without records)."""
 
     cluster: str
     records: int
@@ -49,8 +49,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     lacks_records: bool  # output is paused until a complete read arrives
     picture: str = ""  # the cluster in a sentence, once a complete read stands behind it
     failures: int = 0  # how often in a row its records could not be applied
-    replayed: bool = False  # the records are of the past: how old they are says nothing of the job
-    forgotten: bool = False  # nothing of it is wanted until it is watched again
+    replayed: bool = False  # the records are of the past, so their age does not describe the job
+    forgotten: bool = False  # the cluster is forgotten until it is watched again
 
 
 def _picture(header: Header) -> str:
@@ -72,7 +72,7 @@ class Line(NamedTuple):
 
 
 def encoded(rows: Iterable[OutputRow]) -> list[Line]:
-    """The rows as they are written, all of them or an exception."""
+    """Return all encoded rows, or raise."""
     # A topic that was made in ZooKeeper by hand may have any name.
     return [
         Line(output, row.subject_key().replace("\n", "\\n"), encode_row(row))
@@ -100,13 +100,13 @@ class Published:
             self._lines.setdefault(line.output, []).append(line)
 
     def begin(self, cluster: str, record: Record) -> None:
-        """Void what was published before this record."""
+        """Void the rows before this record."""
         position, ordinal = record.position, -1
         stamp = (cluster, position.generation, position.seq, ordinal, record.zxid, record.observed_ms)
         self.add(encoded([BeginningRow(*stamp)]))
 
     def applied(self, cluster: str, records: Sequence[Record], refused: int, after: Context | None) -> None:
-        """Note what the batch did for its cluster, and the context after it, None where none was made."""
+        """Note the batch's work for its cluster, and the context after it if there is one."""
         forgotten = after is not None and after.header.feed.forgotten
         did = Applied(
             cluster=cluster,
@@ -123,13 +123,13 @@ class Published:
         self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(did), count=0)
 
     def to_spark(self) -> Iterator[Row]:
-        """Give the rows as Spark's, many in one, and last what the batch did."""
+        """Return the rows as Spark's, many in one, and the batch's work last."""
         for output, lines in self._lines.items():
             for first in range(0, len(lines), _ROWS_TOGETHER):
                 together = lines[first : first + _ROWS_TOGETHER]
                 keys = "\n".join([line.key for line in together]).encode()
                 values = b"\n".join([line.value for line in together])
-                # Spark itself splits what goes to Kafka, and no journal has keys.
+                # Spark itself splits rows for Kafka, and a journal has no keys.
                 keys, values = (b"", pack(values)) if self._packed else (keys, values)
                 yield Row(output=output, keys=keys, values=values, count=len(together))
         if self._applied is not None:

@@ -1,7 +1,7 @@
-"""Apply a cluster's records by `controller.step` inside Spark, with its state in Spark's state store.
+"""Apply a cluster's records by `controller.step` inside Spark, with state in Spark's state store.
 
-State is a small header and chunks, of which only the touched ones are read and written. Nothing here interprets or
-repairs a record.
+State is a small header and chunks. Only the touched chunks are read and written. This module neither interprets nor
+repairs records.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from transport.address import JournalAddress
 
 _LOG = logging.getLogger("kontrast.streaming.replica")
 
-# A checkpoint outlives the release that wrote it: fields may be added (nullable), never removed or retyped.
+# A checkpoint outlives the release that wrote it. Fields may be added (nullable), but never removed or retyped.
 _HEADER_SCHEMA = StructType(
     [
         StructField("generation", LongType()),
@@ -62,7 +62,7 @@ _NO_GENERATION = -1
 
 
 class StoredHeader(NamedTuple):
-    """A stored header: the position and count of what led to this state prove which state it is."""
+    """A stored header. The position and count of its records identify the state."""
 
     generation: int
     seq: int
@@ -71,21 +71,21 @@ class StoredHeader(NamedTuple):
 
 
 class _StateStoreError(Exception):
-    """Spark does not give what is stored."""
+    """Spark does not return the stored state."""
 
 
 class Chunks:
-    """The stored chunks of the batch that is being worked on.
+    """The stored chunks of the current batch.
 
-    A context keeps its loader beyond its batch, Spark's handle of the state is good for one batch only; so the handle
-    is exchanged inside.
+    A context keeps its loader beyond its batch, but Spark's handle of the state is valid for one batch. The loader
+    exchanges the handle inside.
     """
 
     def __init__(self, state: MapState) -> None:
         self.state = state
 
     def load(self, chunk: int) -> bytes | None:
-        """The stored chunk, None where there is none."""
+        """Return the stored chunk, or None."""
         try:
             found = self.state.getValue((chunk,))
         except Exception as error:
@@ -102,15 +102,15 @@ class _Remembered:
     chunks: Chunks
 
 
-# Lives as long as this Python process. Spark may use another one for the next batch, or run a batch again: then the
-# stored header is not the remembered one, and the context is restored from the state.
+# It lives as long as this Python process. Spark may use another process for the next batch, or repeat a batch. The
+# stored header then differs from the remembered one, and the context is restored from the state.
 _remembered: dict[tuple[str, str], _Remembered] = {}
 
 
 class ReplicaProcessor(StatefulProcessor):
-    """Applies the records of a cluster in the order of their positions; `run` names the run of the query.
+    """Apply a cluster's records in the order of their positions. `run` names the run of the query.
 
-    `stream_brokers` are the brokers of the job's own Kafka, which may be none of a watched cluster's.
+    `stream_brokers` are the brokers of the job's own Kafka, which may not belong to a watched cluster.
     """
 
     def __init__(self, *, run: str, config: StreamConfig, stream_brokers: Sequence[StreamBroker] = ()) -> None:
@@ -140,14 +140,14 @@ class ReplicaProcessor(StatefulProcessor):
             except StateVersionError as error:
                 raise StreamError(f"{error}: run the Kontrast that wrote it, or {REBUILD}") from error
             except (MemoryError, _StateStoreError, StreamError):
-                raise  # no fault of the records: they are applied again
+                raise  # the records are innocent and are applied again
             except Exception as error:
                 context = self._quarantine(cluster, records, error, published)
         published.applied(cluster, records, len(refused), context)
         return published.to_spark()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, because no resource is open."""
 
     def _decode(self, cluster: str, rows: Iterable[Row]) -> tuple[list[Record], list[OutputRow]]:
         records: list[Record] = []
@@ -191,7 +191,10 @@ class ReplicaProcessor(StatefulProcessor):
         return outcome.context
 
     def _quarantine(self, cluster: str, records: list[Record], error: Exception, published: Published) -> Context:
-        """Give up what is known of the cluster: its records failed, and would at each restart. Other clusters go on."""
+        """Drop the knowledge of a cluster whose records failed and would fail at each restart.
+
+        Other clusters continue.
+        """
         last = records[-1]
         failure = " ".join(f"{type(error).__name__}: {error}".split())[:_FAILURE_CHARACTERS]
         why = f"records up to number {last.seq} of generation {last.generation} could not be applied: {failure}"
@@ -238,7 +241,7 @@ class ReplicaProcessor(StatefulProcessor):
     def _store(  # noqa: PLR0913 (one call)
         self, cluster: str, before: Context, after: Context, position: Position, applied: int, chunks: Chunks
     ) -> None:
-        # Encoded before any of it is stored: what cannot be encoded leaves the state as it was.
+        # Encode everything before the first store. A failure then leaves the state unchanged.
         header = StoredHeader(position.generation, position.seq, applied, encode_header(after))
         for chunk, body in changed_chunks(before, after).items():
             self._chunk_state.updateValue((chunk,), (body,))
@@ -249,7 +252,7 @@ class ReplicaProcessor(StatefulProcessor):
 
 
 def _place_of(error: BaseException) -> str:
-    """The kind of the failure, and the function in which it was raised: the same for the same defect."""
+    """Return the kind of the failure and the function that raised it, equal for equal defects."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" in {Path(frames[-1].filename).name}, {frames[-1].name}" if frames else ""
     return f"{type(error).__name__}{where}"

@@ -1,7 +1,7 @@
-"""Refuse a job that would write to a watched cluster or read its stream from one.
+"""Refuse a job that would write to a watched cluster, or read its stream from one.
 
-The Kafkas of the job's addresses are compared with the clusters of the records: by cluster id, or by brokers where one
-of both has none. The forwarder compares them before it writes: `ingest.separation`.
+It compares the Kafkas of the job's addresses with the clusters of the records, by cluster id or by brokers.
+`ingest.separation` compares them before the forwarder writes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from streaming.errors import StreamError
 
 
 class StreamBroker(NamedTuple):
-    """A broker of the Kafka behind an address of the job: HOST:PORT as clients get it, and its cluster's id if any."""
+    """A broker of the Kafka of an address, with its HOST:PORT for clients and its cluster's id if any."""
 
     broker: int
     address: str
@@ -35,7 +35,7 @@ def refuse_watched_cluster(watched: Header, brokers: Iterable[StreamBroker]) -> 
 
 
 def _shown(watched: Header, broker: StreamBroker) -> str:
-    """The evidence that the broker is the watched cluster's; empty where there is none."""
+    """Return the evidence that the broker belongs to the watched cluster, or an empty text."""
     if watched.cluster_id and broker.cluster_id:
         return f"cluster id {watched.cluster_id}" if watched.cluster_id == broker.cluster_id else ""
     registered = watched.brokers.get(broker.broker)

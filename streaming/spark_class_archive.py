@@ -18,7 +18,7 @@ from transport.scratch import scratch_directory
 
 
 def make() -> Path:
-    """The archive for a job with the default settings, made by a small job; raises StreamError."""
+    """Make the archive for a job with the default settings by a small job. Raise StreamError."""
     with scratch_directory() as scratch:
         directory = scratch.directory
         source, sink = directory / "records", directory / "outputs"

@@ -30,9 +30,9 @@ _Java = Any  # py4j's objects, without types
 
 
 def prepare_topics(session: SparkSession, config: StreamConfig, stop: threading.Event) -> tuple[StreamBroker, ...]:
-    """Make the output topics that are missing, say which of the source's are; gives the brokers that were asked.
+    """Create the missing output topics, report those of the source, and return the asked brokers.
 
-    Raises StreamError where a topic may not be made, or loses what is written to it.
+    Raise StreamError if a topic cannot be created, or would lose rows.
     """
     asked: list[StreamBroker] = []
     if isinstance(config.source, KafkaAddress):
@@ -84,7 +84,7 @@ class _Brokers:
         return isinstance(error, _StoppedError)
 
     def themselves(self) -> list[StreamBroker]:
-        """The brokers that the cluster says it has."""
+        """Return the brokers that the cluster reports."""
         described = self._admin.describeCluster()
         cluster_id = self._answer(described.clusterId()) or ""
         nodes = self._answer(described.nodes()).toArray()
@@ -96,7 +96,7 @@ class _Brokers:
         return [topic for topic in topics if not present.contains(topic.name)]
 
     def refuse_unfit(self, topics: Sequence[Topic]) -> None:
-        """Raise StreamError if one of the topics that are there does not keep what is written to it, or its order."""
+        """Raise StreamError if an existing topic loses rows or their order."""
         missing = self.missing(topics)
         wrong = unfit(self._address, self._existing([topic for topic in topics if topic not in missing]))
         if wrong.refused:
@@ -129,7 +129,7 @@ class _Brokers:
         return {name: entry.value() for name, entry in entries.items() if entry is not None}
 
     def create(self, topics: Sequence[Topic]) -> None:
-        """Make the topics; raises StreamError that names all which are refused."""
+        """Create the topics. Raise StreamError with the names of all rejected ones."""
         if not topics:
             return
         util = self._java.java.util
@@ -162,7 +162,7 @@ class _Brokers:
 
 
 def _address(node: _Java) -> str:
-    """HOST:PORT as a broker's znode has it: an IPv6 host is in brackets."""
+    """Return HOST:PORT as in a broker's znode, with an IPv6 host in brackets."""
     host = node.host()
     return f"[{host}]:{node.port()}" if ":" in host else f"{host}:{node.port()}"
 

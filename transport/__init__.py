@@ -1,1 +1,1 @@
-"""The stream between the parts: its address, and the journal, its embedded form."""
+"""Addresses of streams, and the journal, a stream's embedded form."""

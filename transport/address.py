@@ -15,7 +15,7 @@ class AddressError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class JournalAddress:
-    """A journal in a directory; for outputs, the directory that holds one journal an output."""
+    """A journal in a directory. For outputs, the directory contains one journal per output."""
 
     directory: Path
 
@@ -25,7 +25,7 @@ class JournalAddress:
 
 @dataclass(frozen=True, slots=True)
 class KafkaAddress:
-    """A Kafka topic; for outputs, the prefix of one topic an output (`PREFIX.transitions`, …), and the way to it."""
+    """A Kafka topic and the login to its brokers. For outputs, the prefix of one topic per output."""
 
     bootstrap_servers: str
     topic: str
@@ -42,7 +42,7 @@ _KAFKA = re.compile(rf"kafka://(?P<servers>{_SERVER}(?:,{_SERVER})*)/(?P<topic>[
 
 
 def parse_address(text: str) -> Address:
-    """The address that the text names; raises AddressError with what was expected."""
+    """Parse an address. Raise AddressError with the expected form."""
     if text.startswith("journal:") and len(text) > len("journal:"):
         return JournalAddress(Path(text.removeprefix("journal:")).expanduser())
     match = _KAFKA.fullmatch(text)

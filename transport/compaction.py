@@ -1,7 +1,7 @@
-"""Compact a journal: its oldest segments become one with the lines that still hold, beside readers and across a crash.
+"""Compact a journal: merge its oldest segments into one with their current lines, beside readers and across a crash.
 
-The new segment is named by an offset before its end, as any other, and ends where the last one it replaces did. Readers
-take it whole: offsets inside it were another segment's, and are gone.
+The name of the new segment is an offset before its end, as for any other. It ends with the last segment that it
+replaces. Readers take it whole, because offsets inside it belonged to other segments.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Standing(Protocol):
 
 
 def compact(directory: Path, begin: int, end: int, words: bytes, standing: Callable[[], Standing]) -> Segment | None:
-    """The segment that replaces what lies between the offsets, closed by a mark with the words; None: nothing is won.
+    """Return the segment that replaces the offsets, closed by a mark with the words, or None if it saves no space.
 
-    Behind a hole nothing is known to be all there is, so nothing before it is kept.
+    Lines before a hole may be incomplete, so the new segment omits them.
     """
     kept = standing()
     offset, after_loss = begin, any(segment.after_loss for segment in all_segments(directory))

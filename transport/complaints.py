@@ -8,14 +8,14 @@ _PAUSE_SECONDS = 60.0
 
 
 class Complaints:
-    """The number of times that one trouble has come since it was last logged; for one thread."""
+    """Number of occurrences of one trouble since its last log line, for one thread."""
 
     def __init__(self) -> None:
         self._count = 0
         self._next_at = 0.0
 
     def due(self) -> int:
-        """Count it once more: how often it came since the last complaint, or 0 while it is too early for the next."""
+        """Count an occurrence. Return the number since the last log line, or 0 if the next one is not due yet."""
         self._count += 1
         if time.monotonic() < self._next_at:
             return 0

@@ -1,4 +1,4 @@
-"""Leave and find a reader's request for a complete read: a file beside the journal, or a topic beside the stream's."""
+"""Requests of readers for a complete read: a file beside the journal, or a topic beside the stream's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOPIC_SUFFIX = ".snapshot-wanted"
 
 
 def request_complete_read(directory: Path) -> None:
-    """Ask the writer of a journal for a complete read; raises JournalError."""
+    """Ask the writer of a journal for a complete read. Raise JournalError."""
     try:
         (directory / _FILE).touch()
     except OSError as error:

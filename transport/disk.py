@@ -11,7 +11,7 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def make_private(directory: Path) -> None:
-    """Make the directory and those above it that are missing, readable for nobody else; raises OSError."""
+    """Create the directory and its missing parents with access for the owner only. Raise OSError."""
     for missing in reversed([above for above in (directory, *directory.parents) if not above.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
     if not directory.is_dir():
@@ -19,7 +19,7 @@ def make_private(directory: Path) -> None:
 
 
 def force(path: Path | str) -> None:
-    """Return when a file, or which files a directory has, is on disk; raises OSError."""
+    """Force a file, or a directory's list of files, to disk. Raise OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -28,7 +28,7 @@ def force(path: Path | str) -> None:
 
 
 def no_room(directory: Path) -> str:
-    """A directory's file system has no room: how large it is, what is free, what to do."""
+    """Describe a full file system: its size, its free space and the next step."""
     try:
         usage = shutil.disk_usage(directory)
     except OSError:

@@ -21,7 +21,7 @@ class ReadReason(Enum):
     ASKED = "asked"  # by a reader of the stream that lacks its beginning
     SUSPENDED = "suspended"  # the connection was lost
     LOST = "lost"  # the session was over
-    OVERFLOW = "overflow"  # more events came than are kept while the sink takes none
+    OVERFLOW = "overflow"  # the sink accepts no records, and more events arrived than Kontrast keeps
     ROLLED_BACK = "rolled-back"  # ZooKeeper came back without changes that were published
 
 
@@ -48,7 +48,7 @@ class Forwarding:
     differences: int = 0  # that complete reads found after the first
     sink_is_up: bool = True
     records: int = 0
-    heartbeat_ms: int = 0  # since 1970; 0: none yet
+    heartbeat_ms: int = 0  # since 1970, or 0 before the first one
     maintenance_windows: int = 0  # in force, as of the newest heartbeat
     bad_maintenance_files: int = 0  # how often the file had changed and could not be read
     lag: Lag = field(default_factory=lambda: Lag.none_yet(FORWARDING_LAG_SECONDS))  # a watch's event to the sink's yes

@@ -1,10 +1,10 @@
 """The journal: an append-only log of lines in a directory, the embedded form of a stream.
 
-Its writer is here, its readers are in `journal_reading`, the layout of files and lines in `segments` and `pieces`.
+This module has the writer, `journal_reading` the readers, `segments` and `pieces` the layout.
 
-An offset is a byte position counted over all segments; a segment file is named by the offset of its first byte, so
-seeking needs no index. One process writes at a time, any number read while it does. Lines are given and returned
-without their newline and never start with `#`, which is kept for the marks with checksums.
+An offset is a byte position over all segments. The offset of its first byte names a segment file, so seeking needs no
+index. One process writes, and any number of processes read meanwhile. Lines have no newline and never start with `#`,
+which marks checksums.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _SEGMENT_BYTES = 64 * 1024**2
 # More than a forwarder writes in the second, or the machine keeps for half a minute, that was not forced to disk.
 _LOST_AT_MOST_BYTES = 256 * 1024**2
 _COMPACT_AGAIN_SECONDS = 60.0
-_CHECK_SECONDS = 0.1  # a tenth of what the guarantees say; a look costs as much as a short append's write
+_CHECK_SECONDS = 0.1  # a tenth of the guaranteed time; a look costs as much as a short append's write
 
 
 class Fsync(Enum):
@@ -92,13 +92,12 @@ def _segment_bytes_for(retain_bytes: int | None) -> int:
 
 
 class JournalWriter:
-    """The one writer of a journal; opening it cuts off what an earlier writer left half done.
+    """The only writer of a journal. Its start cuts off the incomplete end of an earlier writer.
 
-    With `batches`, lines come by `append_batch` only, and an incomplete batch is cut off; else by `append`. What
-    readers could see is never taken back. `retain_bytes` and `retain_seconds` bound the journal by dropping whole
-    segments, oldest first, never the newest; with `standing`, what of them still holds is kept. A journal that was
-    removed goes on from `begin` under its old `identity`, so that its readers find a hole and no other journal. Raises
-    JournalError with a sentence for a directory that cannot be used.
+    With `batches`, lines arrive by `append_batch`, otherwise by `append`. Lines that readers could see are never taken
+    back. `retain_bytes` and `retain_seconds` limit the journal by dropping the oldest whole segments, never the newest.
+    With `standing`, current lines of the dropped segments stay. A removed journal continues from `begin` under its old
+    `identity`, so that readers see a hole. Raise JournalError with a sentence for an unusable directory.
     """
 
     def __init__(  # noqa: PLR0913 (settings with defaults)
@@ -155,7 +154,7 @@ class JournalWriter:
 
     @property
     def last_batch_id(self) -> int:
-        """The number of the newest batch in the journal, -1 where there is none."""
+        """Return the number of the newest batch in the journal, or -1."""
         return self._last_batch.number
 
     @property
@@ -164,10 +163,10 @@ class JournalWriter:
         return self._last_batch
 
     def append(self, lines: Sequence[bytes]) -> int:
-        """Write the lines, all or none, and return the new end offset.
+        """Write all lines or no line, and return the new end offset.
 
-        Raises JournalFullError, JournalRemovedError; a JournalError for lines that are written and could not be forced
-        to disk, which may be written again.
+        Raise JournalFullError or JournalRemovedError. A JournalError means that the lines are written but not forced to
+        disk. They may be written again.
         """
         if self._batches:
             raise ValueError("a journal of batches is written with append_batch")
@@ -177,10 +176,10 @@ class JournalWriter:
         return self._end
 
     def append_batch(self, number: int, lines: Sequence[bytes], source: bytes = b"") -> bool:
-        """Write the lines and the mark that completes the batch; False where it is the journal's newest already.
+        """Write the lines and the mark that completes the batch. Return False if it is already the newest batch.
 
-        `source` names the part of the source that the batch covers. A batch that has an older one's number and is not
-        the same is written too: its rows come once more.
+        `source` names the covered part of the source. A different batch with an older number is written too, so its
+        rows repeat.
         """
         if not self._batches:
             raise ValueError("open the journal with batches=True to write batches")
@@ -194,7 +193,7 @@ class JournalWriter:
         return True
 
     def check(self) -> None:
-        """Raises JournalRemovedError if readers no longer find what is written."""
+        """Raise JournalRemovedError if readers no longer find the written lines."""
         if not self._locks:
             raise JournalRemovedError(f"journal {self._directory} was closed when it was removed")
         try:
@@ -209,11 +208,11 @@ class JournalWriter:
         self._check_at = time.monotonic() + _CHECK_SECONDS
 
     def close(self) -> None:
-        """Force what was appended to disk, unless never asked to, and let the next writer in."""
+        """Force the appended lines to disk unless forcing is off, and admit the next writer."""
         if self._file >= 0:
             if self._fsync is not Fsync.NEVER:
                 os.fdatasync(self._file)
-                os.ftruncate(self._locks[1], 0)  # nothing can be lost any more
+                os.ftruncate(self._locks[1], 0)  # no line can be lost any more
             os.close(self._file)
             self._file = -1
         unlock(self._locks)
@@ -228,7 +227,7 @@ class JournalWriter:
         self.close()
 
     def _recover(self, begin: int, identity: str) -> list[Segment]:
-        """Cut off everything behind the committed end and declare what is needed; the last segment goes on."""
+        """Cut off the uncommitted end and declare the format. The last segment continues."""
         declared = self._read_format()
         segments = list_segments(self._directory)
         tail = find_tail(segments, declared or JournalFormat(self._batches))
@@ -239,7 +238,7 @@ class JournalWriter:
             os.truncate(kept[-1].path, tail.offset - kept[-1].start)
         self._end = max(tail.offset, begin, self._beyond_what_was_lost(tail.offset))
         if declared is None or not declared.identity:
-            # What an older Kontrast wrote has no checksums: they begin with a segment of their own.
+            # Lines of an older Kontrast have no checksums, so lines with checksums start a segment.
             declared = JournalFormat(self._batches, 0 if declared is None else self._end, identity)
             write_format(self._directory, declared, fsync=self._fsync is not Fsync.NEVER)
         self._format = declared
@@ -252,7 +251,7 @@ class JournalWriter:
         return kept
 
     def _beyond_what_was_lost(self, end: int) -> int:
-        """The offset to go on at if the machine went down under an earlier writer: readers may have lost lines."""
+        """Return the next offset after a crash of the machine, beyond lines that readers may have lost."""
         held, boot = self._locks[1], _boot()
         earlier = os.pread(held, 64, 0)
         os.ftruncate(held, 0)
@@ -294,7 +293,7 @@ class JournalWriter:
     def _write(self, block: bytes) -> None:
         if self._file < 0:
             raise ValueError("the journal is closed")
-        # A file that was removed shows at once; a directory that was moved away, which costs a look at its path, soon.
+        # A removed file shows at once. A moved directory shows later, because a look at its path costs time.
         if os.fstat(self._file).st_nlink == 0 or time.monotonic() >= self._check_at:
             self.check()
         try:
@@ -309,7 +308,7 @@ class JournalWriter:
         self._drop_old_segments()
 
     def _write_whole(self, block: bytes) -> None:
-        """One write(2) unless the disk is full; what fails is taken back, before its mark has shown it to readers."""
+        """Write with one write(2) unless the disk is full. Take a failed write back before readers see its mark."""
         written = 0
         try:
             while written < len(block):
@@ -339,7 +338,7 @@ class JournalWriter:
             self._compact(self._standing, old)
 
     def _compact(self, standing: Callable[[], Standing], old: int) -> None:
-        """Compact the old segments, and as many more that what was compacted before is not copied for little."""
+        """Compact the old segments, with enough others to make the repeated copy worthwhile."""
         starts = [segment.start for segment in self._segments]
         first = 1 if self._segments[0].compacted else 0
         enough = max(starts[1] - starts[0] if first else 0, self._compact_bytes)
@@ -351,7 +350,7 @@ class JournalWriter:
         words = batch.words() if self._batches else END
         try:
             compacted = compact(self._directory, starts[0], starts[old], words, standing)
-        except (OSError, JournalError):  # no room for it yet: what it would replace stays
+        except (OSError, JournalError):  # no space for it yet, so the old segments stay
             compacted = None
             self._compact_at = time.monotonic() + _COMPACT_AGAIN_SECONDS
         if compacted is None:

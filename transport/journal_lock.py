@@ -1,4 +1,4 @@
-"""The lock of a journal: one process writes at a time, also where the lock's file is removed."""
+"""Lock of a journal: one process writes at a time, even if someone removes the lock's file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NO_DIRECTORY_LOCK = {errno.EBADF, errno.EINVAL, errno.ENOTSUP, errno.ENOLCK}  #
 
 
 def lock(directory: Path) -> tuple[int, ...]:
-    """Hold the directory, whose lock no removal of a file ends; the file is for older releases.
+    """Lock the directory, which survives the removal of a file. The file serves older releases.
 
-    Raises JournalError, JournalLockedError.
+    Raise JournalError or JournalLockedError.
     """
     held: list[int] = []
     try:

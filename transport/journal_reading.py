@@ -1,4 +1,4 @@
-"""Read a journal while it is written: whole lines from an offset on, past what is damaged or missing."""
+"""Read whole lines of a journal from an offset during writes, past damaged or missing parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SEARCH_BYTES = 1024**2
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A part of a journal that is not what was written: missing, cut, or changed."""
+    """A missing, cut or changed part of a journal."""
 
     path: Path  # the segment in which it begins
     begin: int
@@ -59,35 +59,34 @@ class JournalBatch:
 
 
 def earliest_offset(directory: Path) -> int:
-    """The offset of the first line that is left; 0 for a journal that does not exist yet."""
+    """Return the offset of the first remaining line, or 0 for a journal that does not exist yet."""
     read_format(directory)
     segments = list_segments(directory)
     return segments[0].start if segments else 0
 
 
 def is_complete(directory: Path) -> bool:
-    """Whether nothing that still holds has been dropped: all is there, or what went was compacted."""
+    """Return whether the journal still has every current line: no segment was dropped without compaction."""
     segments = list_segments(directory)
     return not segments or segments[0].start == 0 or (segments[0].compacted and not segments[0].after_loss)
 
 
 def end_offset(directory: Path) -> int:
-    """The offset behind the last whole append or batch; 0 for a journal that does not exist yet."""
+    """Return the offset after the last whole append or batch, or 0 for a journal that does not exist yet."""
     return _Layout.of(directory).end
 
 
 def journal_identity(directory: Path) -> str:
-    """A text that no other journal in its place has had; empty where it is not known."""
+    """Return a text that is unique to this journal, or an empty text if unknown."""
     declared = read_format(directory)
     return "" if declared is None else declared.identity
 
 
 def read_journal(directory: Path, offset: int, max_bytes: int) -> JournalBatch:
-    """Whole lines from the offset on, of about `max_bytes` (a longer piece comes alone), across segments.
+    """Return whole lines from the offset on, about `max_bytes` (a longer piece comes alone), across segments.
 
-    A journal is read up to its last whole append or batch: nothing is seen that may be taken back. Lines that are not
-    what was written are passed over as a hole. A compacted segment comes whole. Reading while the writer appends is
-    safe. Raises OffsetGoneError and ForeignOffsetError.
+    Reading stops at the last whole append or batch, so no line is taken back later. A hole replaces damaged lines. A
+    compacted segment comes whole. The writer may append meanwhile. Raise OffsetGoneError and ForeignOffsetError.
     """
     layout = _Layout.of(directory)
     if offset < layout.earliest:
@@ -135,7 +134,7 @@ class _Layout:
 
 
 class _Reading:
-    """One read: what it has so far, and where it is."""
+    """Progress of one read."""
 
     def __init__(self, layout: _Layout, offset: int, max_bytes: int) -> None:
         self._layout = layout
@@ -149,7 +148,7 @@ class _Reading:
         while self._position < self._layout.end and self._room() > 0:
             segment, end = self._layout.segment_of(self._position)
             if segment.compacted and self._position > segment.start:
-                raise FileNotFoundError(segment.path)  # what was there has been compacted
+                raise FileNotFoundError(segment.path)  # the lines were compacted
             try:
                 with segment.path.open("rb", buffering=0) as file:
                     goes_on = self._read_segment(_SegmentFile(file.fileno(), segment, end))
@@ -162,12 +161,12 @@ class _Reading:
         return JournalBatch(tuple(self._pieces), self._position, self._hole, self._compacted)
 
     def _room(self) -> int:
-        """The number of bytes that may be read yet; at the beginning some always."""
+        """Return the number of bytes that may still be read, more than zero at the start."""
         read = self._position - self._begin
         return self._max_bytes - read if read else max(1, self._max_bytes)
 
     def _read_segment(self, file: _SegmentFile) -> bool:
-        """Read what there is room for; False where a hole comes that the next batch begins with."""
+        """Read as much as fits. Return False before a hole, with which the next batch begins."""
         if file.segment.compacted:
             self._compacted = True
             self._max_bytes = file.end - self._position
@@ -195,7 +194,7 @@ class _Reading:
 
 
 class _SegmentFile:
-    """An open segment; `end` is the offset up to which it is read."""
+    """An open segment, read up to the offset `end`."""
 
     def __init__(self, descriptor: int, segment: Segment, end: int) -> None:
         self.segment = segment
@@ -205,9 +204,9 @@ class _SegmentFile:
         self._buffered_at = -1
 
     def lines_at(self, offset: int, max_bytes: int) -> tuple[Piece, int] | None:
-        """Whole lines without checksums, and the offset behind them; None if there are none.
+        """Return whole lines without checksums and the offset after them, or None.
 
-        ValueError if the offset is inside a line.
+        Raise ValueError if the offset is inside a line.
         """
         if offset > self.segment.start and self._read(offset - 1, 1) not in (b"\n", b""):
             raise ValueError
@@ -216,7 +215,7 @@ class _SegmentFile:
             block = self._read(offset, min(size, self.end - offset))
             whole = block.rfind(b"\n") + 1
             if whole:
-                # Of a line that was longer than the bytes to read, nothing that follows.
+                # If a line exceeds the bytes to read, stop before it.
                 whole = whole if size == max_bytes else block.find(b"\n") + 1
                 lines = (line for line in block[:whole].split(b"\n")[:-1] if not line.startswith(b"#"))
                 return Piece(offset, tuple(lines)), offset + whole
@@ -225,18 +224,18 @@ class _SegmentFile:
             size *= 2
 
     def good_pieces(self, offset: int, read_ahead: int) -> tuple[list[Piece], int]:
-        """The pieces from the offset on that are what was written, and the offset behind them.
+        """Return the undamaged pieces from the offset on and the offset after them.
 
-        None where the offset is inside a piece, or the piece is longer than what was to be read.
+        Return None if the offset is inside a piece, or the piece exceeds the bytes to read.
         """
         self._buffer, self._buffered_at = self._read(offset, LONGEST_MARK_BYTES + read_ahead), offset
         pieces, behind = good_pieces(self._buffer, offset, read_ahead)
         return pieces, offset + behind
 
     def piece_at(self, offset: int, read_ahead: int) -> tuple[Piece, int] | None:
-        """The piece that has the offset, from there on, and the offset behind it; None if it is not what was written.
+        """Return the piece at the offset, from there on, and the offset after it, or None if it is damaged.
 
-        ValueError if the offset is inside a line.
+        Raise ValueError if the offset is inside a line.
         """
         found = self._whole_piece(offset, read_ahead)
         if found is not None:
@@ -248,7 +247,7 @@ class _SegmentFile:
         return _behind(offset, around[0]), around[1]
 
     def next_good(self, offset: int) -> int:
-        """The offset of the next undamaged piece; the end where there is none."""
+        """Return the offset of the next undamaged piece, or the end."""
         while offset < self.end:
             window = self._read(offset, _SEARCH_BYTES)
             at = 0
@@ -288,7 +287,7 @@ class _SegmentFile:
 
 
 def _behind(offset: int, piece: Piece) -> Piece:
-    """The lines of a piece from the offset on; ValueError if it is inside a line."""
+    """Return the lines of a piece from the offset on. Raise ValueError if the offset is inside a line."""
     begin = piece.offset
     for index, line in enumerate(piece.lines):
         if begin == offset:

@@ -1,4 +1,4 @@
-"""Count how long things were on their way: a histogram that grows."""
+"""Histogram of delays that grows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One measurement: the change in ZooKeeper that it came from, and when it was measured."""
+    """One measurement with its change in ZooKeeper and its time."""
 
     zxid: int
     lag_seconds: float
@@ -29,11 +29,11 @@ class Lag:
 
     @classmethod
     def none_yet(cls, bounds_seconds: tuple[float, ...]) -> Lag:
-        """A lag of nothing with these bounds."""
+        """Return an empty lag with these bounds."""
         return cls(bounds_seconds, (0,) * len(bounds_seconds), (None,) * len(bounds_seconds))
 
     def observe(self, lag_seconds: float, *, zxid: int = -1, at_seconds: float = 0.0) -> Lag:
-        """The lag with one more; a clock that runs ahead counts as no lag, a zxid below 1 is none."""
+        """Return the lag with one more value. A clock that runs ahead counts as no lag, a zxid below 1 as unknown."""
         seconds = max(0.0, lag_seconds)
         bucket = bisect_left(self.bounds_seconds, seconds)
         counts = (*self.counts[:bucket], self.counts[bucket] + 1, *self.counts[bucket + 1 :])

@@ -1,4 +1,4 @@
-"""The settings of an HTTP address that a part answers on: certificate, username and password."""
+"""Settings of an HTTP address: certificate, username and password."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class ListeningError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """An address to answer on: over TLS with a certificate, with a username only to who knows the password.
+    """An HTTP address, with TLS if there is a certificate and a login if there is a username.
 
-    `listen` is HOST:PORT or [IPV6]:PORT; port 0 takes any that is free. The password is in a file or in the
-    environment: nothing here is one. `allowed_hosts` are host names that clients may ask for besides this machine's,
-    `ANY_HOST` allows all. `prefix` comes before the names of the settings in what ListeningError says.
+    `listen` is HOST:PORT or [IPV6]:PORT. Port 0 takes any free port. The password is in a file or in the environment,
+    not in a setting. Clients may ask for this machine's host names and `allowed_hosts`; `ANY_HOST` allows all.
+    ListeningError puts `prefix` before the names of the settings.
     """
 
     listen: str
@@ -87,7 +87,10 @@ class Listening:
 
     @property
     def password(self) -> str:
-        """The content of the password file, without the newline at its end, or the variable; raises ListeningError."""
+        """Return the password from its file, without the newline at its end, or from the variable.
+
+        Raise ListeningError.
+        """
         try:
             password = read_secret(self.password_file, self.password_variable)
         except (OSError, UnicodeDecodeError) as error:

@@ -1,9 +1,8 @@
-"""Pieces: how lines stand in a segment, a few together, each piece closed by a mark that has their checksum.
+"""Pieces of a segment: a few lines each, closed by a mark with their checksum.
 
-A mark is a line that starts with `#`, so `grep -v '^#'` leaves the lines alone. `#part SUM` closes a piece behind which
-more of the same append comes, `#end SUM` the last one of an append, `#batch NUMBER SOURCE ROWS SUM` the last one of a
-batch. The sum covers the piece's lines, the words of its mark and the offset at which it stands: what was changed, cut
-out or moved has another one.
+A mark is a line that starts with `#`, so `grep -v '^#'` prints only the lines. `#part SUM` closes a piece inside an
+append. `#end SUM` closes the last piece of an append. `#batch NUMBER SOURCE ROWS SUM` closes the last piece of a batch.
+The sum covers the lines, the words of the mark and the offset. It detects changed, missing and moved pieces.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ _NEXT_MARK = re.compile(rb"\n#(?:%s) ([0-9a-f]{8})(?=\n)" % _WORDS)
 
 
 class Batch(NamedTuple):
-    """A batch as its mark names it; `source` and `rows` are None in journals without checksums."""
+    """A batch as its mark names it. `source` and `rows` are None in journals without checksums."""
 
     number: int
-    source: int | None = None  # the checksum of what names the part of the source that it covers
+    source: int | None = None  # the checksum of the covered part of the source
     rows: int | None = None  # the checksum of its lines
 
     def words(self) -> bytes:
@@ -36,21 +35,21 @@ class Batch(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Lines that are what was written, and the offset of the first one."""
+    """Undamaged lines with the offset of the first one."""
 
     offset: int
     lines: tuple[bytes, ...]
 
 
 class CutPiece(NamedTuple):
-    """The lines up to a mark: `end` is behind the mark; `lines` is None for what was never written so."""
+    """The lines up to a mark. `end` is after the mark, and `lines` is None for a damaged piece."""
 
     end: int
     lines: tuple[bytes, ...] | None
 
 
 def checksum(content: bytes) -> int:
-    """The checksum of what need not stand at an offset."""
+    """Return a checksum that does not depend on an offset."""
     return zlib.crc32(content)
 
 
@@ -69,10 +68,10 @@ def sealed(lines: Sequence[bytes], offset: int, words: bytes) -> bytes:
 
 
 def good_pieces(buffer: bytes, offset: int, enough: int) -> tuple[list[Piece], int]:
-    """The pieces with lines that stand one behind the other from the buffer's beginning, the journal's `offset`, on.
+    """Return the pieces from the beginning of the buffer, at the journal's `offset`, on.
 
-    They end with the first that is not what was written or not whole, or that begins behind `enough` bytes; with them,
-    where that one begins in the buffer.
+    They end before the first damaged or incomplete piece, or before a piece that begins after `enough` bytes. The
+    result includes the buffer position of that piece.
     """
     found: list[Piece] = []
     at = 0
@@ -82,7 +81,7 @@ def good_pieces(buffer: bytes, offset: int, enough: int) -> tuple[list[Piece], i
             return found, 0
         at = first.end
     content = memoryview(buffer)
-    # One search for all marks: with short pieces `next_piece`, which looks at one, takes twice as long.
+    # Search for all marks at once. With short pieces `next_piece`, which searches for one, takes twice as long.
     for mark in _NEXT_MARK.finditer(buffer, max(0, at - 1)):
         if at >= enough:
             break
@@ -97,7 +96,7 @@ def good_pieces(buffer: bytes, offset: int, enough: int) -> tuple[list[Piece], i
 
 
 def next_piece(buffer: bytes, at: int, offset: int) -> CutPiece | None:
-    """The piece at `at` of the buffer, the journal's `offset`; None where the buffer ends before it does."""
+    """Return the piece at `at` of the buffer, at the journal's `offset`, or None if the buffer ends inside it."""
     mark = at if buffer.startswith(b"#", at) else buffer.find(b"\n#", at) + 1
     end = buffer.find(b"\n", mark) + 1
     if (mark == 0 and at != 0) or not end or not buffer.startswith(b"#", mark):
@@ -113,7 +112,7 @@ def _seed(offset: int) -> int:
 
 
 def _parts(lines: Sequence[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """The lines with their ends, as much as goes into a piece at a time; the last part may have none."""
+    """Return the lines with their ends, as many as fit into one piece. The last part may be empty."""
     begin, size = 0, 0
     for index, line in enumerate(lines):
         size += len(line) + 1

@@ -15,9 +15,9 @@ def printable(text: str, longest: int | None = None) -> str:
 
 
 def printable_json(line: bytes) -> bytes:
-    """Return the JSON with each character that is not printable as an escape: the value stays the same.
+    """Return the JSON with each unprintable character as an escape. The value does not change.
 
-    The JSON has no line ends between its values, as in one object a line.
+    The JSON has no line ends between its values, as in one object per line.
     """
     if line.isascii() and b"\x7f" not in line:
         return line  # an encoder escapes the other control characters itself

@@ -1,6 +1,6 @@
-"""Directories for what need not outlive a process; those of processes that were killed go at the next start.
+"""Temporary directories of a process. The next start removes those of killed processes.
 
-Whose directory it still is, a lock on it says, which the kernel takes away with its last holder.
+A lock shows that a directory is in use. The kernel releases it with its last holder.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-_PREFIX = "kontrast-run-"  # no other directory may be named like that: without a lock on it, it is removed
+_PREFIX = "kontrast-run-"  # unique to Kontrast, because a directory with this name and without a lock is removed
 
 
 _AS_IT_IS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -28,7 +28,7 @@ class _Lock(Enum):
 
 
 class Scratch(NamedTuple):
-    """A directory, and the open file whose lock keeps it; a child process that inherits that file keeps it too."""
+    """A directory and the open file with its lock. A child process that inherits the file keeps the lock."""
 
     directory: Path
     lock: int
@@ -36,9 +36,9 @@ class Scratch(NamedTuple):
 
 @contextlib.contextmanager
 def scratch_directory(parent: Path | None = None) -> Iterator[Scratch]:
-    """A new directory in `parent`, by default where temporary files are, that ends with the block; raises OSError.
+    """Provide a new directory in `parent`, by default the one for temporary files, until the block ends. Raise OSError.
 
-    Directories there that a process of the same user made so and can no longer remove are removed first.
+    First remove directories of this user's dead processes there.
     """
     parent = Path(tempfile.gettempdir()) if parent is None else parent
     remove_abandoned(parent)
@@ -51,7 +51,7 @@ def scratch_directory(parent: Path | None = None) -> Iterator[Scratch]:
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove the directories in `parent` whose process is gone; what cannot be removed stays."""
+    """Remove the directories of dead processes in `parent`. Directories that cannot be removed stay."""
     for directory in parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:  # it may be another user's, or gone
             opened = os.open(directory, _AS_IT_IS)

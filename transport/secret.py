@@ -1,4 +1,4 @@
-"""Read a secret that a setting names: from a file or a variable of the environment, never from the setting itself."""
+"""Read a secret from the file or environment variable that a setting names."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def read_secret(file: str | Path | None, variable: str | None) -> str | None:
-    """The present content of the file, without the newline at its end, or of the variable; None where neither is named.
+    """Return the content of the file, without the newline at its end, or of the variable, or None.
 
-    Raises OSError, UnicodeDecodeError for the file, KeyError for the variable.
+    Raise OSError or UnicodeDecodeError for the file, and KeyError for the variable.
     """
     if file is not None:
         return Path(file).read_text(encoding="utf-8").rstrip("\r\n")

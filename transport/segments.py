@@ -1,4 +1,4 @@
-"""The layout of a journal on disk: its directory, segment files, the end of its committed part, and its errors."""
+"""Layout of a journal on disk: directory, segment files, committed end, and errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class JournalLockedError(JournalError):
 
 
 class JournalFullError(JournalError):
-    """No room for what was to be appended; nothing of it was kept."""
+    """No space for an append. No part of it was kept."""
 
 
 class JournalRemovedError(JournalError):
@@ -46,7 +46,7 @@ class JournalRemovedError(JournalError):
 
 
 class OffsetGoneError(JournalError):
-    """An offset that retention has dropped; `earliest` is the first that is left."""
+    """An offset that retention has dropped. `earliest` is the first remaining one."""
 
     def __init__(self, directory: Path, offset: int, earliest: int) -> None:
         super().__init__(directory, offset, earliest)
@@ -58,7 +58,7 @@ class OffsetGoneError(JournalError):
 
 
 class ForeignOffsetError(JournalError):
-    """An offset that this journal never gave: beyond its end or inside a line; `end` is its end."""
+    """An offset outside this journal, beyond its end or inside a line. `end` is its end."""
 
     def __init__(self, directory: Path, offset: int, end: int) -> None:
         super().__init__(directory, offset, end)
@@ -74,9 +74,9 @@ class ForeignOffsetError(JournalError):
 
 @dataclass(frozen=True, slots=True)
 class JournalFormat:
-    """The description of a journal; `identity` is another one for each journal that was ever begun.
+    """Description of a journal. Each new journal has another `identity`.
 
-    Segments that start before `checked_from` are of a Kontrast that wrote no checksums.
+    Segments that start before `checked_from` have no checksums.
     """
 
     batches: bool
@@ -86,10 +86,10 @@ class JournalFormat:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One file of a journal; `start` is the journal's offset of its first byte.
+    """One file of a journal. `start` is the offset of its first byte.
 
-    One that is compacted stands for all that was before its end, of which it has what still holds; `after_loss`: as far
-    as it was not damaged.
+    A compacted segment replaces everything before its end and contains the current lines. With `after_loss` some were
+    damaged.
     """
 
     start: int
@@ -118,7 +118,7 @@ def compacted_segment_at(directory: Path, start: int, *, after_loss: bool) -> Se
 
 
 def list_segments(directory: Path) -> tuple[Segment, ...]:
-    """The segments in order of their offsets; none for a directory that does not exist."""
+    """Return the segments in the order of their offsets, empty if the directory does not exist."""
     segments = all_segments(directory)
     newest = next((segment for segment in reversed(segments) if segment.compacted), None)
     if newest is None:
@@ -130,7 +130,7 @@ def list_segments(directory: Path) -> tuple[Segment, ...]:
 
 
 def all_segments(directory: Path) -> tuple[Segment, ...]:
-    """The same with what a compaction has replaced and not removed yet."""
+    """Return the segments, including those that a compaction has replaced but not removed yet."""
     try:
         names = sorted(os.listdir(directory))
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def all_segments(directory: Path) -> tuple[Segment, ...]:
 
 
 def read_format(directory: Path) -> JournalFormat | None:
-    """The description of the journal; None where no journal has been written yet."""
+    """Return the description of the journal, or None before its first write."""
     path = directory / FORMAT_FILE
     try:
         settings = json.loads(path.read_bytes())
@@ -172,7 +172,7 @@ def read_format(directory: Path) -> JournalFormat | None:
 
 
 def write_format(directory: Path, declared: JournalFormat, *, fsync: bool) -> None:
-    """Declare the directory a journal, all at once: a reader sees the whole declaration or none."""
+    """Declare a directory a journal. A reader sees the whole declaration or no declaration."""
     draft = directory / f"{FORMAT_FILE}.new"
     says = {
         "format": JOURNAL_FORMAT,
@@ -191,7 +191,7 @@ def write_format(directory: Path, declared: JournalFormat, *, fsync: bool) -> No
 
 
 def newest_lines(directory: Path, start: bytes) -> Iterator[bytes]:
-    """The whole lines that begin like this, the newest first; each segment is looked through from its end."""
+    """Return the whole lines with this beginning, newest first. Each segment is searched from its end."""
     for segment in reversed(list_segments(directory)):
         with segment.path.open("rb") as file:
             if not os.fstat(file.fileno()).st_size:
@@ -205,15 +205,15 @@ def newest_lines(directory: Path, start: bytes) -> Iterator[bytes]:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """The file, which is made if it is not there; who may read the directory may read it, and nobody else."""
+    """Open or create a private file. In a directory that others can read, they can read the file too."""
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, path.parent.stat().st_mode & 0o666)
 
 
 def find_tail(segments: tuple[Segment, ...], declared: JournalFormat) -> Tail:
-    """The end of the last whole append or, in a journal of batches, of the last whole batch.
+    """Return the end of the last whole append or, in a journal of batches, of the last whole batch.
 
-    What lies behind is torn: an append or a batch that was cut short. Before checksums an append ended at any line. A
-    segment is begun where all before it is committed, or lost.
+    The rest is an append or batch that was cut short. Without checksums an append ends at any line. A new segment
+    starts only if everything before it is committed or lost.
     """
     begun_at = segments[-1].start if segments else 0
     for segment in reversed(segments):
@@ -229,7 +229,7 @@ def find_tail(segments: tuple[Segment, ...], declared: JournalFormat) -> Tail:
 
 
 def _growing_tails(descriptor: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Ever longer ends of a file; the whole file is given with a newline in front, so that each line follows one."""
+    """Yield ever longer ends of a file. The whole file has a newline in front, so that each line follows one."""
     length = _FIRST_TAIL_BYTES
     while length < size:
         yield size - length, os.pread(descriptor, length, size - length)

@@ -16,18 +16,18 @@ _HIGHEST_INTEGER: Final = 2**63 - 1  # of TOML
 
 
 class TomlError(Exception):
-    """A file that is no TOML; the sentence does not name it."""
+    """A file that is not TOML. The sentence does not name the file."""
 
 
 def read_toml(file: Path, most_bytes: int) -> dict[str, Any]:
-    """Return the document of a file of at most this size; raises TomlError, and OSError for a file without access."""
+    """Return the document of a file of at most this size. Raise TomlError, or OSError without access."""
     with file.open("rb") as opened:
         content = opened.read(most_bytes + 1)
     return parse_toml(content, most_bytes)
 
 
 def parse_toml(content: bytes, most_bytes: int) -> dict[str, Any]:
-    """Return the document of a file's content; raises TomlError."""
+    """Return the document of a file's content. Raise TomlError."""
     if len(content) > most_bytes:
         raise TomlError(f"longer than {most_bytes:,} bytes")
     try:

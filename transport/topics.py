@@ -9,7 +9,7 @@ from typing import Final
 from transport.address import KafkaAddress
 from transport.complete_read_requests import request_topic
 
-PARTITIONS = 1  # the order of what is in a topic is part of what it says
+PARTITIONS = 1  # the order of rows carries meaning
 
 CLEANUP_POLICY: Final = "cleanup.policy"
 _BOUNDS: Final = ("retention.ms", "retention.bytes")
@@ -19,10 +19,10 @@ SETTINGS: Final = (CLEANUP_POLICY, *_BOUNDS)  # that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that is needed.
+    """A required topic.
 
-    Of a compacted one the newest message of each key holds; of one with unique keys compaction drops nothing. In one
-    that is ordered by key alone any number of partitions does.
+    If it is compacted, the newest message of each key counts. With unique keys, compaction drops no message. If only
+    keys order it, any number of partitions works.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class ExistingTopic:
-    """A topic as brokers have it; 0 partitions while they do not know yet, with the `SETTINGS` that may be seen."""
+    """A topic as brokers report it, with the visible `SETTINGS`. It has 0 partitions while they do not know yet."""
 
     topic: Topic
     partitions: int
@@ -47,7 +47,7 @@ class ExistingTopic:
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """The defects of existing topics, a sentence for all of them, empty where there is none."""
+    """Defects of existing topics, with one sentence for each kind."""
 
     refused: str  # rows would be lost or come in another order
     doubted: str
@@ -67,7 +67,7 @@ def stream_topics(address: KafkaAddress) -> tuple[Topic, ...]:
 
 
 def output_topic(address: KafkaAddress, output: str) -> str:
-    """The topic of an output: the address is the prefix of all of them."""
+    """Return the topic of an output. The address is the common prefix."""
     return f"{address.topic}.{output}"
 
 

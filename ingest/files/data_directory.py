@@ -1,8 +1,8 @@
-"""Read the history in a ZooKeeper server's data directories: one snapshot file, then every transaction after it.
+"""History in a ZooKeeper server's data directories: one snapshot file, then every later transaction.
 
-A history begins with the newest good snapshot file before its start, which is the first log's where none is wanted, or
-else with the oldest one after it. Where transactions are missing (a server that lags far behind is sent a snapshot in
-their place) it goes on from the next snapshot file.
+A history begins with the newest good snapshot file before its start, or before the first log. Without one it begins
+with the oldest later snapshot file. A server that lags far behind gets a snapshot instead of transactions. The history
+then continues from that snapshot file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ingest.files.transaction_log import LoggedTransaction, read_log
 _LOG: Final = re.compile(r"log\.([0-9a-f]{1,16})")
 _SNAPSHOT: Final = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
 _DATA_FOLDER: Final = "version-2"
-# The first transaction of a server that began with no data: alone, and in an ensemble's first epoch.
+# The first transaction of a server without data, alone and in an ensemble's first epoch.
 _FIRST_ZXIDS: Final = (1, (1 << 32) + 1)
 _NEVER: Final = 1 << 64
 _COUNTER: Final = (1 << 32) - 1
@@ -29,20 +29,20 @@ _COUNTER: Final = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """The end of a history, that moment included: at a zxid, or at a time in milliseconds since 1970."""
+    """The end of a history, inclusive: a zxid, or a time in milliseconds since 1970."""
 
     zxid: int | None = None
     time_ms: int | None = None
 
     def is_passed(self, zxid: int, time_ms: int) -> bool:
-        """Whether what has this zxid and time comes after the end."""
+        """Return whether this zxid and time are after the end."""
         return (self.zxid is not None and zxid > self.zxid) or (self.time_ms is not None and time_ms > self.time_ms)
 
 
 class Snapshot(NamedTuple):
     """Every wanted znode at a zxid.
 
-    `continues` where nothing was found missing before it: who follows the history may know all of it already.
+    `continues` means that no transaction is missing before it. A reader of the history may then know all its znodes.
     """
 
     zxid: int
@@ -52,17 +52,17 @@ class Snapshot(NamedTuple):
 
 
 class _File(NamedTuple):
-    """A file with the zxid in its name: a log's first transaction, a snapshot's last."""
+    """A file with a zxid in its name: a log's first transaction, or a snapshot's last."""
 
     zxid: int
     path: Path
 
 
 class ZooKeeperFiles:
-    """The logs and snapshots of one server, from its dataDir, and its dataLogDir if that is another one.
+    """Logs and snapshots of one server, from its dataDir and its separate dataLogDir.
 
-    `wanted` says of a path whether it matters. While `read` is at work, `notes` has a sentence for everything that was
-    not as it should be, and `read_bytes` grows up to `total_bytes`. Raises IngestError.
+    `wanted` returns whether a path matters. During `read`, `notes` collects a sentence for each fault, and `read_bytes`
+    grows up to `total_bytes`. Raise IngestError.
     """
 
     def __init__(
@@ -86,12 +86,14 @@ class ZooKeeperFiles:
         self._zxid = -1
         self.until = until or Until()
         self.notes: list[str] = []
-        self.stopped_before_ms: int | None = None  # when `until` ended the history: the time of what comes next
+        self.stopped_before_ms: int | None = (
+            None  # the time of the first omitted transaction, if `until` ended the history
+        )
         self.read_bytes = self._finished_bytes = 0
         self.total_bytes = sum(file.path.stat().st_size for file in self._logs)
 
     def read(self) -> Iterator[Snapshot | LoggedTransaction]:
-        """The history in its order; raises IngestError where it cannot go on."""
+        """Return the history in order. Raise IngestError if it cannot continue."""
         first = self._first_snapshot_file()
         if self.until.is_passed(first.zxid, first.time_ms):
             raise IngestError(f"the history in {self._named} begins after the wanted end, with zxid {first.zxid:#x}")
@@ -137,7 +139,7 @@ class ZooKeeperFiles:
                 return self._with_time(snapshot)
         if first_log in _FIRST_ZXIDS:
             return self._with_time(Snapshot(first_log - 1, 0, ()))
-        # Those that are too old for the logs may have a newer one that bridges what is missing.
+        # If a snapshot is too old for the logs, a newer one may bridge the gap.
         too_old = [file for file in self._snapshots if file not in usable]
         for file in [*(file for file in usable if file.zxid >= start), *reversed(too_old)]:
             if snapshot := self._load(file):
@@ -173,7 +175,7 @@ class ZooKeeperFiles:
         return Snapshot(file.zxid, newest_ms, tuple(nodes))
 
     def _with_time(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with a time, though nothing in it has one."""
+        """Return the snapshot with a time, even if its znodes have none."""
         if snapshot.time_ms or not self._logs:
             return snapshot
         try:
@@ -181,10 +183,10 @@ class ZooKeeperFiles:
         except DamagedFileError:
             return snapshot
 
-    # --- what is missing
+    # --- gaps
 
     def _snapshots_before(self, zxid: int) -> Iterator[Snapshot]:
-        """The snapshot that bridges what is missing before the transaction, or might be."""
+        """Return snapshots that may bridge the gap before the transaction."""
         follows, damage = _follows(self._zxid, zxid), self._damage
         self._damage = None
         new_epoch = zxid != self._zxid + 1
@@ -212,7 +214,7 @@ class ZooKeeperFiles:
 
 
 def _follows(before: int, zxid: int) -> bool:
-    """Whether nothing needs to be between two zxids; in a new epoch the count begins again."""
+    """Return whether two zxids are adjacent. In a new epoch the count restarts."""
     return zxid == before + 1 or (zxid >> 32 > before >> 32 and zxid & _COUNTER <= 1)
 
 

@@ -1,17 +1,16 @@
-"""Turn ZooKeeper's transactions into the records that a forwarder would have written, had it missed nothing.
+"""Turn ZooKeeper's transactions into the records of a forwarder that missed no change.
 
-The rules:
-- A snapshot file is a complete read, and a generation of its own: the first is 1, each that bridges a gap one more.
-  Its time is its newest znode's.
-- A transaction's records stay together, causes before effects as in a live window; each has the transaction's time, by
-  the clock of ZooKeeper's leader, or the newest before it if that is less than a second later: a clock that was set
-  back goes on from there. A znode that is changed more than once in it has one record, of what it is at the end; one
-  that was deleted and created again then has its new czxid.
-- A transaction that changes nothing has no record, unless the controller asked for it: a heartbeat then says that it
-  lives. It is a write in vain, like the deletion at each failover, up to 2.3, of requests that are not there.
-- The log has no heartbeats, but deadlines are judged against them: one is put in each second of the transactions' time,
-  and one each three-hundredth of a silence that lasts longer than five minutes. After the last transaction they go on
-  for ten seconds, or up to what `until` leaves out: silence is recorded only where there was some.
+- A snapshot file is a complete read in a generation of its own. The first is 1, and each bridge over a gap adds one.
+  Its time is that of its newest znode.
+- A transaction's records stay together, causes before effects. Each has the transaction's time by the clock of
+  ZooKeeper's leader. If this is less than a second before the newest time, it has the newest time, so a clock that was
+  set back continues. A znode that changed several times has one record with its final value. A recreated one has its
+  new czxid.
+- A transaction without a change has no record, unless the controller requested it. A heartbeat then shows that the
+  controller lives. Up to 2.3 each failover deletes requests that do not exist.
+- The log has no heartbeats, but deadlines need them. Each second of the transactions' time gets one, and each
+  three-hundredth of a silence over five minutes. After the last transaction they continue for ten seconds, or up to the
+  part that `until` omits.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _BEGINNING: Final = msgspec.json.encode(replace(_STATUS, clock_of="ZooKeeper's l
 
 
 class _Chroot:
-    """Kafka's paths in ZooKeeper's: below the chroot, if there is one."""
+    """Kafka's paths below ZooKeeper's chroot, if there is one."""
 
     def __init__(self, chroot: str) -> None:
         self._prefix = chroot.rstrip("/")
@@ -73,7 +72,7 @@ class _Znode(NamedTuple):
 
 
 class _WatchedZnodes:
-    """The stat of each watched znode; paths are below the chroot."""
+    """The stat of each watched znode, with paths below the chroot."""
 
     def __init__(self) -> None:
         self._znodes: dict[str, _Znode] = {}
@@ -106,10 +105,10 @@ class _WatchedZnodes:
 
 
 class History:
-    """The records of one cluster's history, from its ZooKeeper's files; raises IngestError.
+    """Records of one cluster's history, from its ZooKeeper's files. Raise IngestError.
 
-    It begins with the newest good snapshot before `start_zxid`, or before the oldest log. `files` knows how far the
-    reading is, and what was found damaged.
+    The history begins with the newest good snapshot before `start_zxid`, or before the oldest log. `files` knows the
+    progress and the damage.
     """
 
     def __init__(
@@ -138,13 +137,13 @@ class History:
         return frozenset(self._below.others)
 
     def records(self) -> Iterator[Record]:
-        """Every record in its order; raises IngestError."""
+        """Return every record in order. Raise IngestError."""
         for item in self.files.read():
             if isinstance(item, Snapshot):
                 yield from self._read_snapshot(item)
             else:
                 if item.time_ms < self._now_ms - CLOCK_STEP_MS:
-                    # How long it took until then nobody knows.
+                    # The duration of the preceding silence is unknown.
                     self._now_ms = self._silent_since_ms = self._heartbeat_ms = item.time_ms
                 yield from self._heartbeats(item.time_ms)
                 self._zxid = item.zxid
@@ -186,7 +185,7 @@ class History:
         values = {self._below.path(node.path): _value(node) for node in snapshot.nodes}
         znodes = {path: _znode(value) for path, value in values.items()}
         if snapshot.continues and znodes == self._watched.znodes:
-            return  # nothing was missing before it
+            return  # no transaction is missing before it
         if self._generation:
             self.files.notes.append(f"the logs lack what is between zxid {self._zxid:#x} and {snapshot.zxid:#x}")
         self._watched = _WatchedZnodes()
@@ -219,7 +218,7 @@ class History:
         return controller is not None and controller.ephemeral_owner == session
 
     def _apply(self, transaction: LoggedTransaction) -> dict[str, Value | None]:
-        """The watched znodes that the transaction touched, as they are at its end, None if one is gone."""
+        """Return the watched znodes that the transaction touched, as they are at its end, None for a deleted one."""
         ended: dict[str, Value | None] = {}
         for change in transaction.changes:
             if self._below.watches(change.path):

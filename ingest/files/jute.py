@@ -1,4 +1,4 @@
-"""Read Jute, ZooKeeper's serialization: big-endian numbers, and bytes and texts behind their length."""
+"""Read Jute, ZooKeeper's serialization: big-endian numbers, and bytes and texts after their length."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Final
 
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
-# Far above any jute.maxbuffer; a damaged length must not become an allocation.
+# Far above any jute.maxbuffer. A damaged length must not cause an allocation.
 _MOST_BYTES: Final = 1 << 28
 
 
 class JuteError(ValueError):
-    """Bytes that are not what they should be, or that end too early."""
+    """Unexpected bytes, or bytes that end too early."""
 
 
 class DamagedFileError(Exception):
-    """A file of ZooKeeper's is good up to `offset` only; `torn` when nothing is behind what cannot be read there."""
+    """A file of ZooKeeper that is good only up to `offset`. `torn` means that no data follows the damage."""
 
     def __init__(self, path: Path, offset: int, reason: str, *, torn: bool = False) -> None:
         super().__init__(f"{path} cannot be read from byte {offset} on: {reason}")
@@ -28,7 +28,7 @@ class DamagedFileError(Exception):
 
 
 class Jute:
-    """Reads one value after the other; raises JuteError. `read` gives as many bytes as asked, fewer at the end only."""
+    """Reader of one value after another. Raise JuteError. `read` returns fewer bytes than requested only at the end."""
 
     __slots__ = ("_read",)
 
@@ -59,14 +59,14 @@ class Jute:
         return self.take(1) != b"\0"
 
     def buffer(self) -> bytes | None:
-        """Bytes; None where ZooKeeper wrote none."""
+        """Return bytes, or None if ZooKeeper wrote none."""
         length = self.integer()
         if not -1 <= length <= _MOST_BYTES:
             raise JuteError(f"a length of {length} bytes")
         return None if length < 0 else self.take(length)
 
     def text(self) -> str:
-        """A text; what is not UTF-8 is replaced, as only paths that Kafka never writes can hold it."""
+        """Return a text. Bytes that are not UTF-8 are replaced, because Kafka never writes such paths."""
         return (self.buffer() or b"").decode("utf-8", "replace")
 
     def count(self) -> int:

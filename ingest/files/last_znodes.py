@@ -1,4 +1,4 @@
-"""The znodes at the end of a ZooKeeper server's files: the newest snapshot, and every transaction after it."""
+"""Znodes at the end of a ZooKeeper server's files: the newest snapshot and every later transaction."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ANY_KAFKA: Final = "/controller_epoch"
 
 
 class LastZnodes:
-    """The znodes that a migration copies of one cluster, from copied files; raises IngestError.
+    """Znodes of one cluster that a migration copies, from copied files. Raise IngestError.
 
-    `notes` has a sentence for all that was not as it should be, `other_chroots` where else a Kafka cluster is.
+    `notes` has a sentence for each fault, `other_chroots` the other Kafka clusters.
     """
 
     def __init__(self, directories: Sequence[Path], *, chroot: str = "", until: Until | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Read one snapshot file of ZooKeeper, `snapshot.<zxid>`, plain or gzipped: every znode that a server had.
+"""Read one snapshot file of ZooKeeper, `snapshot.<zxid>`, plain or gzipped, with every znode of a server.
 
-ZooKeeper goes on working while it writes one: it is complete up to the zxid in its name, and may also have some of what
-came after that. Behind the checksum 3.6 and later have digests, which are not needed here.
+ZooKeeper keeps working during the write. The file is complete up to the zxid in its name and may contain some later
+changes. From 3.6 on digests follow the checksum. Kontrast does not need them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _READ_BYTES: Final = 1 << 20
 
 
 class SnapshotNode(NamedTuple):
-    """A znode with the parts of its stat that are needed; times are in milliseconds since 1970."""
+    """A znode with the required parts of its stat. Times are in milliseconds since 1970."""
 
     path: str
     data: bytes | None
@@ -39,9 +39,9 @@ class SnapshotNode(NamedTuple):
 
 
 def read_snapshot(path: Path) -> Iterator[SnapshotNode]:
-    """The snapshot's znodes; none may be trusted before all have come, as the checksum is at the end.
+    """Return the snapshot's znodes. Trust them only after the last one, because the checksum is at the end.
 
-    Raises DamagedFileError and IngestError.
+    Raise DamagedFileError and IngestError.
     """
     try:
         with _open(path) as file:
@@ -61,7 +61,7 @@ def _open(path: Path) -> BinaryIO:
 
 
 class _CheckedFile:
-    """A file with the checksum of what was read of it."""
+    """A file with the checksum of its bytes so far."""
 
     __slots__ = ("_file", "checksum", "offset")
 

@@ -1,8 +1,8 @@
-"""Read one transaction log of ZooKeeper 3.4 to 3.9, `log.<zxid>`: every change of a server in its order.
+"""Read one transaction log of ZooKeeper 3.4 to 3.9, `log.<zxid>`, in order.
 
 The file is a header, then entries: Adler-32, length, that many bytes, and 0x42. ZooKeeper allocates ahead, so a log
-that was closed in order ends in zeros. From 3.6 on an entry has a digest of the tree behind the transaction, which is
-not needed here.
+that was closed in order ends in zeros. From 3.6 on an entry has a digest of the tree after the transaction. Kontrast
+does not need it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ChangeKind(Enum):
 
 
 class Change(NamedTuple):
-    """One znode's change; version and ephemeral owner where the kind says them."""
+    """One znode's change, with version and ephemeral owner if its kind has them."""
 
     kind: ChangeKind
     path: str
@@ -58,10 +58,10 @@ class Change(NamedTuple):
 
 
 class LoggedTransaction(NamedTuple):
-    """One transaction of ZooKeeper; `session` requested it as its request number `cxid`.
+    """One transaction of ZooKeeper. `session` requested it as its request number `cxid`.
 
-    A session's end has cxid 0 when the server expired it, a higher one when the client closed it. `closed` are then the
-    znodes that go with it, as far as the log names them (from 3.6 on); otherwise it is None.
+    A session's end has cxid 0 if the server expired it, and a higher one if the client closed it. `closed` then has the
+    deleted znodes if the log names them (from 3.6 on), otherwise None.
     """
 
     session: int
@@ -73,9 +73,9 @@ class LoggedTransaction(NamedTuple):
 
 
 def read_log(path: Path, at: Callable[[int], None] = lambda _: None) -> Iterator[LoggedTransaction]:
-    """The log's transactions from its beginning; `at` is called with the offset behind each.
+    """Return the log's transactions from its beginning. `at` receives the offset after each.
 
-    Raises DamagedFileError behind the last good one if the log does not end in order, and IngestError.
+    If the log does not end in order, raise DamagedFileError after the last good one. Raise IngestError.
     """
     try:
         with path.open("rb", buffering=_READ_BYTES) as file:
@@ -96,11 +96,11 @@ def read_log(path: Path, at: Callable[[int], None] = lambda _: None) -> Iterator
 
 
 class _UnknownTypeError(ValueError):
-    """A transaction type that is none of ZooKeeper's; the text is its number."""
+    """A transaction type that ZooKeeper does not have. The text is its number."""
 
 
 def _entries(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Each entry with its offset; zeros to the end of the file are its end."""
+    """Return each entry with its offset. Zeros up to the end of the file are its end."""
     size = os.fstat(file.fileno()).st_size
     magic = file.read(_FILE_HEADER_BYTES)
     if magic.strip(b"\0") and not (len(magic) == _FILE_HEADER_BYTES and magic.startswith(_MAGIC)):
@@ -163,7 +163,7 @@ def _multi(body: Jute, session: int) -> tuple[Change, ...]:
 
 
 def _closed_paths(body: bytes) -> tuple[str, ...]:
-    """The znodes that a closeSession names: none before 3.6, or where that is switched off."""
+    """Return the znodes that a closeSession names, none before 3.6 or if that is switched off."""
     stream = io.BytesIO(body)
     reader = Jute(stream.read)
     try:

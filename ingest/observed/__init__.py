@@ -1,1 +1,1 @@
-"""Order what was observed: paths, observations, windows of events, and the znodes that were published."""
+"""Order of observations: paths, observations, windows of events, and published znodes."""

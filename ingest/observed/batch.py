@@ -1,8 +1,8 @@
-"""Order a window of watch events and the values read after them as the controller's world has them.
+"""Order a window of watch events, and the values read after them, as the controller sees them. Pure.
 
-Pure. Three rules: what came into being or vanished is an observation even when no value could be read; what ZooKeeper
-changed at once stays together; and causes come before effects. A value stands where the first change of its window was,
-a partition's state where the last was: a topic's znode, say, may have been written again after the state it caused.
+Three rules apply. A creation or deletion is an observation even without a value. Changes of one transaction stay
+together. Causes come before effects. A value takes the place of the first change in its window, a partition's state
+that of the last one. A topic's znode may have been written again after the state that it caused.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _Indexed = tuple[int, ZnodeEvent]
 
 
 def observe_window(events: Sequence[ZnodeEvent], values: Values, known: Mapping[str, Known]) -> list[Observation]:
-    """The observations that events and values add to what is known, in the order in which they are to be applied.
+    """Return the observations that events and values add to the known znodes, in order.
 
-    The values must have been read after the events. Where the server sends no zxids (before 3.9) the window is ordered
-    by rank alone: that keeps a closing session's `/controller` and broker together, in that order.
+    The values must have been read after the events. Before 3.9 servers send no zxids, and rank alone orders the window.
+    This keeps the `/controller` and the broker of a closing session together, in that order.
     """
     by_path: dict[str, list[_Indexed]] = {}
     for index, event in enumerate(events):
@@ -63,9 +63,9 @@ def _may_be_closing(event: ZnodeEvent) -> bool:
 def _observe_path(
     events: Sequence[_Indexed], value: Value | None, known: Known | None, *, was_read: bool
 ) -> Iterator[tuple[int, Observation]]:
-    """One znode's lives in the window: each but the last ended unread, the last may have a value.
+    """Observe the lives of one znode in the window. Only the last can have a value.
 
-    A one-shot watch names one change: whether it was the last, or another followed, is seen by the read.
+    A one-shot watch reports one change. The read shows whether another followed.
     """
     exists = known is not None
     created: _Indexed | None = None
@@ -90,7 +90,7 @@ def _observe_path(
 
 
 def _is_old(event: ZnodeEvent, value: Value | None, known: Known | None) -> bool:
-    """Whether a complete read, made between the event and now, has shown already what the event shows."""
+    """Return whether a complete read after the event has already shown its change."""
     if known is None:
         return False
     if event.zxid > 0:

@@ -21,11 +21,11 @@ class SessionState(Enum):
 
 
 class Inbox:
-    """Events and session states in the order in which they came.
+    """Events and session states in the order of their arrival.
 
-    A position counts all events that ever came; what was taken up to a position is gone. When more than
-    MAX_WAITING_EVENTS wait, only those are kept that a complete read cannot make good: what came and went, but for
-    partitions' states, of which there are many and whose coming and going their topics show.
+    A position counts all events so far. Taken events leave the inbox. With more than MAX_WAITING_EVENTS waiting, it
+    keeps only those that a complete read cannot replace: creations and deletions, except those of partition states,
+    which are numerous and follow from their topics.
     """
 
     def __init__(self) -> None:

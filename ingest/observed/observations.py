@@ -1,7 +1,6 @@
-"""The ingest's vocabulary: events and values from ZooKeeper, and the observations that are made of them.
+"""Vocabulary of the ingest: events and values from ZooKeeper, and observations made from them.
 
-An observation becomes a `controller.contract.records.Record` when it is published, with its cluster and its place in
-the order.
+A published observation becomes a `controller.contract.records.Record` with its cluster and its place in the order.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ class EventKind(Enum):
     CREATED = 1
     DELETED = 2
     CHANGED = 3
-    CHILDREN = 4  # of one-shot watches only: some child came or went
+    CHILDREN = 4  # of one-shot watches only: a child was created or deleted
 
 
 @dataclass(frozen=True, slots=True)
 class ZnodeEvent:
-    """An event of a watch; servers before 3.9 do not send the zxid of the change."""
+    """Event of a watch. Servers before 3.9 do not send the zxid of the change."""
 
     kind: EventKind
     path: str
@@ -45,7 +44,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     mzxid: int
     version: int
     ephemeral_owner: int
-    mtime_ms: int = 0  # when it was last written, by ZooKeeper's clock; 0 where that was not asked
+    mtime_ms: int = 0  # time of the last write by ZooKeeper's clock, 0 if not requested
     ctime_ms: int = 0  # when it was created, by the same clock
 
     @property
@@ -59,7 +58,7 @@ Values = Mapping[str, Value | None]
 
 
 class Known(NamedTuple):
-    """The state of a znode that was published last; mzxid and version -1 where only its existence was."""
+    """The last published state of a znode. mzxid and version are -1 if only its existence was published."""
 
     czxid: int
     mzxid: int

@@ -1,4 +1,4 @@
-"""The znodes that are watched of a Kafka cluster, and which kind of change comes before which; below the chroot."""
+"""Watched znodes of a Kafka cluster below its chroot, and the order of simultaneous changes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _COPIED_BELOW = tuple(f"{root}/" for root in COPIED_BESIDES)
 
 
 class Rank(IntEnum):
-    """The order of changes that ZooKeeper made at once: causes before effects."""
+    """Order of changes in one ZooKeeper transaction: causes before effects."""
 
     CONTROLLER = 0
     BROKER = 1
@@ -74,7 +74,7 @@ class Rank(IntEnum):
 
 
 def is_recorded(path: str) -> bool:
-    """Whether a znode gets records: not the watched parents themselves, nor a topic's `partitions` and `P`."""
+    """Return whether a znode gets records. Watched parents, and a topic's `partitions` and `P`, do not."""
     if path in _SINGLE or path.rpartition("/")[0] in _PARENTS:
         return True
     return is_partition_state(path)
@@ -91,12 +91,12 @@ def is_partition_state(path: str) -> bool:
 
 
 def is_listed(path: str) -> bool:
-    """Whether what gets records is found among a znode's children: those of the parents, a topic's partitions."""
+    """Return whether a znode's children get records: those of the parents, and a topic's partitions."""
     return path in _PARENTS or _PARTITIONS.fullmatch(path) is not None
 
 
 def recorded_child(path: str, child: str) -> str:
-    """The path with records for a child of a listed znode: the child itself, or a partition's state."""
+    """Return the path with records for a child of a listed znode: the child itself, or a partition's state."""
     return f"{path}/{child}" if path in _PARENTS else f"{path}/{child}/state"
 
 

@@ -1,4 +1,4 @@
-"""Remember the published states of a cluster's znodes, so that a complete read publishes only what differs. Pure."""
+"""Published states of a cluster's znodes, so that a complete read publishes only differences. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ingest.observed.paths import rank
 
 
 class Tree:
-    """The state of each znode as its readers have it: what was published and acknowledged."""
+    """State of each znode as its readers know it: published and acknowledged."""
 
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
@@ -40,7 +40,7 @@ class Tree:
         return max(lost, default=-1)
 
     def differences(self, values: Mapping[str, Value]) -> list[Observation]:
-        """The observations that a complete read adds to what is known, causes first; the gap's own order is lost."""
+        """Return the observations that a complete read adds, causes first. The order inside the gap is lost."""
         vanished = [
             Observation(kind=RecordKind.DELETED, path=path, resync=True) for path in self._known if path not in values
         ]

@@ -1,4 +1,4 @@
-"""Pace of a past that is shown again: when each of its records is due."""
+"""Pace of a replayed past: the due time of each record."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from controller.contract.records import Record
 
 
 class Pace:
-    """Pace of records at `speed` times that at which they were made; infinite: as fast as they can be taken.
+    """Pace of records at `speed` times the original, or infinite.
 
-    What leads up to `from_zxid` is due at once. A record that comes late delays no later one; where the past's own
-    clock was set back it goes on from there.
+    Records before `from_zxid` are due at once. A late record delays no later one. If the past's own clock was set back,
+    the pace continues from there.
     """
 
     def __init__(self, speed: float, *, from_zxid: int = 0, now_seconds: Callable[[], float] = time.monotonic) -> None:

@@ -1,7 +1,7 @@
-"""Publish records of the past in the form in which `kontrast watch` writes the present, into a stream that has none.
+"""Publish a past into an empty stream, in the form in which `kontrast watch` writes the present.
 
-The records keep their times, and each complete read says that they are replayed: no reader takes them for the present.
-A stream that has records is refused: past and present are never mixed.
+The records keep their times, and each complete read marks them as replayed, so that no reader takes them for the
+present. A stream with records is rejected, because past and present must not mix.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class _Stream(Protocol):
     """A stream that had no records."""
 
     def append(self, records: Sequence[Record]) -> None:
-        """Return when all are there; raises SinkUnavailableError, IngestError."""
+        """Append the records and wait for all. Raise SinkUnavailableError or IngestError."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release the sink."""
 
 
 class Publication:
-    """Publishes the records of one cluster; `records` counts those that are out, the newest as of `as_of_ms`."""
+    """Publication of one cluster's records. `records` counts the published ones, the newest as of `as_of_ms`."""
 
     def __init__(self, to: Address, cluster: str, pace: Pace, stop: threading.Event) -> None:
         self.to = to
@@ -51,9 +51,9 @@ class Publication:
         self._recorded = RecordedCluster(to)
 
     def run(self, records: Iterator[Record], show: Callable[[], None]) -> bool:
-        """Publish until the end or asked to stop; False, and no stream is made, where no record has a znode.
+        """Publish until the end or asked to stop. Return False, without a stream, if no record has a znode.
 
-        `show` is called after each part. Raises IngestError.
+        `show` is called after each part. Raise IngestError.
         """
         first = self._up_to_a_cluster(records)
         if not first:
@@ -77,7 +77,7 @@ class Publication:
         return held if has_znodes else []
 
     def _when_due(self, records: Iterable[Record]) -> Iterator[list[Record]]:
-        """Records that are due together, in blocks; ends when asked to stop."""
+        """Yield blocks of records that are due together, until asked to stop."""
         block: list[Record] = []
         for record in records:
             wait_seconds = self._pace.wait_seconds(record)
@@ -92,7 +92,7 @@ class Publication:
             yield block
 
     def _append(self, stream: _Stream, block: Sequence[Record]) -> None:
-        """Return when the stream has the records, or if asked to stop while it takes none."""
+        """Append the records, and retry until the stream accepts them or asked to stop."""
         is_said = False
         while True:
             try:
@@ -126,11 +126,11 @@ class Publication:
 
 
 class _Journal:
-    """A journal that is begun; nothing of a past is dropped from it, however long it gets."""
+    """A new journal that keeps a past of any length."""
 
     def __init__(self, directory: Path) -> None:
         try:
-            if end_offset(directory):  # looked at before it is opened: opening it mends what another writer left
+            if end_offset(directory):  # checked before opening, because opening repairs the end of another writer
                 raise _not_empty(JournalAddress(directory))
             self._writer = JournalWriter(directory, retain_bytes=None)
         except (JournalError, OSError) as error:
@@ -140,7 +140,7 @@ class _Journal:
             raise _not_empty(JournalAddress(directory))
 
     def append(self, records: Sequence[Record]) -> None:
-        """Return when all of the records are in the journal; otherwise none is."""
+        """Append all records to the journal, or no record."""
         try:
             self._writer.append([encode_record(record) for record in records])
         except JournalRemovedError as error:

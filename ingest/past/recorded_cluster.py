@@ -1,4 +1,4 @@
-"""The cluster whose past is published, as far as its records have come: nothing may be written to it."""
+"""Identity of the cluster whose past is published. Kontrast must not write into it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RecordedCluster:
             )
 
     def note(self, record: Record) -> None:
-        """Take what the record says of the cluster; raises IngestError."""
+        """Note the record's facts about the cluster. Raise IngestError."""
         if record.kind is not RecordKind.NODE:
             return
         where = locate(record.path)

@@ -1,4 +1,4 @@
-"""Append records to a journal: one writer a process, shared by the clusters that name the same directory."""
+"""Append records to a journal. The clusters of a process share one writer per directory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _OpenJournal:
     removals: int = 0
 
     def begin_again_if_removed(self) -> None:
-        """Go on in a new journal, at the same offset, if the old one's files are gone; raises JournalError."""
+        """Continue at the same offset in a new journal if the old one's files are gone. Raise JournalError."""
         try:
             self.writer.check()
         except JournalRemovedError as error:
@@ -53,7 +53,7 @@ _opening = threading.Lock()
 
 
 class JournalSink:
-    """A journal; several clusters of one process may share it."""
+    """A journal that several clusters of one process may share."""
 
     def __init__(self, config: IngestConfig) -> None:
         assert isinstance(config.to, JournalAddress)
@@ -69,7 +69,7 @@ class JournalSink:
         self._removals = self._journal.removals
 
     def append(self, records: Sequence[Record]) -> None:
-        """Return when all of the records are in the journal; otherwise none is."""
+        """Append all records to the journal, or no record."""
         lines = [encode_record(record) for record in records]
         with self._journal.lock:
             try:
@@ -79,7 +79,7 @@ class JournalSink:
                 raise SinkUnavailableError(str(error)) from error
 
     def complete_read_requested(self) -> bool:
-        """Whether a complete read is due: a reader has requested one, or the journal was removed and begun again."""
+        """Return whether a complete read is due: a reader asked for one, or the journal was replaced."""
         with self._journal.lock:
             try:
                 self._journal.begin_again_if_removed()
@@ -90,7 +90,7 @@ class JournalSink:
         return self._requested_ns > before or self._journal.removals > removals
 
     def newest_generation(self) -> int:
-        """The generation of the cluster's newest record that is there, -1 without one; raises SinkUnavailableError."""
+        """Return the generation of the cluster's newest record, or -1. Raise SinkUnavailableError."""
         newest = newest_record(self._directory, self._cluster)
         return -1 if newest is None else newest.generation
 
@@ -104,7 +104,7 @@ class JournalSink:
 
 
 def newest_record(directory: Path, cluster: str) -> Record | None:
-    """The cluster's newest record in a journal, None without one; raises SinkUnavailableError."""
+    """Return the cluster's newest record in a journal, or None. Raise SinkUnavailableError."""
     start = encode_record(msgspec.structs.replace(_ANY_RECORD, cluster=cluster)).partition(b',"generation"')[0]
     try:
         for line in newest_lines(directory, start):

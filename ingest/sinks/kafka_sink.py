@@ -1,6 +1,6 @@
-"""The Kafka sink: records into one topic, keyed by cluster: a cluster's order is one partition's order.
+"""The Kafka sink: records in one topic, keyed by cluster. A cluster's order is its partition's order.
 
-The one place of the ingest that knows kafka-python.
+This is the only module of the ingest that knows kafka-python.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _LOG = logging.getLogger("kontrast.ingest.kafka")
 _REQUEST_TIMEOUT_MS = 10_000
 _DELIVERY_TIMEOUT_MS = 15_000
 _BLOCK_MS = 5_000
-_MAX_RECORD_BYTES = 16 * 1024**2  # the broker's own limit decides; a znode has up to 1 MB, more as JSON
+_MAX_RECORD_BYTES = 16 * 1024**2  # the broker's own limit applies; a znode has up to 1 MB, more as JSON
 _CLOSE_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
-# Each watcher sends a heartbeat a second: in a topic of ten clusters, the last minute and a half.
+# Each watcher sends a heartbeat per second. In a topic of ten clusters, this is the last minute and a half.
 _NEWEST_RECORDS = 1_000
 
 
 class KafkaSink:
-    """A Kafka topic, created with one partition if it is missing, and beside it one for requests of complete reads.
+    """A Kafka topic, created with one partition if missing, and a second topic for requests of complete reads.
 
-    The producer is idempotent with acks=all. After a failure a new one is made and the records are sent again: readers
-    see some of them twice, with the same place in the order, and drop the second. `check` sees whose brokers these are
-    before anything is written, and may raise IngestError. Unless it `creates_topics`, missing ones are an IngestError.
+    The producer is idempotent with acks=all. After a failure a new producer sends the records again. Readers drop
+    repeated places. `check` sees the identity of the brokers before any write and may raise IngestError. Unless it
+    `creates_topics`, missing ones raise IngestError.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class KafkaSink:
         self._requests: KafkaConsumer | None = None
         self._topics_exist = False
         self._connect()
-        self.complete_read_requested()  # what was asked before the first complete read is answered by it
+        self.complete_read_requested()  # the first complete read answers earlier requests
 
     def append(self, records: Sequence[Record]) -> None:
         """Return when all in-sync replicas of the topic have the records."""
@@ -89,7 +89,7 @@ class KafkaSink:
             raise self._unavailable(error) from error
 
     def complete_read_requested(self) -> bool:
-        """Whether a reader has requested a complete read since the last call; no while Kafka is away."""
+        """Return whether a reader asked for a complete read since the last call. Return False while Kafka is away."""
         try:
             if self._requests is None:
                 self._requests = self._listen_for_requests()
@@ -99,7 +99,7 @@ class KafkaSink:
             return False
 
     def has_records(self) -> bool:
-        """Whether anything was ever written to the topic; raises SinkUnavailableError."""
+        """Return whether the topic ever had a record. Raise SinkUnavailableError."""
         try:
             with closing(self._consumer()) as consumer:
                 return any(consumer.end_offsets(self._partitions(consumer)).values())
@@ -107,14 +107,14 @@ class KafkaSink:
             raise self._unavailable(error) from error
 
     def newest_generation(self) -> int:
-        """The generation of the cluster's newest record among the newest of the topic, -1 if none has one.
+        """Return the generation of the cluster's newest record among the topic's newest, or -1.
 
-        Raises SinkUnavailableError.
+        Raise SinkUnavailableError.
         """
         return max((record.generation for record in self._newest_records()), default=-1)
 
     def newest_record(self) -> Record | None:
-        """The cluster's last record in the topic, None without one near its end; raises SinkUnavailableError."""
+        """Return the cluster's last record near the topic's end, or None. Raise SinkUnavailableError."""
         return next(reversed(self._newest_records()), None)
 
     def _newest_records(self) -> list[Record]:
@@ -152,7 +152,7 @@ class KafkaSink:
         return [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
 
     def close(self) -> None:
-        """Let the producer go; everything was acknowledged, or its append has failed."""
+        """Close the producer. Every append has been acknowledged or has failed."""
         self._drop_producer()
         if self._requests is not None:
             with suppress(KafkaError):
@@ -229,7 +229,7 @@ class KafkaSink:
             raise IngestError(f"{self._address} is not there: name the stream that `kontrast stream` reads")
         try:
             refused = create_topics(admin, missing)
-        except IncompatibleBrokerVersion as error:  # before 2.4 the client has to say how many replicas there shall be
+        except IncompatibleBrokerVersion as error:  # before 2.4 the client must name the number of replicas
             raise IngestError(refusal(self._address, missing, str(error))) from error
         for refusing in refused.values():
             if refusing.retriable:
@@ -241,7 +241,7 @@ class KafkaSink:
             _LOG.info("created the topic %s with one partition", topic.name)
 
     def _wait_for(self, delivery: FutureRecordMetadata) -> None:
-        """Return when it is acknowledged; a forwarder that stops waits a little only."""
+        """Wait for the acknowledgement. A forwarder that stops waits only briefly."""
         given_up_at: float | None = None
         while True:
             try:
@@ -258,8 +258,7 @@ class KafkaSink:
     def _drop_producer(self) -> None:
         if self._producer is None:
             return
-        # Without this, a close that does not end in time leaves the sending thread at work: what it would still deliver
-        # would come between newer records.
+        # Otherwise a slow close leaves the sending thread at work. Its late records would come between newer ones.
         self._producer._sender.force_close()
         with suppress(KafkaError):
             self._producer.close(timeout=_CLOSE_SECONDS)
@@ -270,7 +269,7 @@ class KafkaSink:
 
 
 def identity_of(admin: KafkaAdminClient) -> KafkaIdentity:
-    """The id and addresses that the brokers give of their cluster; raises KafkaError."""
+    """Return the id and addresses that the brokers report. Raise KafkaError."""
     described = admin.describe_cluster()
     addresses = {broker["broker_id"]: _address(broker["host"], broker["port"]) for broker in described["brokers"]}
     return KafkaIdentity(described.get("cluster_id"), addresses)

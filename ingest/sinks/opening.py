@@ -12,7 +12,7 @@ from transport.address import JournalAddress, KafkaAddress
 
 
 def open_sink(config: IngestConfig, stop: threading.Event) -> Sink:
-    """The sink that the configuration names; raises IngestError, SinkUnavailableError."""
+    """Open the configured sink. Raise IngestError or SinkUnavailableError."""
     if isinstance(config.to, JournalAddress):
         return JournalSink(config)
     from ingest.sinks.kafka_sink import KafkaSink  # the journal needs no Kafka client

@@ -9,20 +9,20 @@ from controller.contract.records import Record
 
 
 class SinkUnavailableError(Exception):
-    """The records may not have arrived; the same sink may work again later."""
+    """The records may not have arrived. The sink may work again later."""
 
 
 class Sink(Protocol):
     """A sink, which takes records in order."""
 
     def append(self, records: Sequence[Record]) -> None:
-        """Return when all are acknowledged; raises SinkUnavailableError when some may not have arrived."""
+        """Append and wait for all acknowledgements. Raise SinkUnavailableError if some records may not have arrived."""
 
     def complete_read_requested(self) -> bool:
         """Whether a reader has requested a complete read since the last call."""
 
     def newest_generation(self) -> int:
-        """The generation of the cluster's newest record that is there, -1 without one; raises SinkUnavailableError."""
+        """Return the generation of the cluster's newest record, or -1. Raise SinkUnavailableError."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release the sink."""

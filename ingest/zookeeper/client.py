@@ -1,9 +1,8 @@
-"""Hold the session on the watched ensemble: persistent recursive watches, and reads of many znodes in one request.
+"""Session on the watched ensemble: persistent recursive watches, and reads of many znodes in one request.
 
-The one place that knows kazoo's insides: version 2.11 has neither AddWatch nor MultiRead (`requests`), drops the zxid
-that ZooKeeper 3.9 sends with an event, and hands an event only to the watchers of its very path. Every request that is
-ever sent is sent from here, and each of them only reads. A server that does not know these requests is watched and read
-the old way (`single_reads`).
+This is the only module that knows kazoo's internals. kazoo 2.11 lacks AddWatch and MultiRead (`requests`). It drops the
+zxid that ZooKeeper 3.9 sends with an event, and passes an event only to watchers of its exact path. Every request to
+the watched ensemble starts here, and each only reads. `single_reads` serves servers that do not know these requests.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
 
 _CLOSE_SECONDS = 1.5
 _ACLS_IN_FLIGHT = 500
-# The longest answer to expect: the first request of a read has up to 96 znodes, which ZooKeeper's jute.maxbuffer keeps
-# at 1 MB each. kazoo would gather as much as the four bytes of a length can say.
+# The longest expected answer. The first request of a read has up to 96 znodes of at most 1 MB each (jute.maxbuffer).
+# kazoo would accept any length that four bytes can express.
 _LARGEST_PACKET_BYTES = 128 * 1024**2
 _ASK_AGAIN_SECONDS = 60.0  # an ensemble may be upgraded, server by server
 _EVENT_KINDS = {kind.value: kind for kind in EventKind}
@@ -141,10 +140,10 @@ class _Client(KazooClient):
 
 
 class WatchedZooKeeper:
-    """A session that watches and reads, and does nothing else; its methods are for one thread.
+    """A session that only watches and reads, for one thread.
 
-    Events and session states go to the inbox. Every connection loses its watches: they are to be added again. With
-    `reads_once` who reads says itself what may not be read.
+    Events and session states go to the inbox. Add the watches again after each new connection. With `reads_once` the
+    caller reports hidden znodes.
     """
 
     def __init__(
@@ -176,7 +175,7 @@ class WatchedZooKeeper:
         self._client.start_async()
 
     def restart_if_dead(self) -> None:
-        """Begin again after a failure that kazoo does not recover from by itself; raises IngestError."""
+        """Restart after a failure from which kazoo does not recover. Raise IngestError."""
         self.check_login()
         if not self._client._connection._connection_routine.is_alive():
             _LOG.error("the ZooKeeper client for %s ended by itself, starting a new one", self._config.zookeeper)
@@ -189,9 +188,9 @@ class WatchedZooKeeper:
         self.start()
 
     def check_login(self) -> None:
-        """Raise IngestError if ZooKeeper has never let this session in.
+        """Raise IngestError if ZooKeeper has never accepted this session.
 
-        A server that goes away while a login is under way looks the same: after a first answer it is only tried again.
+        A server that leaves during a login looks equal. After a first answer the session only retries.
         """
         connection = self._client._connection
         ended = not connection._connection_routine.is_alive()
@@ -207,14 +206,14 @@ class WatchedZooKeeper:
         return IngestError(f"ZooKeeper at {address} {wrong}: {mend}")
 
     def close(self) -> None:
-        """Close the session; a server that does not answer is not waited for."""
+        """Close the session without waiting for a silent server."""
         closing = threading.Thread(target=self._close, name="close ZooKeeper session", daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)
 
     @property
     def connections(self) -> int:
-        """The number of connections that were made: work that spans two of them has missed events."""
+        """Return the number of connections so far. Work across two connections has missed events."""
         return self._connections
 
     @property
@@ -234,9 +233,9 @@ class WatchedZooKeeper:
         return self._reads.mode
 
     def add_watches(self, paths: Sequence[str]) -> None:
-        """Watch each path with all below it, or, on a server before 3.6, what is read; raises ConnectionLostError.
+        """Watch each path with all below it or, before 3.6, each read path. Raise ConnectionLostError.
 
-        To be called first on each connection: it may have met another server.
+        Call this first on each connection, because it may be to another server.
         """
         self._choose_reads(watch=True)
         if self._reads.mode is WatchMode.ONE_SHOT:
@@ -250,20 +249,23 @@ class WatchedZooKeeper:
             self.wait(promise)
 
     def begin_reading(self) -> None:
-        """Make a connection ready for reads without watches; raises ConnectionLostError."""
+        """Prepare a connection for reads without watches. Raise ConnectionLostError."""
         self._choose_reads(watch=False)
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Wait until the server has every change that the ensemble has confirmed; the one just met may lag behind."""
+        """Wait until the server has every confirmed change of the ensemble. A new server may lag."""
         self.wait(self.call(Sync(self.absolute(""))))
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """The events, with children that came or went in place of their parent's event; raises ConnectionLostError."""
+        """Return the events, with created or deleted children in place of their parent's event.
+
+        Raise ConnectionLostError.
+        """
         return self._reads.name(events)
 
     def _choose_reads(self, *, watch: bool) -> None:
-        """Find out which way of reading the server knows; one before 3.6 ends the session that asks."""
+        """Find the server's way of reading. A server before 3.6 ends the asking session."""
         if time.monotonic() >= self._ask_again_at:
             try:
                 self.wait(self.call(MultiRead(GetData.type, [], self.moment)))
@@ -275,20 +277,20 @@ class WatchedZooKeeper:
         self._client.takes_lists = is_old
 
     def read_values(self, paths: Sequence[str], show: Callable[[int], None] = lambda _: None) -> Reading:
-        """The values of the paths (None: not there; missing: may not be read); raises ConnectionLostError.
+        """Return the values of the paths (None if missing, no entry if hidden). Raise ConnectionLostError.
 
-        `show` is called with how many were read so far.
+        `show` receives the number of reads so far.
         """
         answers = self._reads.values(paths, show)
         return Reading(self._readable(answers), answers.position, answers.zxid)
 
     def read_children(self, paths: Sequence[str]) -> dict[str, list[str]]:
-        """The children of the paths, none for one that is not there; raises ConnectionLostError."""
+        """Return the children of the paths, none for a missing one. Raise ConnectionLostError."""
         found = self._readable(self._reads.children(paths))
         return {path: children or [] for path, children in found.items()}
 
     def read_acls(self, paths: Sequence[str]) -> dict[str, list[ACL]]:
-        """The ACLs of the paths that are there and whose ACL may be read; raises ConnectionLostError."""
+        """Return the readable ACLs of the existing paths. Raise ConnectionLostError."""
         acls: dict[str, list[ACL]] = {}
         for first in range(0, len(paths), _ACLS_IN_FLIGHT):
             batch = paths[first : first + _ACLS_IN_FLIGHT]
@@ -303,7 +305,7 @@ class WatchedZooKeeper:
         return acls
 
     def _readable(self, answers: Answers) -> dict[str, Any]:
-        """The answers that may be read; each other path is reported once, until it may be read again."""
+        """Return the readable answers. Report each hidden path once, until it is readable again."""
         if answers.has_failures or self._forbidden:
             before = frozenset(self._forbidden)
             readable = dict(self._without_forbidden(answers.results.items()))
@@ -333,7 +335,7 @@ class WatchedZooKeeper:
             )
 
     def pace(self, count: int) -> None:
-        """Return when so many more znodes may be read; raises ConnectionLostError."""
+        """Return when this number of znodes may be read. Raise ConnectionLostError."""
         self._forwarding.znodes_read += count
         if self._config.read_budget_znodes_per_second is None:
             return
@@ -345,7 +347,7 @@ class WatchedZooKeeper:
         self._next_read_at = max(now, self._next_read_at) + count / self._config.read_budget_znodes_per_second
 
     def call(self, request: object) -> Promise:
-        """A promise of the request's answer; raises ConnectionLostError."""
+        """Return a promise of the request's answer. Raise ConnectionLostError."""
         if not self._client.connected:
             raise ConnectionLostError
         promise: Promise = self._client.handler.async_result()
@@ -353,7 +355,7 @@ class WatchedZooKeeper:
         return promise
 
     def wait(self, promise: Promise) -> object:
-        """The answer; raises ConnectionLostError, IngestError, and what kazoo makes of an error."""
+        """Return the answer. Raise ConnectionLostError, IngestError, or kazoo's error."""
         while not self._stop.is_set():
             try:
                 answer = promise.get(timeout=0.2)
@@ -369,7 +371,7 @@ class WatchedZooKeeper:
         raise ConnectionLostError
 
     def moment(self) -> tuple[int, int]:
-        """The number of events that have come and the newest zxid; for the connection's thread."""
+        """Return the number of events so far and the newest zxid, on the connection's thread."""
         return self._inbox.position, self._client._connection.newest_zxid
 
     def absolute(self, path: str) -> str:

@@ -1,4 +1,4 @@
-"""Read many znodes in one request, as ZooKeeper 3.6 and newer can: which paths go into which request."""
+"""Read many znodes per request, with ZooKeeper 3.6 and newer: the choice of paths per request."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ingest.zookeeper.reading import Answers, Promise, Session, WatchMode
 from ingest.zookeeper.requests import Answer, MultiRead
 
 _MAX_REQUEST_BYTES = 512 * 1024  # a server refuses requests over jute.maxbuffer, 1 MB by default
-_REPLY_BYTES = 768 * 1024  # nobody refuses a longer reply, but a server has to hold it as a whole
+_REPLY_BYTES = 768 * 1024  # no server refuses a longer reply, but it must hold the reply in memory
 _FIRST_GUESS_BYTES_A_PATH = 8 * 1024
 _REQUESTS_IN_FLIGHT = 4
 
 
 class MultiReads:
-    """Reads with MultiRead, a few under way at once.
+    """Reads with MultiRead, a few at a time.
 
-    A request reads at most `paths_a_request` znodes, and fewer where the last reply says that so many would be long.
+    A request reads at most `paths_a_request` znodes, fewer if the last reply was long.
     """
 
     mode = WatchMode.PERSISTENT
@@ -31,7 +31,7 @@ class MultiReads:
         self._bytes_a_path = float(_FIRST_GUESS_BYTES_A_PATH)
 
     def values(self, paths: Sequence[str], show: Callable[[int], None]) -> Answers:
-        """The values of the paths; `show` is called with how many were read so far."""
+        """Return the values of the paths. `show` receives the number of reads so far."""
         return self._read(GetData.type, paths, show)
 
     def children(self, paths: Sequence[str]) -> Answers:
@@ -39,7 +39,7 @@ class MultiReads:
         return self._read(GetChildren.type, paths, lambda _: None)
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """The events: persistent watches name every znode."""
+        """Return the events. Persistent watches name every znode."""
         return events
 
     def _read(self, operation: int, paths: Sequence[str], show: Callable[[int], None]) -> Answers:

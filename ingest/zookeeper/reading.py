@@ -23,10 +23,10 @@ class WatchMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Values read at one moment (the first of them, where several requests were needed).
+    """Values of one moment (the first one, if several requests were needed).
 
-    Every event that happened before that moment has a position up to `position`, every later one a higher; `zxid` is
-    the newest change that the server had made by then.
+    Every earlier event has a position up to `position`, every later one a higher position. `zxid` is the server's
+    newest change at that moment.
     """
 
     values: dict[str, Value | None]
@@ -36,7 +36,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answer for each path: a result, None (no node) or an exception; the moment as a `Reading` has it."""
+    """The answer for each path, a result, None (no node) or an exception, and the moment of a `Reading`."""
 
     results: dict[str, Any]
     has_failures: bool  # whether a result is an exception
@@ -48,26 +48,26 @@ class Promise(Protocol):
     """kazoo's promise of an answer."""
 
     def get(self, *, timeout: float) -> object:
-        """The answer; raises what went wrong, or the handler's own exception when the time is over."""
+        """Return the answer. Raise its error, or the handler's exception after the timeout."""
 
 
 class Session(Protocol):
     """A session, which sends requests and waits for their answers."""
 
     def call(self, request: object) -> Promise:
-        """A promise of the answer; raises ConnectionLostError."""
+        """Return a promise of the answer. Raise ConnectionLostError."""
 
     def wait(self, promise: Promise) -> object:
-        """The answer; raises ConnectionLostError, and what kazoo makes of an error."""
+        """Return the answer. Raise ConnectionLostError or kazoo's error."""
 
     def pace(self, count: int) -> None:
-        """Return when so many more znodes may be read; raises ConnectionLostError."""
+        """Return when this number of znodes may be read. Raise ConnectionLostError."""
 
     def absolute(self, path: str) -> str:
         """The path with the chroot."""
 
     def moment(self) -> tuple[int, int]:
-        """The number of events that have come and the newest zxid; for the connection's thread."""
+        """Return the number of events so far and the newest zxid, on the connection's thread."""
 
 
 class Reads(Protocol):
@@ -76,7 +76,7 @@ class Reads(Protocol):
     mode: WatchMode
 
     def values(self, paths: Sequence[str], show: Callable[[int], None]) -> Answers:
-        """The values of the paths; `show` is called with how many were read so far."""
+        """Return the values of the paths. `show` receives the number of reads so far."""
 
     def children(self, paths: Sequence[str]) -> Answers:
         """The names of the children of the paths."""

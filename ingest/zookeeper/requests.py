@@ -1,6 +1,6 @@
 """Requests as bytes: AddWatch (op 106) and MultiRead (op 22) of ZooKeeper 3.6 and newer, and single reads.
 
-kazoo lacks the first two, and keeps a table of who set a watch with the last.
+kazoo lacks the first two, and keeps a table of watchers with the last.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PERSISTENT_RECURSIVE = 1
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a MultiRead, and the moment of it: events that came before, newest change of the server."""
+    """The answer to a MultiRead with its moment: earlier events, and the server's newest change."""
 
     results: list[Any]
     has_failures: bool  # whether a result is an exception
@@ -31,7 +31,7 @@ class Answer:
 
 
 class AddWatch:
-    """A watch on a path, there or not, and all that is below it; it stays until the connection is lost."""
+    """A watch on an existing or missing path with all below it, for the life of the connection."""
 
     type = 106
 
@@ -44,14 +44,15 @@ class AddWatch:
 
     @classmethod
     def deserialize(cls, _buffer: bytes, _offset: int) -> None:
-        """Nothing: the answer is that there is one."""
+        """Return no value. The answer itself is the confirmation."""
         return
 
 
 class MultiRead:
-    """Many reads in one request, answered at one moment; a result is a value, None (no node) or an exception.
+    """Many reads in one request, answered at one moment. A result is a value, None (no node) or an exception.
 
-    Written and read by hand: kazoo's own parts take three times as long, which counts with 200,000 znodes.
+    This code writes and reads the bytes itself. kazoo's own parts take three times as long, which matters for 200,000
+    znodes.
     """
 
     type = 22
@@ -73,7 +74,7 @@ class MultiRead:
 
     def deserialize(self, buffer: bytes, offset: int) -> Answer:
         """The results in the order of the paths."""
-        # Called on the connection's thread in the order of what comes in: the moment is exact.
+        # The connection's thread calls this in the order of the input, so the moment is exact.
         position, zxid = self._moment()
         with _refusing_damage(self):
             results, has_failures, end = self._results(buffer, offset)
@@ -96,9 +97,9 @@ class MultiRead:
 
 
 class SingleRead:
-    """A read of one path by its operation (GetData, GetChildren, Exists), with a one-shot watch where `watch` is set.
+    """A read of one path (GetData, GetChildren, Exists), with a one-shot watch if `watch` is set.
 
-    Answered with a value, with children, or with whether it exists; no node is an error but for Exists.
+    The answer is a value, children, or existence. A missing node is an error except for Exists.
     """
 
     def __init__(self, operation: int, path: bytes, *, watch: bool = False) -> None:
@@ -120,7 +121,7 @@ class SingleRead:
 
 
 class MomentRequest:
-    """A read that always has an answer, Exists of the root, and is answered with the moment of it."""
+    """Exists of the root, a read that always has an answer, for its moment."""
 
     type = Exists.type
 
@@ -138,7 +139,7 @@ class MomentRequest:
 
 @contextmanager
 def _refusing_damage(request: object) -> Iterator[None]:
-    """Turn an answer that is none into a lost connection, which is what there is to do about it: ask on another."""
+    """Turn a damaged answer into a lost connection, because only another connection helps."""
     try:
         yield
     except (struct.error, ValueError) as error:

@@ -9,10 +9,10 @@ from kazoo.protocol.connection import ConnectionHandler
 
 
 class RestorableConnection(ConnectionHandler):
-    """A kazoo connection that does not show servers the newest zxid that the client has seen.
+    """A kazoo connection that hides the client's newest zxid from servers.
 
-    A server with older data refuses a client that shows a newer zxid. After a restore from a backup it would do so for
-    ever. Users of this connection must expect that a server lags behind the last one: a sync waits for it.
+    A server with older data refuses a client with a newer zxid. After a restore from a backup it would do so for ever.
+    Users of this connection must expect a lagging server and wait with a sync.
     """
 
     def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:

@@ -1,7 +1,7 @@
-"""Watch and read servers before 3.6, which know neither persistent watches nor MultiRead.
+"""Watch and read servers before 3.6, without persistent watches and MultiRead.
 
-A one-shot watch is set by a read and ends with its first event, so what an event names is read again with a watch, and
-children are found by listing their parents. A znode that came and went between two lists leaves no trace here.
+A read sets a one-shot watch, which ends with its first event. Each event therefore causes another read with a watch,
+and lists of parents find children. A znode that came and went between two lists leaves no trace here.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _PARENTS = frozenset(PARENTS)
 
 
 class SingleReads:
-    """Reads one path a request, many under way at once; with `watch` each leaves a one-shot watch behind.
+    """Reads of one path per request, many at a time. With `watch` each leaves a one-shot watch.
 
-    One belongs to one connection: its watches end with it.
+    An object belongs to one connection, because its watches end with the connection.
     """
 
     mode = WatchMode.ONE_SHOT
@@ -35,12 +35,12 @@ class SingleReads:
         self._session = session
         self._watch = watch
         self._children: dict[str, set[str]] = {}  # by listed znode
-        # The states and lists of partitions that are to come. Kafka deletes neither alone: what was seen needs no watch
-        # on its absence, which a server keeps for as long as the connection lasts.
+        # The states and lists of partitions that will appear. Kafka never deletes them alone. Seen ones need no watch
+        # on their absence, which a server would keep for the connection's life.
         self._awaited: set[str] = set()
 
     def values(self, paths: Sequence[str], show: Callable[[int], None]) -> Answers:
-        """The values of the paths; `show` is called with how many were read so far."""
+        """Return the values of the paths. `show` receives the number of reads so far."""
         promise = self._session.call(MomentRequest(self._session.moment))
         results = self._read_and_watch(GetData.type, paths, show)
         for path, result in results.items():
@@ -69,7 +69,7 @@ class SingleReads:
             if event.kind is EventKind.DELETED:
                 self._forget(event.path)
         listed: dict[str, list[ZnodeEvent]] = {event.path: [] for event in events if is_listed(event.path)}
-        # Topics first: whose topic is gone needs no watch on what is missing of it.
+        # Topics first. The partitions of a deleted topic need no watches.
         for path in sorted(listed, key=lambda path: path != TOPICS):
             listed[path] = self._list(path)
         named: list[ZnodeEvent] = []
@@ -84,7 +84,7 @@ class SingleReads:
         events = [ZnodeEvent(EventKind.DELETED, recorded_child(path, child)) for child in sorted(known - now)]
         for event in events:
             self._forget(event.path)
-        # A partition may have no state yet: what is sure is that it is to be read.
+        # A partition may have no state yet, but it must be read.
         came = EventKind.CREATED if path in _PARENTS else EventKind.CHANGED
         for child in sorted(now - known):
             events.append(ZnodeEvent(came, recorded_child(path, child)))
@@ -102,7 +102,7 @@ class SingleReads:
             self._awaited -= {partitions, *states}
 
     def _read_and_watch(self, operation: int, paths: Sequence[str], show: Callable[[int], None]) -> dict[str, Any]:
-        """The results by path; what is missing and awaited is watched too, and read if it came meanwhile."""
+        """Return the results by path. Watch missing awaited paths, and read those that have appeared meanwhile."""
         results: dict[str, Any] = {}
         for path, result in self._read(operation, paths):
             results[path] = result

@@ -1,1 +1,1 @@
-"""What the KRaft quorum says by Kafka's public APIs, against what ZooKeeper has, at an offset that both know."""
+"""Comparison of the KRaft quorum, by Kafka's public APIs, with ZooKeeper at an offset that both know."""

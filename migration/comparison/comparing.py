@@ -1,4 +1,4 @@
-"""Compare the two sides until nothing is left that the dual write may still mend."""
+"""Compare both sides until only differences remain that the dual write cannot repair."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from migration.preflight.tree import BROKER_CONFIGS, TOPIC_CONFIGS, Tree
 if TYPE_CHECKING:
     from migration.comparison.quorum_view import QuorumReader
 
-# A healthy dual write sets a new offset every half second: of 908 gaps 99 % were below 0.6 s, the longest 3.8 s after
-# the quorum's leader was killed. Ten seconds without one were never healthy.
+# A healthy dual write sets a new offset every half second. Of 908 gaps 99 % were below 0.6 s. The longest was 3.8 s,
+# after the quorum's leader was killed. Ten seconds without a new offset were never healthy.
 PATIENCE_SECONDS: Final = 10.0
 _ROUNDS: Final = 3
 
@@ -31,7 +31,7 @@ class Verdict(Enum):
 
 
 class ZooKeeperSide(Protocol):
-    """What has to be read of ZooKeeper."""
+    """The required reads of ZooKeeper."""
 
     def read(self) -> Tree:
         """All znodes now."""
@@ -42,7 +42,7 @@ class ZooKeeperSide(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SubjectResult:
-    """One subject: how much of it was compared, with which node, and what was found."""
+    """One subject with its compared parts, the answering node and the differences."""
 
     subject: Subject
     verdict: Verdict
@@ -55,7 +55,7 @@ class SubjectResult:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result: ZooKeeper is at `offset` in the quorum's log, which ends at `high_watermark`."""
+    """The result. ZooKeeper is at `offset` in the quorum's log, which ends at `high_watermark`."""
 
     offset: int
     high_watermark: int
@@ -68,7 +68,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all subjects; lagging also if only the offset is."""
+        """Return the worst verdict of all subjects, or lagging if only the offset lags."""
         verdicts = {result.verdict for result in self.subjects}
         if Verdict.DIFFERENT in verdicts:
             return Verdict.DIFFERENT
@@ -76,11 +76,10 @@ class Comparison:
 
 
 def compare(zookeeper: ZooKeeperSide, quorum: QuorumReader, patience_seconds: float = PATIENCE_SECONDS) -> Comparison:
-    """Compare in rounds; raises NodeError if nobody says how far the quorum is.
+    """Compare in rounds. Raise NodeError if no node reports the quorum's position.
 
-    Both sides change while they are read. A difference is one of the dual write if the quorum's value was there before
-    an offset that ZooKeeper then reached, and that the node that said it has fetched, and both values are still there
-    afterwards.
+    Both sides change during the reads. A difference counts if the quorum's value existed before an offset that
+    ZooKeeper then reached and the answering node has fetched, and both values are still there.
     """
     earlier: Mapping[Key, Difference] = {}
     wanted = -1
@@ -110,7 +109,7 @@ def compare(zookeeper: ZooKeeperSide, quorum: QuorumReader, patience_seconds: fl
 
 
 def _has_fetched(node: Node, position: Quorum, offset: int) -> bool:
-    """Whether the node may know this record; what a broker says that is cut off from the quorum is old."""
+    """Return whether the node has fetched this record. A broker that is cut off from the quorum gives old answers."""
     return node.node_id is None or position.log_ends.get(node.node_id, offset + 1) > offset
 
 

@@ -1,7 +1,7 @@
-"""Ask the quorum's nodes for what a migration copies, each subject from a node that has it from the quorum.
+"""Read the copied subjects from the quorum, each from a node that has it from the quorum.
 
-A broker in ZooKeeper mode answers about settings, quotas, credentials and ACLs from ZooKeeper itself: of those it is
-not asked. Its metadata is what the quorum's leader sent to it.
+A broker in ZooKeeper mode reads settings, quotas, credentials and ACLs from ZooKeeper itself, so it is not asked for
+them. Its metadata comes from the quorum's leader.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BYTES_OF_A_PARTITION = 256
 _TOPICS_AT_ONCE = 200  # a topic's configuration is answered with 36 settings, 2 kB
 _UNKNOWN_TOPIC, _TOPIC_FORBIDDEN, _NO_AUTHORIZER = 3, 29, 54
 _TOPIC, _BROKER = 2, 4  # ConfigResource.Type
-_DYNAMIC = {_TOPIC: 1, _BROKER: 2}  # ConfigSource of what is set for this one
+_DYNAMIC = {_TOPIC: 1, _BROKER: 2}  # ConfigSource of a setting of its own
 _DYNAMIC_DEFAULT = 3
 _ANY = 1
 _SCRAM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
@@ -63,7 +63,7 @@ _Read: TypeAlias = "Callable[[KafkaNode, Expected, QuorumView], None]"
 
 
 class QuorumReader:
-    """Asks nodes whose modes are known; to be used from one thread, and closed."""
+    """Reader of nodes with known modes, for one thread. Close it."""
 
     def __init__(self, nodes: Nodes, login: NodeLogin, timeout_seconds: float) -> None:
         self._nodes = nodes
@@ -77,7 +77,7 @@ class QuorumReader:
             connection.close()
 
     def position(self) -> Quorum:
-        """How far the quorum is; raises NodeError if no node says it."""
+        """Return the quorum's position. Raise NodeError if no node reports it."""
         for node in self._nodes.in_mode(Mode.KRAFT, Mode.CONTROLLER_MIGRATING, Mode.CONTROLLER):
             try:
                 quorum = ask_quorum(node, self._connection(node))
@@ -88,12 +88,12 @@ class QuorumReader:
         raise NodeError("no node says how far the quorum is")
 
     def read(self, expected: Expected) -> QuorumView:
-        """What the quorum says of each subject."""
+        """Return the quorum's answer for each subject."""
         view = self.read_topics(expected)
         view.reasons.update(_NO_PUBLIC_API)
         kraft = self._nodes.in_mode(Mode.KRAFT)
         controllers = self._nodes.in_mode(Mode.CONTROLLER_MIGRATING, Mode.CONTROLLER)
-        # Read as: the first of these nodes that answers speaks for these subjects.
+        # The first of these nodes that answers speaks for these subjects.
         plan: tuple[tuple[Subject, Sequence[Node], _Read], ...] = (
             (Subject.TOPIC_CONFIGS, [*kraft, *controllers], _read_topic_configs),
             (Subject.QUOTAS, kraft, _read_quotas),
@@ -106,7 +106,7 @@ class QuorumReader:
         return view
 
     def read_topics(self, expected: Expected) -> QuorumView:
-        """What the quorum says of topics and partitions."""
+        """Return the quorum's topics and partitions."""
         view = QuorumView()
         nodes = self._nodes.in_mode(Mode.KRAFT) + self._nodes.in_mode(Mode.ZOOKEEPER_MIGRATING)
         self._read(_OF_TOPICS, nodes, partial(self._ask, _read_topics, expected, view), view)
@@ -136,7 +136,7 @@ class QuorumReader:
         return False
 
     def _read_broker_configs(self, expected: Expected, nodes: Sequence[Node], view: QuorumView) -> None:
-        """The default of all brokers from any node, a broker's own from itself: nobody else answers."""
+        """Read the default of all brokers from any node, and a broker's own settings from that broker."""
         subject = Subject.BROKER_CONFIGS
         if not self._read([subject], nodes, lambda node: _read_broker(self._connection(node), "", view), view):
             return
@@ -178,7 +178,7 @@ def _read_topics(kafka: KafkaNode, expected: Expected, view: QuorumView) -> None
 
 
 def _forbidden_topics(kafka: KafkaNode, names: Sequence[str]) -> Iterator[str]:
-    """Those of the topics that are there for others: a list of all topics leaves them out without a word."""
+    """Return the topics that exist but are hidden from this user. A list of all topics omits them silently."""
     for some in _batches(names):
         topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in some]
         answer = kafka.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False))

@@ -1,4 +1,4 @@
-"""One side of the comparison: what it has of each subject, as text for people, and where two sides differ."""
+"""One side of the comparison: its values of each subject as text, and the differences of two sides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT = "<default>"
 
 
 class Subject(Enum):
-    """What a migration copies, by the reference of the dual write (KRaftMigrationZkWriter, 3.9)."""
+    """A subject that a migration copies, by the reference of the dual write (KRaftMigrationZkWriter, 3.9)."""
 
     TOPICS = "topics"
     REPLICAS = "replicas"
@@ -29,7 +29,7 @@ class Subject(Enum):
 
 
 class Key(NamedTuple):
-    """A single value of a subject: like a topic and its setting, a user and a mechanism."""
+    """A single value of a subject, such as a topic's setting or a user's mechanism."""
 
     subject: Subject
     group: str
@@ -40,7 +40,7 @@ class Key(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Both values, None for a side that has none."""
+    """Both values, None for a missing one."""
 
     zookeeper: str | None
     quorum: str | None
@@ -48,7 +48,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What ZooKeeper has, which says what to ask for by name and how much to expect."""
+    """Names and amounts in ZooKeeper, which determine the requests to the quorum."""
 
     topics: frozenset[str]
     partitions: int
@@ -58,10 +58,10 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class QuorumView:
-    """What the quorum says.
+    """The quorum's values.
 
-    `sources` is the node that answered about a subject, `reasons` why nobody did, `withheld` why not about one of
-    its groups. `plain` are the names of settings whose values are no secrets: the only ones that may be shown.
+    `sources` has the answering node of each subject, `reasons` the reason without an answer, `withheld` the reason for
+    a part. `plain` has the names of settings whose values are not secret. Only these values are shown.
     """
 
     values: dict[Key, str] = field(default_factory=dict)
@@ -71,11 +71,11 @@ class QuorumView:
     plain: dict[Subject, frozenset[str]] = field(default_factory=dict)
 
     def is_known(self, key: Key) -> bool:
-        """Whether the quorum's side of this is known, even if it has none."""
+        """Return whether the quorum's side is known, even if it is empty."""
         return key.subject in self.sources and (key.subject, key.group) not in self.withheld
 
     def forget(self, subjects: Collection[Subject]) -> None:
-        """Drop what was read of these subjects before the node failed."""
+        """Drop the values of these subjects after the node failed."""
         for key in [key for key in self.values if key.subject in subjects]:
             del self.values[key]
 
@@ -95,7 +95,7 @@ def brokers(ids: Iterable[int]) -> str:
 
 
 def replicas_text(replicas: Iterable[int], adding: Iterable[int] = (), removing: Iterable[int] = ()) -> str:
-    """The assignment of a partition; the order of what is added and removed says nothing."""
+    """Return the assignment of a partition. The order of added and removed replicas does not matter."""
     moves = (("adding", sorted(adding)), ("removing", sorted(removing)))
     return ", ".join([f"replicas {brokers(replicas)}", *(f"{word} {brokers(ids)}" for word, ids in moves if ids)])
 
@@ -121,10 +121,10 @@ def resource_text(kind: str, pattern: str, name: str) -> str:
 
 
 def entity_text(entity: Mapping[str, str | None]) -> str:
-    """Whom a quota holds for; None is the default."""
+    """Return the entity of a quota. None is the default."""
     return ", ".join(f"{kind} {DEFAULT if name is None else name}" for kind, name in sorted(entity.items()))
 
 
 def _plain(name: str) -> str:
-    """The name of an enumeration: ZooKeeper has ClusterAction, the protocol CLUSTER_ACTION."""
+    """Return the name of an enumeration. ZooKeeper has ClusterAction, the protocol CLUSTER_ACTION."""
     return name.replace("_", "").upper()

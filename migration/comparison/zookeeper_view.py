@@ -1,4 +1,4 @@
-"""What ZooKeeper has of each subject that the quorum can be asked for: pure, from a tree of znodes."""
+"""ZooKeeper's values of each comparable subject, from a tree of znodes. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LITERAL_ACLS, OTHER_ACLS = "/kafka-acl", "/kafka-acl-extended"
 SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 UNREADABLE = "a znode that cannot be decoded"
 
-# Where each subject is; one of which a part may not be read is not compared.
+# The place of each subject. A subject with a hidden part is not compared.
 PLACES: Mapping[Subject, tuple[str, ...]] = {
     Subject.TOPICS: (TOPICS,),
     Subject.REPLICAS: (TOPICS,),
@@ -42,7 +42,7 @@ PLACES: Mapping[Subject, tuple[str, ...]] = {
 
 
 def zookeeper_values(tree: Tree, plain: Mapping[Subject, Collection[str]]) -> dict[Key, str]:
-    """All that is compared; the value of a setting is shown only if its name is among the plain ones."""
+    """Return all compared values. The value of a setting is shown only if its name is plain."""
     return {
         **dict(_topics(tree)),
         **dict(_settings(tree, Subject.TOPIC_CONFIGS, TOPIC_CONFIGS, plain)),
@@ -92,7 +92,7 @@ def _settings(
 
 
 def _configurations(tree: Tree, parent: str) -> Iterator[tuple[str, Mapping[str, str] | None]]:
-    """Each znode's settings by name, those among them that are no text as what they are."""
+    """Return each znode's settings by name. Settings that are not text keep their form."""
     for path, settings in tree.configurations(parent):
         if settings is None:
             yield path, None
@@ -150,13 +150,13 @@ def _entries(data: bytes | None) -> Iterator[str]:
 
 
 def _name(path: str) -> str | None:
-    """The name that a znode of /config/users, clients or ips is for (`Sanitizer`, Kafka 3.9), None for the default."""
+    """Return the name in a znode of /config/users, clients or ips (`Sanitizer`, Kafka 3.9). None is the default."""
     name = path.rpartition("/")[2]
     return None if name == DEFAULT else unquote(name)
 
 
 def _text(value: object) -> str:
-    """A setting as text: one that a person wrote may be any JSON."""
+    """Return a setting as text. A person can write any JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

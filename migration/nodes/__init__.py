@@ -1,1 +1,1 @@
-"""Which mode each Kafka node is in, and what the quorum says of itself."""
+"""Modes of Kafka nodes, and the quorum's report on itself."""

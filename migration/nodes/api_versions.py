@@ -1,6 +1,6 @@
-"""Ask one Kafka node which APIs it has: ApiVersions, which is answered before a login.
+"""Ask one Kafka node for its APIs with ApiVersions, which needs no login.
 
-kafka-python's connections send it too, and keep only the APIs of its answer; a second one is refused before a login.
+kafka-python's connections send it too, but keep only the APIs. Brokers refuse a second one before a login.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from outputs.kafka_login import NodeLogin, split_address
 from outputs.kafka_node import NodeError
 from transport.printable import printable
 
-# Kafka 3.9.2 answers with 500 bytes; an API takes 7, a feature some 30.
+# Kafka 3.9.2 answers with 500 bytes. An API takes 7, a feature some 30.
 _LARGEST_ANSWER_BYTES = 64 * 1024
 _PIECE_BYTES = 16 * 1024
-_VERSION = 3  # the first with tagged fields; a broker before Kafka 2.4 answers as in version 0
+_VERSION = 3  # the first version with tagged fields; brokers before 2.4 answer as in version 0
 _LONGEST_REASON = 300
 _UNSUPPORTED_VERSION = 35
 _METADATA_VERSION = "metadata.version"
@@ -31,7 +31,7 @@ _METADATA_VERSION = "metadata.version"
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions:
-    """What of the answer says how a node takes part in the migration; features by name, their finalized level."""
+    """The parts of the answer that show a node's role in the migration, with the finalized level of each feature."""
 
     apis: frozenset[int]
     zk_migration_ready: bool
@@ -44,7 +44,7 @@ class ApiVersions:
 
 
 def ask_api_versions(address: str, login: NodeLogin, timeout_seconds: float) -> ApiVersions:
-    """What the node at HOST:PORT answers within the time; no login is made. Raises NodeError."""
+    """Return the answer of the node at HOST:PORT within the time, without a login. Raise NodeError."""
     try:
         return _read(_exchange(split_address(address), login, time.monotonic() + timeout_seconds))
     except TimeoutError as error:
@@ -53,7 +53,7 @@ def ask_api_versions(address: str, login: NodeLogin, timeout_seconds: float) -> 
         raise NodeError(f"no TLS connection comes about: {printable(error.reason or str(error))}") from error
     except OSError as error:
         raise NodeError(printable(error.strerror or str(error), _LONGEST_REASON)) from error
-    # What no answer is, the decoder finds in many ways.
+    # The decoder fails in many ways on bytes that are no answer.
     except (KafkaError, ValueError, TypeError, AttributeError, LookupError, MemoryError) as error:
         detail = printable(str(error), _LONGEST_REASON)
         raise NodeError(f"its answer to ApiVersions cannot be read: {detail}") from error

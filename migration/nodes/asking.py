@@ -1,4 +1,4 @@
-"""Ask nodes side by side for their mode, and one of them for the quorum and for the brokers that it knows."""
+"""Ask nodes side by side for their mode, and one node for the quorum and its brokers."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from outputs.kafka_node import KafkaNode, NodeError
 from transport.printable import printable
 
 _AT_ONCE = 32
-# DescribeQuorum takes 50 bytes a replica, DescribeCluster some 40 a broker: enough for ten thousand.
+# DescribeQuorum takes 50 bytes per replica, DescribeCluster some 40 per broker. This suffices for ten thousand.
 _LARGEST_ANSWER_BYTES = 1024**2
 _METADATA_TOPIC = "__cluster_metadata"
 _OF_BROKERS = 1  # DescribeCluster's endpoint type
 _BROKER = 4  # ConfigResource.Type
 
-# What an answer with null for a list, or a number that no enumeration has, ends with.
+# Errors of an answer with null for a list, or with a number outside an enumeration.
 UNREADABLE_ANSWERS = (ValueError, TypeError, AttributeError, LookupError)
 
 
 def ask_nodes(addresses: Sequence[str], registered: dict[int, str], login: NodeLogin, timeout_seconds: float) -> Nodes:
-    """The modes of the nodes at these addresses, of the registered brokers, and of the others that they name.
+    """Return the modes of these nodes, of the registered brokers, and of the nodes that they name.
 
-    Modes are asked without the login; the quorum and the list of brokers with it. A broker in ZooKeeper mode names
-    those in KRaft mode, and these speak for the quorum and name its controllers.
+    Modes need no login; the quorum and the list of brokers do. A broker in ZooKeeper mode names those in KRaft mode.
+    These speak for the quorum and name its controllers.
     """
     known = {address: broker for broker, address in registered.items()}
     nodes = {node.address: node for node in _modes([*addresses, *known], login, timeout_seconds)}
@@ -75,7 +75,7 @@ def _ask_settings(broker: int, names: Sequence[str], kafka: KafkaNode) -> dict[s
 
 
 def ask_quorum(node: Node, kafka: KafkaNode) -> Quorum | None:
-    """The quorum as this node has it, None where it cannot speak for it; raises NodeError."""
+    """Return the quorum as this node reports it, or None if it cannot speak for it. Raise NodeError."""
     if DescribeQuorumRequest.API_KEY not in node.apis:
         return None
     topic = DescribeQuorumRequest.TopicData
@@ -100,7 +100,7 @@ def ask_quorum(node: Node, kafka: KafkaNode) -> Quorum | None:
 
 
 def ask_brokers(node: Node, kafka: KafkaNode) -> dict[int, str] | None:
-    """The addresses of the live brokers as this broker has them; None from a controller. Raises NodeError."""
+    """Return the live brokers' addresses as this broker reports them, or None from a controller. Raise NodeError."""
     if node.mode is None or node.mode.is_controller:
         return None
     answer = kafka.ask(DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_OF_BROKERS))
@@ -126,7 +126,7 @@ def refuse(error_code: int) -> None:
 
 
 def written(host: str, port: int) -> str:
-    """HOST:PORT as it may be printed and asked; IPv6 in brackets."""
+    """Return HOST:PORT for print and requests, with IPv6 in brackets."""
     host = printable(host, 255)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -156,7 +156,7 @@ def _first(
     login: NodeLogin,
     timeout_seconds: float,
 ) -> Any:  # noqa: ANN401 (what `ask` gives)
-    """What the first node answers that can; None where none does."""
+    """Return the answer of the first able node, or None."""
     for node in nodes:
         kafka = connect(node, login, timeout_seconds, _LARGEST_ANSWER_BYTES)
         try:

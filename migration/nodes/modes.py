@@ -1,4 +1,4 @@
-"""The mode of a Kafka node, by what it answers before a login: a table."""
+"""Table of the modes of a Kafka node, by its answer before a login."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Mode(Enum):
     ZOOKEEPER_MIGRATING = "zookeeper-migrating"  # a broker with zookeeper.metadata.migration.enable
     KRAFT = "kraft"  # a broker
     CONTROLLER_MIGRATING = "controller-migrating"  # a KRaft controller with the flag, also before the migration
-    CONTROLLER = "controller"  # a KRaft controller without it: finalized, or never to migrate
+    CONTROLLER = "controller"  # a KRaft controller without the flag, after finalization or without a migration
 
     @property
     def is_controller(self) -> bool:
@@ -39,9 +39,9 @@ _WORDS: Mapping[Mode, str] = MappingProxyType(
     }
 )
 
-# Read as: a node that has LeaderAndIsr, DescribeQuorum, BrokerRegistration and ZkMigrationReady as KEY is in this mode.
-# "listeners" in Kafka 3.9's message definitions say where an API is answered, ApiVersionManager that ZooKeeper's APIs
-# are left out in KRaft mode.
+# A node with LeaderAndIsr, DescribeQuorum, BrokerRegistration and ZkMigrationReady as KEY is in this mode. "listeners"
+# in Kafka 3.9's message definitions list the answering listeners. ApiVersionManager omits ZooKeeper's APIs in KRaft
+# mode.
 _MODES: Mapping[tuple[bool, bool, bool, bool], Mode] = MappingProxyType(
     {
         (True, False, False, False): Mode.ZOOKEEPER,
@@ -54,13 +54,12 @@ _MODES: Mapping[tuple[bool, bool, bool, bool], Mode] = MappingProxyType(
 
 
 def mode_of(apis: Collection[int], *, zk_migration_ready: bool) -> Mode | None:
-    """The mode of a node with these APIs; None for APIs that no release of the migration has together."""
+    """Return the mode of a node with these APIs, or None for a combination of no release."""
     has = (_LEADER_AND_ISR in apis, _DESCRIBE_QUORUM in apis, _BROKER_REGISTRATION in apis)
     return _MODES.get((*has, zk_migration_ready))
 
 
-# The levels of metadata.version with their names, which are those of inter.broker.protocol.version: MetadataVersion of
-# Kafka 3.9.
+# The levels of metadata.version with their names, as in inter.broker.protocol.version (MetadataVersion of Kafka 3.9).
 METADATA_VERSIONS: Mapping[int, str] = MappingProxyType(
     dict(
         enumerate(

@@ -1,4 +1,4 @@
-"""What nodes say of themselves and of the quorum."""
+"""Answers of nodes about themselves and the quorum."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from migration.nodes.modes import Mode
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node that was asked: its id where one is known, its mode, and the reason where none is known.
+    """An asked node with its id and mode, or the reason without a mode.
 
-    `settings` are those that were asked for, of brokers only.
+    `settings` are the requested ones, of brokers only.
     """
 
     address: str
@@ -32,9 +32,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The answer to DescribeQuorum; the controllers' addresses as far as the answer has them.
+    """The answer to DescribeQuorum, with the controllers' addresses if it has them.
 
-    `log_ends` is how far each voter and each broker has fetched the quorum's log, by its leader.
+    `log_ends` is each voter's and broker's position in the quorum's log, by its leader.
     """
 
     leader: int
@@ -47,7 +47,7 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """All nodes that were asked, and the quorum; None where no node speaks for it."""
+    """All asked nodes and the quorum, or None if no node speaks for it."""
 
     nodes: tuple[Node, ...]
     quorum: Quorum | None

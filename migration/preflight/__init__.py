@@ -1,1 +1,1 @@
-"""What keeps a cluster from KRaft, as far as its znodes show: a table of checks, each a pure function of a tree."""
+"""Obstacles to a migration in a cluster's znodes: a table of checks, each a pure function of a tree."""

@@ -1,4 +1,4 @@
-"""The form of a check: what it looks for, what the migration makes of it, and what to do."""
+"""Form of a check: its subject, the effect on the migration, and the fix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Patch: TypeAlias = tuple[int, int, int]
 
 
 class Outcome(Enum):
-    """What the migration makes of what is found."""
+    """The effect of a finding on the migration."""
 
     LOSES = "loses"
     KILLS = "kills"
@@ -24,7 +24,7 @@ class Outcome(Enum):
 
     @property
     def meaning(self) -> str:
-        """What it does to the cluster, in a sentence."""
+        """Return the effect on the cluster as a sentence."""
         return _MEANINGS[self]
 
 
@@ -41,7 +41,7 @@ _MEANINGS = {
 
 
 class Finding(NamedTuple):
-    """A znode that is not as it should be, with what is wrong; never with a secret."""
+    """A faulty znode with its fault, without secrets."""
 
     znode: str
     detail: str
@@ -54,11 +54,11 @@ def nothing_hinders(_tree: Tree) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing to look for.
+    """One check.
 
-    `reads` are the znodes that it needs, with all below them. `hindered` says why it cannot be made of a tree, nothing
-    where it can; `incomplete` says of which part nobody answered. `since` and `fixed_in` are the releases that have
-    the defect, None for all. What only `advises` is no fault of the cluster.
+    `reads` are the required znodes with all below them. `hindered` returns the reason if a tree does not allow the
+    check, and an empty text otherwise. `incomplete` names the unanswered part. `since` and `fixed_in` are the releases
+    with the defect, None for all. A check that only `advises` is no fault of the cluster.
     """
 
     name: str
@@ -97,5 +97,5 @@ def written(release: tuple[int, ...]) -> str:
 
 
 def nothing(_tree: Tree) -> Iterable[Finding]:
-    """No findings: what no znode shows."""
+    """Return no findings, for a fact that no znode shows."""
     return ()

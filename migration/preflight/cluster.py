@@ -1,4 +1,4 @@
-"""Checks of what an earlier attempt left, of the controller and of the brokers."""
+"""Checks of leftovers from an earlier attempt, of the controller and of the brokers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ SEQUENCE = "/brokers/seqid"
 FEATURE = "/feature"
 TRIGGERS = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
 
-# KRaft's epoch rises by one or two with an election of the quorum, /controller_epoch by one: of five leader changes of
-# a real quorum each cost 0.4 of the distance. Ten last for the 25 changes of a few rolling restarts.
+# An election of the quorum raises KRaft's epoch by one or two, /controller_epoch by one. Five leader changes of a real
+# quorum cost 0.4 of the distance each. Ten suffice for the 25 changes of a few rolling restarts.
 _SMALL_EPOCH = 10
 _HIGHEST_CHOSEN_ID = 1_000  # reserved.broker.max.id, above which Kafka makes ids
 _FIRST_WITH_MIGRATION = "3.4"
 
 
 def earlier_attempt(tree: Tree) -> Iterator[Finding]:
-    """An old /migration that says the copy is made, while no KRaft controller rules."""
+    """Find an old /migration that reports a complete copy while no KRaft controller leads."""
     migration = tree.migration
     if migration is None or migration.kraft_metadata_offset <= 0 or tree.is_ruled_by_kraft:
         return
@@ -41,7 +41,7 @@ def null_migration(tree: Tree) -> Iterator[Finding]:
 
 
 def unreadable_migration(tree: Tree) -> Iterator[Finding]:
-    """A /migration whose value is not what Kafka writes."""
+    """Find a /migration with a value that is not Kafka's."""
     data = tree.data(MIGRATION)
     if data is not None and tree.migration is None:
         yield Finding(MIGRATION, "is not the JSON of version 0" if data else "is empty")
@@ -84,7 +84,7 @@ def shared_node_ids(tree: Tree) -> Iterator[Finding]:
 
 
 def no_controller_ids(tree: Tree) -> str:
-    """The reason why ids cannot be compared, nothing where they can."""
+    """Return the reason if ids cannot be compared, otherwise an empty text."""
     return "" if tree.controller_ids else "no znode has them: give --controller-ids"
 
 
@@ -137,5 +137,5 @@ def zookeeper_acls(tree: Tree) -> Iterator[Finding]:
 
 
 def no_acls(tree: Tree) -> str:
-    """The reason why ZooKeeper's ACLs cannot be judged, nothing where they can."""
+    """Return the reason if ZooKeeper's ACLs cannot be checked, otherwise an empty text."""
     return "copied files are read without their ACLs: ask a ZooKeeper" if tree.owners is None else ""

@@ -1,4 +1,4 @@
-"""Checks of what is lost in part, and of what hurts a rollback."""
+"""Checks of partial losses, and of damage to a rollback."""
 
 from __future__ import annotations
 

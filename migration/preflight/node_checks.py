@@ -1,4 +1,4 @@
-"""Checks of what the nodes themselves say, where they were asked: pure functions of their answers."""
+"""Checks of the nodes' own answers. Pure."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def no_controller_asked(tree: Tree) -> str:
 
 
 def silent_brokers(tree: Tree) -> str:
-    """The registered brokers whose mode nobody knows."""
+    """Find registered brokers of unknown mode."""
     known = {node.node_id for node in tree.nodes.nodes if node.mode is not None} if tree.nodes else set()
     return _sentence("broker", sorted(tree.brokers.keys() - known), _reasons(tree))
 
@@ -89,7 +89,7 @@ def silent_voters(tree: Tree) -> str:
 
 
 def unread_settings(tree: Tree) -> str:
-    """The brokers in ZooKeeper mode whose settings nobody said."""
+    """Find brokers in ZooKeeper mode with unknown settings."""
     nodes = _in_mode(tree, Mode.ZOOKEEPER, Mode.ZOOKEEPER_MIGRATING)
     unread = [node.node_id if node.node_id is not None else -1 for node in nodes if not node.settings]
     return _sentence("broker", unread, ": its settings may not be described with this login") or silent_brokers(tree)

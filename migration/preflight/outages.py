@@ -1,4 +1,4 @@
-"""Checks of what loses everything, and of what leaves a cluster without a controller or its brokers without news."""
+"""Checks of total losses, and of clusters without a controller or brokers without metadata."""
 
 from __future__ import annotations
 

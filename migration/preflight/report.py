@@ -1,4 +1,4 @@
-"""Make every check of a tree, and say what was found and what could not be checked."""
+"""Run every check on a tree, and report findings and impossible checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANY_PATCH: Final = 999
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A check that found something, with all of it."""
+    """A check with its findings."""
 
     check: Check
     findings: tuple[Finding, ...]
@@ -24,10 +24,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """A check that could not be made, or not of these znodes, and why.
+    """A check that was impossible, or not for these znodes, with the reason.
 
-    `is_withheld` where ZooKeeper kept the znodes from this session, or a node did not answer; otherwise no znode shows
-    it.
+    `is_withheld` means that ZooKeeper hid the znodes from this session, or a node did not answer. Otherwise no znode
+    shows the fact.
     """
 
     check: Check
@@ -37,7 +37,7 @@ class Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All checks, in the table's order: worst first; `oldest` and `newest` are the releases it holds for."""
+    """All checks, worst first. The report applies to the releases from `oldest` to `newest`."""
 
     found: tuple[Found, ...]
     advice: tuple[Found, ...]
@@ -47,12 +47,12 @@ class Report:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found, and all that was asked for was answered."""
+        """Return whether there is no finding, and every question was answered."""
         return not self.found and not any(unchecked.is_withheld for unchecked in self.unchecked)
 
 
 def examine(tree: Tree, release: Patch | None = None, checks: Sequence[Check] = CHECKS) -> Report:
-    """The report on a tree; without a release for those that write znodes like these."""
+    """Return the report on a tree. Without a release it covers all releases with such znodes."""
     oldest, newest = (release, release) if release else _patches(*tree.releases())
     found: list[Found] = []
     unchecked: list[Unchecked] = []

@@ -1,4 +1,4 @@
-"""Checks of what is below /config and /kafka-acl, and of the producer ids; a finding has a setting's name, no value."""
+"""Checks of /config, /kafka-acl and producer ids. A finding has a setting's name, but no value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRODUCER_IDS = "/latest_producer_id_block"
 
 _SCRAM = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
 _SCRAM_KEYS = frozenset({"salt", "stored_key", "server_key", "iterations"})
-# What `QuotaConfigs` (3.9) has: the key, and whether its type is a whole number.
+# The keys of `QuotaConfigs` (3.9), and whether their type is a whole number.
 _OF_CLIENTS = {
     "producer_byte_rate": True,
     "consumer_byte_rate": True,

@@ -32,7 +32,7 @@ def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
 
 
 def registered_elsewhere(tree: Tree) -> str:
-    """The reason why /brokers/ids does not say who lives, nothing where it does."""
+    """Return the reason if /brokers/ids does not list the live brokers, otherwise an empty text."""
     return "KRaft rules: brokers in KRaft mode are not in /brokers/ids" if tree.is_ruled_by_kraft else ""
 
 
@@ -81,7 +81,7 @@ def without_state(tree: Tree) -> Iterator[Finding]:
 
 
 def without_leader(tree: Tree) -> Iterator[Finding]:
-    """The partitions that nobody leads."""
+    """Find partitions without a leader."""
     for partition in tree.partitions:
         if partition.state is not None and partition.state.leader < 0:
             in_sync = list(partition.state.isr)
@@ -119,7 +119,7 @@ def reassignments(tree: Tree) -> Iterator[Finding]:
 
 
 def log_directories(tree: Tree) -> Iterator[Finding]:
-    """What a failed log directory leaves: its notification, and replicas of live brokers that are not in sync."""
+    """Find leftovers of a failed log directory: its notification, and replicas of live brokers outside the ISR."""
     parent = "/log_dir_event_notification"
     for name in tree.children(parent):
         yield Finding(f"{parent}/{name}", "a broker reports a failed log directory, and no controller has taken it up")

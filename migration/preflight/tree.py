@@ -34,7 +34,7 @@ CONTROLLER = "/controller"
 
 
 class Znode(Protocol):
-    """A znode's value (None where ZooKeeper has a null), its version, and its session, 0 where it is persistent."""
+    """A znode's value (None for null), its version, and its session, 0 for a persistent znode."""
 
     @property
     def data(self) -> bytes | None:
@@ -50,7 +50,7 @@ class Znode(Protocol):
 
 
 class Owner(NamedTuple):
-    """Who may do something with a znode: ZooKeeper's scheme (world, sasl, digest, x509, ip) and the name in it."""
+    """A user of a znode: ZooKeeper's scheme (world, sasl, digest, x509, ip) and the name in it."""
 
     scheme: str
     name: str
@@ -67,7 +67,7 @@ class MigrationZnode(msgspec.Struct, frozen=True):
 
 
 class Partition(msgspec.Struct, frozen=True, gc=False):
-    """A partition that a topic's znode assigns; `state` is None where ZooKeeper has none that can be read."""
+    """A partition in a topic's znode. `state` is None if ZooKeeper has no readable one."""
 
     topic: str
     number: int
@@ -87,10 +87,10 @@ class Partition(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class Tree:
-    """A cluster's znodes by path below its chroot, and the paths that this session may not read or list.
+    """A cluster's znodes by path below its chroot, and the paths hidden from this session.
 
-    `owners` has who may use the znodes whose ACLs were read, None where none were. `controller_ids` are those that the
-    quorum is to have, as far as a person gave them; `nodes` what Kafka's nodes said, None where none were asked.
+    `owners` has the users of znodes whose ACLs were read, None without ACLs. `controller_ids` are the quorum's planned
+    ids as given by a person. `nodes` has the answers of Kafka's nodes, None if they were not asked.
     """
 
     znodes: Mapping[str, Znode]
@@ -100,7 +100,7 @@ class Tree:
     nodes: Nodes | None = None
 
     def data(self, path: str) -> bytes | None:
-        """A znode's value, None where it has none or is not there."""
+        """Return a znode's value, or None if it is missing or null."""
         znode = self.znodes.get(path)
         return None if znode is None else znode.data
 
@@ -118,18 +118,18 @@ class Tree:
     @cached_property
     def _children(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        # A partition's state is looked up by its path: a list of 200,000 parents is for nobody.
+        # Look up a partition's state by its path. A list of 200,000 parents helps no reader.
         paths = (path for path in self.znodes if not (path.startswith(f"{TOPICS}/") and path.count("/") > 3))
         for path in sorted({*paths, *self.unreadable}):
             parent, _, name = path.rpartition("/")
             found.setdefault(parent, []).append(name)
         return found
 
-    # --- what the znodes mean
+    # --- meaning of the znodes
 
     @cached_property
     def brokers(self) -> Mapping[int, BrokerZnode]:
-        """The registered brokers; one whose znode cannot be read has nothing in it."""
+        """Return the registered brokers. A broker with an unreadable znode has no fields."""
         return {int(name): self._broker(name) for name in self.children(BROKERS) if _ID.fullmatch(name)}
 
     def _broker(self, name: str) -> BrokerZnode:
@@ -140,7 +140,7 @@ class Tree:
 
     @cached_property
     def topics(self) -> Mapping[str, TopicZnode | None]:
-        """The topics, None for one whose znode has no assignment that can be read."""
+        """Return the topics, with None for an unreadable assignment."""
         return {name: self._topic(name) for name in self.children(TOPICS)}
 
     def _topic(self, name: str) -> TopicZnode | None:
@@ -151,7 +151,7 @@ class Tree:
 
     @cached_property
     def kept_topics(self) -> Mapping[str, TopicZnode]:
-        """The topics with an assignment that nobody deletes."""
+        """Return the topics with an assignment that are not being deleted."""
         deleted = set(self.children(DELETIONS))
         return {name: topic for name, topic in self.topics.items() if topic is not None and name not in deleted}
 
@@ -172,7 +172,7 @@ class Tree:
 
     @cached_property
     def controller(self) -> ControllerZnode | None:
-        """/controller, None where it is not there or cannot be read."""
+        """Return /controller, or None if it is missing or unreadable."""
         try:
             return decode(self.data(CONTROLLER), ControllerZnode)
         except ZnodeError:
@@ -180,7 +180,7 @@ class Tree:
 
     @cached_property
     def migration(self) -> MigrationZnode | None:
-        """/migration, None where it is not there or not as Kafka writes it."""
+        """Return /migration, or None if it is missing or not Kafka's."""
         try:
             return _MIGRATION.decode(self.data(MIGRATION) or b"")
         except UndecodableError:
@@ -188,21 +188,21 @@ class Tree:
 
     @property
     def is_ruled_by_kraft(self) -> bool:
-        """Whether a KRaft controller has claimed /controller and copied: the migration is under way."""
+        """Return whether a KRaft controller has claimed /controller and copied: the migration is under way."""
         has_copied = self.migration is not None and self.migration.kraft_metadata_offset > 0
         claimed = self.controller is not None and self.controller.kraftControllerEpoch >= 0
         return has_copied and claimed and self.znodes[CONTROLLER].ephemeral_owner == 0
 
     @cached_property
     def feature(self) -> FeatureZnode | None:
-        """/feature, None where it is not there or cannot be read."""
+        """Return /feature, or None if it is missing or unreadable."""
         try:
             return decode(self.data("/feature"), FeatureZnode)
         except ZnodeError:
             return None
 
     def configurations(self, parent: str) -> Iterator[tuple[str, Mapping[str, object] | None]]:
-        """The path and settings of each znode right below one of /config, None where Kafka reads none in it."""
+        """Return path and settings of each znode directly below one of /config, None if Kafka reads none."""
         for name in self.children(parent):
             path = f"{parent}/{name}"
             if path in self.znodes:

@@ -1,4 +1,4 @@
-"""Checks of what keeps a migration, a broker or a controller from its start."""
+"""Checks of obstacles to the start of a migration, broker or controller."""
 
 from __future__ import annotations
 

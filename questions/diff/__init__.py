@@ -1,1 +1,1 @@
-"""Compare two sides of a cluster: controller, brokers and partitions."""
+"""Comparison of two sides of a cluster: controller, brokers and partitions."""

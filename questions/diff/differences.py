@@ -15,7 +15,7 @@ from questions.diff.side import Fields, Kind, Side, Subject, Value
 PRESENCE: Final = "presence"
 """Names the difference of a subject that one side has alone."""
 
-# The worst first; a difference of a subject has the place of the worst of its fields.
+# Worst first. A subject has the place of its worst field.
 _WORST_FIRST: Final = (
     (Kind.CONTROLLER, "broker"),
     (Kind.BROKER, "registered"),
@@ -40,7 +40,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """Subject that differs in these fields; `only_in` is the name of the side that has it, where one has not."""
+    """Subject with different fields. `only_in` names the only side that has it."""
 
     kind: str
     subject: str
@@ -49,9 +49,10 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Differences(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a comparison: the differences, the worst first.
+    """Result of a comparison, worst difference first.
 
-    `compared` and `differing` count subjects by kind, `fields` how often each field differs, as "partition leader".
+    `compared` and `differing` count subjects by kind. `fields` counts the differences of each field, such as "partition
+    leader".
     """
 
     a: str
@@ -63,9 +64,9 @@ class Differences(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def diff(a: Side, b: Side, topics: Collection[str] = (), lasting: Differences | None = None) -> Differences:
-    """What differs between the sides; of partitions those of `topics` alone, where any is named.
+    """Return the differences of the sides, of partitions only those of `topics` if given.
 
-    With `lasting`, an earlier result, what differed there too, from the same value of `a`.
+    With `lasting`, an earlier result, return only differences that it also had from the same value of `a`.
     """
     subjects = [subject for subject in a.subjects.keys() | b.subjects.keys() if _is_asked(subject, topics)]
     found = {subject: _differing(a.subjects.get(subject), b.subjects.get(subject)) for subject in subjects}

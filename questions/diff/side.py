@@ -1,4 +1,4 @@
-"""Side of a comparison: what is said of the controller, of brokers and of partitions, from whatever says it."""
+"""A side of a comparison: its view of the controller, brokers and partitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Kind(Enum):
 
 
 class Subject(NamedTuple):
-    """Controller, a broker or a partition; without a topic and a number that it has not."""
+    """Controller, broker or partition. Only a partition has a topic and a number."""
 
     kind: Kind
     topic: str = ""
@@ -40,7 +40,7 @@ class Subject(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Fields of each subject, and what the side is called; a field that it has not is not compared."""
+    """Fields of each subject, and the name of the side. A missing field is not compared."""
 
     name: str
     subjects: Mapping[Subject, Fields]
@@ -50,7 +50,7 @@ CONTROLLER = Subject(Kind.CONTROLLER)
 
 
 def of_metadata(metadata: Iterable[Metadata]) -> Iterator[tuple[Subject, Fields]]:
-    """What `kontrast snapshot --json` says."""
+    """Return the side of `kontrast snapshot --json`."""
     for line in metadata:
         match line:
             case ControllerMetadata():
@@ -62,7 +62,7 @@ def of_metadata(metadata: Iterable[Metadata]) -> Iterator[tuple[Subject, Fields]
 
 
 def of_context(context: Context) -> Iterator[tuple[Subject, Fields]]:
-    """What the replica knows that ZooKeeper has, and in which state the controller holds each partition."""
+    """Return ZooKeeper's state as the replica knows it, with the controller's state of each partition."""
     header = context.header
     yield CONTROLLER, {"broker": header.controller, "epoch": header.controller_epoch}
     hosts: set[int] = set()
@@ -89,7 +89,7 @@ def of_context(context: Context) -> Iterator[tuple[Subject, Fields]]:
 
 
 def of_rows(rows: Collection[Row]) -> Iterator[tuple[Subject, Fields]]:
-    """What rows of `metadata` say."""
+    """Return the side of rows of `metadata`."""
     hosts = {broker for row in rows if isinstance(row, PartitionRow) for broker in row.replicas}
     for row in rows:
         match row:

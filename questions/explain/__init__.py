@@ -1,1 +1,1 @@
-"""Why something is as it is: a partition, a topic, a broker, the controller."""
+"""Explanations of a partition, a topic, a broker or the controller."""

@@ -1,4 +1,4 @@
-"""Where a broker is, what it has, and what its loss takes."""
+"""State of a broker, its partitions, and the effect of its loss."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Hosted(NamedTuple):
     preferred: int = 0
     led: int = 0
     lagging: int = 0  # it is out of sync
-    alone: int = 0  # nobody else in sync is live
+    alone: int = 0  # no other in-sync replica is live
 
 
 def explain_broker(picture: Picture, broker: int) -> Explanation:
-    """Explain a broker that is known; of partitions, the picture needs those that it hosts."""
+    """Explain a known broker. The picture needs only the partitions that it hosts."""
     header = picture.header
     registered, departure = header.brokers.get(broker), header.departures.last.get(broker)
     away_ms = departure.time_ms if departure is not None else NOT_KNOWN_MS

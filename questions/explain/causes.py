@@ -1,4 +1,4 @@
-"""The steps that led to a state: from the rows of a history, or, where there is none, from the znodes' own times."""
+"""Steps that led to a state, from the rows of a history or, without one, from the znodes' own times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from questions.picture import Picture
 from wording.sentences import bracketed
 
 _NAMED: Final = 20
-_BEFORE_IT: Final = 3  # steps that are kept of the time when nothing was wrong
+_BEFORE_IT: Final = 3  # kept steps before the trouble began
 
 Keeps = Callable[[Row], bool]
 
@@ -47,7 +47,7 @@ def about_controller(row: Row) -> bool:
 
 
 class Happening(NamedTuple):
-    """Row of the past with the step that it is, None where it is none, and its partition's row before it."""
+    """Row of the past with its step, if any, and its partition's row before it."""
 
     row: Row
     cause: Cause | None
@@ -55,7 +55,7 @@ class Happening(NamedTuple):
 
 
 def happenings(rows: Sequence[Row]) -> Iterator[Happening]:
-    """Each row with its step: a transition that moves something and came true, or a leader's change of its ISR."""
+    """Return each row with its step: a transition that moved a state, or a leader's change of its ISR."""
     final = {row.effect for row in rows if isinstance(row, Transition) and row.status is FINAL}
     withdrawn = {row.effect for row in rows if isinstance(row, Transition) and row.status is WITHDRAWN}
     known: dict[tuple[str, int], PartitionRow] = {}
@@ -76,9 +76,9 @@ def happenings(rows: Sequence[Row]) -> Iterator[Happening]:
 
 
 def causes_of(rows: Sequence[Row] | None, brokers: Iterable[int] | None = None) -> tuple[Cause, ...] | None:
-    """Return the steps in these rows, the oldest first, from shortly before the present trouble began.
+    """Return the steps in these rows, oldest first, from shortly before the present trouble.
 
-    Of brokers only these (None: all). Without rows (None) the steps are not known.
+    Of brokers only these (None is all). Without rows (None) the steps are unknown.
     """
     if rows is None:
         return None
@@ -111,7 +111,7 @@ def _certainty(row: Transition) -> Certainty:
 
 
 def _leader_changed_isr(before: PartitionRow, now: PartitionRow) -> bool:
-    """Whether the leader itself wrote another ISR: in its own epoch, as nobody else does."""
+    """Return whether the leader itself wrote another ISR. Only the leader writes in its own epoch."""
     return before.isr != now.isr and before.leader_epoch == now.leader_epoch and now.leader != NO_LEADER
 
 
@@ -125,7 +125,7 @@ def _leadership(leader: int, epoch: int | None, isr: tuple[int, ...]) -> str:
 
 
 def last_writes(picture: Picture, paths: Iterable[tuple[str, str]]) -> tuple[Cause, ...]:
-    """The last write of each of these znodes, which have a meaning each; all that is left of a past nobody watched."""
+    """Return the last write of each of these znodes, the only trace of an unwatched past."""
     return tuple(sorted(_last_writes(picture, paths), key=lambda cause: (cause.time_ms, cause.zxid)))
 
 

@@ -1,4 +1,4 @@
-"""Who is the controller, whether it acts, what it has to do, and who was it before."""
+"""The controller: its identity, activity, due writes and predecessors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GROUP: Final = "controller"  # of the alerts about it
 
 
 def explain_controller(picture: Picture) -> Explanation:
-    """Explain the controller, or that there is none; of partitions, the picture needs none."""
+    """Explain the controller, or its absence. The picture needs no partitions."""
     header = picture.header
     since_ms = header.ghost_since_ms if header.is_ghost else header.term.since_ms
     paths = [("/controller", f"broker {header.controller} took it"), ("/controller_epoch", "its epoch")]

@@ -1,7 +1,7 @@
-"""A topic whose deletion stopped half-way: the znodes that are left, and the commands that remove them.
+"""A topic whose deletion stopped half-way: the remaining znodes, and the commands that remove them.
 
 The controller deletes `/brokers/topics/T`, then `/config/topics/T`, and `/admin/delete_topics/T` last
-(TopicDeletionManager.completeDeleteTopic). The znodes that are left show how far it came.
+(TopicDeletionManager.completeDeleteTopic). The remaining znodes show its progress.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from questions.picture import Picture
 
 
 class _Leftover(NamedTuple):
-    """A znode that a deletion removes: its parent, and the effect of one that is left."""
+    """A znode that a deletion removes: its parent, and the effect of a leftover."""
 
     about: str
     parent: str
     effect: str
 
 
-# In the order that is safe for a person: a topic that is created while its entry is there would be deleted.
+# In the order that is safe for a person. Kafka would delete a topic that is created while its entry exists.
 _LEFTOVERS: Final = (
     _Leftover("entry", "/admin/delete_topics", "the next controller deletes a topic that is created by this name"),
     _Leftover("settings", "/config/topics", "a topic that is created by this name begins with these settings"),
@@ -30,7 +30,7 @@ _LEFTOVERS: Final = (
 
 
 def has_leftovers(picture: Picture, name: str) -> bool:
-    """Whether a topic is gone and znodes of it are left; False where the picture has no znodes."""
+    """Return whether a topic is gone and some of its znodes remain. Return False if the picture has no znodes."""
     return picture.topic(name) is None and any(_left(picture, name))
 
 

@@ -1,4 +1,4 @@
-"""The form of an explanation: statements, each with how sure it is, and the causes in their order."""
+"""Form of an explanation: statements with their certainty, and the causes in order."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Certainty(Enum):
     """How sure a statement is."""
 
     SEEN = "seen"  # ZooKeeper has it
-    EXPECTED = "expected"  # it follows, by the controller's own rules, from what ZooKeeper has
-    INFERRED = "inferred"  # no znode announced it; it explains what was written
-    ASSUMED = "assumed"  # it rests on brokers' files, which are not in ZooKeeper: their release's defaults
+    EXPECTED = "expected"  # follows from ZooKeeper by the controller's own rules
+    INFERRED = "inferred"  # no znode announced it; it explains a write
+    ASSUMED = "assumed"  # rests on brokers' files, which are not in ZooKeeper, so the release's defaults apply
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """A step of what happened, in Kafka's words; `event` is what it was done for."""
+    """A step in Kafka's words. `event` is its reason."""
 
     time_ms: int
     zxid: int
@@ -42,14 +42,14 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to know of a subject, and how it came about."""
+    """The facts about a subject, and their history."""
 
     subject: str
     headline: str
     is_well: bool
-    since: Beginning | None  # of what is wrong; None where nothing is
+    since: Beginning | None  # start of the trouble, if any
     statements: tuple[Statement, ...]
-    causes: tuple[Cause, ...] | None  # the oldest first; None: not known
+    causes: tuple[Cause, ...] | None  # oldest first, None if unknown
     findings: tuple[Finding, ...]  # the open alerts that are about it
     as_of_ms: int
 
@@ -69,7 +69,7 @@ def findings_about(
 
 
 def whereabout(broker: int, picture: Picture) -> str:
-    """Whether the broker is live, or how it left; who has no past has only seen that it is not there."""
+    """Return whether the broker is live, or how it left. Without a past, only its absence is known."""
     (where,) = whereabouts((broker,), picture.header)
     return where.replace("was never seen", "is not registered")
 

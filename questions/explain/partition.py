@@ -1,4 +1,4 @@
-"""Why a partition is as it is, what the controller does about it, and what a person can."""
+"""State of a partition, the controller's next writes, and a person's options."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
 
 
 class _Asked:
-    """A partition that is asked about, with what its explanation follows from."""
+    """A partition with the facts for its explanation."""
 
     def __init__(self, picture: Picture, tp: TopicPartition, topic: Topic, partition: Partition) -> None:
         self._picture, self._header, self._tp = picture, picture.header, tp
@@ -54,7 +54,7 @@ class _Asked:
         self._predicted = partition.value(picture.header.controller_epoch)
 
     def headline(self) -> str:
-        """The verdict: its problem in a sentence, or who leads it."""
+        """Return the verdict: its problem in a sentence, or its leader."""
         if self._topic.queued_for_deletion:
             return "its topic is being deleted"
         problem = self._partition.problem
@@ -66,7 +66,7 @@ class _Asked:
         return f"led by broker {self._value.leader}, {in_sync}"
 
     def statements(self) -> Iterator[Statement]:
-        """All that is known of it, the present first."""
+        """Return all known facts, the present first."""
         yield from self._state()
         yield from self._replicas()
         if not self._topic.queued_for_deletion:
@@ -153,7 +153,7 @@ class _Asked:
             yield Statement("next", f"{says} once what it adds is in sync", Certainty.EXPECTED)
 
     def _ways_back(self) -> Iterator[Statement]:
-        """What makes an unusable partition usable again, without a loss and with one."""
+        """Return the ways to make an unusable partition usable, with and without a loss."""
         yield Statement("comes back", self._comes_back(), Certainty.EXPECTED)
         lost = (Problem.NO_LIVE_IN_SYNC_REPLICA, Problem.LEADERLESS)
         if self._value is not None and self._partition.problem in lost:

@@ -1,4 +1,4 @@
-"""What an operator may ask about, and how it is written: orders-7, orders, broker 3, controller."""
+"""Subjects of questions and their notation: orders-7, orders, broker 3, controller."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BROKER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What is asked about: the readings of the words, the likelier first, and what of a cluster they need."""
+    """Subject of a question: the possible readings, likelier first, and the required part of the cluster."""
 
     words: str
     partition: TopicPartition | None = None
@@ -34,7 +34,7 @@ class Subject(msgspec.Struct, frozen=True):
 
     @property
     def topics(self) -> frozenset[str] | None:
-        """The topics that are needed; None: all."""
+        """Return the required topics, None for all."""
         named = [self.topic] if self.topic is not None else []
         named += [self.partition.topic] if self.partition is not None else []
         return frozenset(named) if named else None
@@ -53,7 +53,7 @@ class Subject(msgspec.Struct, frozen=True):
         return lambda row: any(keeps(row) for keeps in chosen)
 
     def explain(self, picture: Picture) -> Explanation | None:
-        """The explanation of the first reading that there is; None where there is none."""
+        """Explain the first reading that exists. Return None if none exists."""
         if self.is_controller:
             return explain_controller(picture)
         if self.broker is not None:
@@ -68,7 +68,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 def read_partition(word: str) -> TopicPartition:
-    """Partition that a word like orders-7 names; raises ValueError."""
+    """Return the partition that a word like orders-7 names. Raise ValueError."""
     found = _PARTITION.fullmatch(word)
     if found is None:
         raise ValueError(f"{word!r} is no partition: expected TOPIC-PARTITION, like orders-7")
@@ -76,7 +76,7 @@ def read_partition(word: str) -> TopicPartition:
 
 
 def read_subject(words: Sequence[str], *, is_topic: bool = False) -> Subject:
-    """What the words mean; one that may be a partition or a topic is both. Raises ValueError."""
+    """Return the subject of the words. A word that fits a partition and a topic is both. Raise ValueError."""
     said = " ".join(words)
     if is_topic and len(words) == 1:
         return Subject(said, topic=said)

@@ -1,4 +1,4 @@
-"""How a topic's partitions are, under which settings, and what happens to the topic as a whole."""
+"""State of a topic's partitions, its settings, and changes of the whole topic."""
 
 from __future__ import annotations
 

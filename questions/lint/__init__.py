@@ -1,1 +1,1 @@
-"""What lies in ZooKeeper and will hurt."""
+"""Znodes that will cause trouble."""

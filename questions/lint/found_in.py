@@ -1,4 +1,4 @@
-"""Find in a cluster what will hurt, one kind each: by the names of what it is found in."""
+"""Find trouble ahead in a cluster, one kind per function, by the names of its places."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from questions.picture import Picture
 _JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
 """What a reply of ZooKeeper may hold, unless jute.maxbuffer is raised: a longer list cannot be read."""
 _NEARLY: Final = 0.8
-_LEFT_AFTER_MS: Final = 10 * 60_000  # a controller that acts removes what it was asked by within seconds
+_LEFT_AFTER_MS: Final = 10 * 60_000  # an active controller removes requests within seconds
 _TOPICS: Final = "/brokers/topics"
 _NOTIFICATIONS: Final = ("/isr_change_notification", "/log_dir_event_notification")
 _LISTED: Final = (_TOPICS, "/config/topics", "/admin/delete_topics", *_NOTIFICATIONS)
 _REQUESTS: Final = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
 
 
-# --- what is looked through
+# --- the searched parts
 
 
 class Linted(msgspec.Struct, frozen=True):
-    """Cluster that is linted: its picture, and what is in it as the checks need it."""
+    """A linted cluster: its picture, prepared for the checks."""
 
     picture: Picture
-    records: Mapping[str, Record]  # of znodes; empty where the picture does not know them
-    topics: tuple[tuple[str, Topic], ...]  # that nobody asked to delete, by name
+    records: Mapping[str, Record]  # of znodes, empty if the picture does not know them
+    topics: tuple[tuple[str, Topic], ...]  # without a requested deletion, by name
     children: Mapping[str, Mapping[str, Record]]  # znodes right below each parent, by name
     states: tuple[str, ...]  # paths of partition states
 
@@ -93,7 +93,7 @@ def missing_ids(cluster: Linted) -> Iterable[str]:
 
 
 def leftover_fields(cluster: Linted) -> Iterator[str]:
-    """Partitions with adding or removing replicas that are none of its replicas."""
+    """Find partitions with adding or removing replicas outside their replicas."""
     for name, znode in _topic_znodes(cluster):
         for field, by_partition in (("adding", znode.adding_replicas), ("removing", znode.removing_replicas)):
             for number, replicas in by_partition.items():
@@ -106,7 +106,7 @@ def orphan_states(cluster: Linted) -> Iterator[str]:
     """States of partitions that no topic has."""
     partitions = chain.from_iterable(topic.partitions.values() for _, topic in cluster.topics)
     if len(cluster.states) == sum(partition.zk_state is not None for partition in partitions):
-        return  # each is a partition's: to look 200,000 of them up takes longer than to count them
+        return  # each is a partition's; a look-up of 200,000 takes longer than a count
     for where in map(locate, cluster.states):
         topic = cluster.picture.context.topics.get(where.name)
         if topic is None or not topic.exists or where.number not in topic.partitions:
@@ -114,7 +114,7 @@ def orphan_states(cluster: Linted) -> Iterator[str]:
 
 
 def stray_states(cluster: Linted) -> Iterator[str]:
-    """Partitions whose state names brokers that are no replicas of them."""
+    """Find partitions whose state names brokers outside their replicas."""
     for name, partition in _partitions(cluster, _strays):
         yield f"{name} {sorted(_strays(partition))}"
 
@@ -184,7 +184,7 @@ def orphan_settings(cluster: Linted) -> Iterator[str]:
 
 
 def without_settings(cluster: Linted) -> Iterable[str]:
-    """Topics without a settings znode, which Kafka creates before the topic; where others have one."""
+    """Find topics without a settings znode, which Kafka creates before the topic, if others have one."""
     settings = cluster.children["/config/topics"]
     return [name for name, _ in cluster.topics if name not in settings] if settings else ()
 
@@ -234,11 +234,11 @@ def in_one_rack(cluster: Linted) -> Iterator[str]:
         yield f"{name} (rack {racks[partition.replicas[0]]})"
 
 
-# --- what was asked for
+# --- requests
 
 
 def left_requests(cluster: Linted) -> Iterator[str]:
-    """Requests by znode that nobody has carried out."""
+    """Find unanswered requests by znode."""
     for path in _REQUESTS:
         if path in cluster.records and _is_old(cluster, path):
             yield path

@@ -1,6 +1,7 @@
-"""The table of checks: what each finds, what that will do, and the mend.
+"""Table of checks: each finding, its consequence and its fix.
 
-What hurts already is an alert, and `check` says it. Here is what waits for a failover, a restart, or the next change.
+`check` reports trouble of the present. These checks find trouble that waits for a failover, a restart, or the next
+change.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ _EXAMPLES: Final = 10
 
 
 class LintFinding(msgspec.Struct, frozen=True):
-    """A check that found something, or could not look: to how many it happened, its consequence, and the mend."""
+    """A check with a finding or without its data: the count, its consequence and its fix."""
 
     check: str
-    severity: Severity  # pages: no controller can load it, or clients lose; warns: it hurts at the next change
-    count: int | None  # None: unknown, for the source does not have the znodes
+    severity: Severity  # pages if no controller can load it or clients lose; warns if the next change hurts
+    count: int | None  # None is unknown, because the source lacks the znodes
     examples: tuple[str, ...]
     will: str
     mend: str
 
 
 class LintCheck(msgspec.Struct, frozen=True):
-    """A check: how it finds what will hurt, by the names of what it is found in."""
+    """A check: its search for places of trouble, by name."""
 
     name: str
     severity: Severity
@@ -41,7 +42,7 @@ class LintCheck(msgspec.Struct, frozen=True):
 
 
 def lint(picture: Picture) -> tuple[LintFinding, ...]:
-    """Return all findings, the worst first; checks of znodes that the picture does not know are unknown, and last."""
+    """Return all findings, worst first. Checks without data are unknown and last."""
     cluster, found = found_in.linted(picture), []
     for check in CHECKS:
         if check.reads_znodes and picture.records is None:

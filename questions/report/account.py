@@ -1,4 +1,4 @@
-"""One pass over the rows of a cluster, or of some of its subjects; parts of a cluster are added up."""
+"""One pass over the rows of a cluster or of some subjects. Parts of a cluster add up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVER_MS: Final = 0
 
 
 class Part(msgspec.Struct, kw_only=True):
-    """What the rows of some subjects of a cluster came to; the subjects of its parts do not overlap."""
+    """Figures of some subjects of a cluster. The subjects of its parts do not overlap."""
 
     seen: SeenTime = msgspec.field(default_factory=SeenTime)
     topics: dict[str, TopicTime] = {}
@@ -38,11 +38,11 @@ class Part(msgspec.Struct, kw_only=True):
     complete_from_ms: int = 0  # before it the rows have only the state that held then
     unreadable: int = 0  # lines
     notes: list[str] = []  # why this may not be all
-    failed: bool = False  # nothing could be read: the notes say why
+    failed: bool = False  # unreadable; the notes give the reason
 
 
 class Account:
-    """The rows of a cluster as they come, in the order of their places; what is after the end is left out."""
+    """Rows of a cluster in the order of their places, up to the end of the window."""
 
     def __init__(self, since_ms: int = EVER_MS, until_ms: int = LATEST_MS) -> None:
         self._until_ms = until_ms
@@ -72,26 +72,26 @@ class Account:
             case BeginningRow():
                 self.begin(row.time_ms)
             case _:
-                pass  # of no account: transitions, requests
+                pass  # transitions and requests do not count
 
     def take_counts(self, context: Context, at: Record) -> None:
-        """Add what is counted by now: the next heartbeat may be up to a second away."""
+        """Add the final counts, because the next heartbeat may be up to a second away."""
         stamp = (at.cluster, at.generation, at.seq, 0, at.zxid, at.observed_ms)
         self.take(gauges_row(context.header, stamp))
 
     def count_from(self, since_ms: int) -> None:
-        """Count what is counted from this moment on."""
+        """Start counting at this moment."""
         self._counters.since_ms = since_ms
 
     def begin(self, at_ms: int) -> None:
-        """Begin the cluster's state from nothing: what still holds comes again."""
+        """Restart the cluster's state. The current rows follow again."""
         self._partitions.begin(at_ms)
         self._brokers.begin(at_ms)
         self._alerts.begin(at_ms)
         self._counters.begin()
 
     def part(self) -> Part:
-        """What it came to."""
+        """Return the figures."""
         return Part(
             seen=self._heartbeats.seen,
             topics=self._partitions.topics,

@@ -1,4 +1,4 @@
-"""How often alerts of each kind were open, and how long: from the alerts' rows."""
+"""Number and duration of alerts of each kind, from the alerts' rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RESOLVED: Final = "resolved"
 
 
 class AlertSpan(msgspec.Struct, array_like=True):
-    """An alert while it was open, None: it is open yet."""
+    """An alert's open time. The end is None while it is open."""
 
     alert: str
     severity: Severity  # the worst that it had
@@ -46,7 +46,7 @@ class Alerts:
         span.severity = min(span.severity, row.severity, key=WORST_FIRST.__getitem__)
 
     def begin(self, at_ms: int) -> None:
-        """End the open alerts: what is still open comes again."""
+        """End the open alerts. Those that are still open follow again."""
         for _, span in self._open.values():
             span.resolved_ms = at_ms
         self._voided, self._open = self._open, {}

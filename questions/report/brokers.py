@@ -1,4 +1,4 @@
-"""How often each broker left, in which way, and how long it was away: from the brokers' rows."""
+"""Departures of each broker, their kind, and its absence, from the brokers' rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BrokerTime(msgspec.Struct, array_like=True):
     shutdowns_ms: list[int] = []
     bounces_ms: list[int] = []  # it registered again without having been missed
     away: Level = {}
-    unknown_ms: list[int] = []  # nothing says how it left: an older Kontrast wrote the row
+    unknown_ms: list[int] = []  # the row of an older Kontrast does not show how it left
 
 
 class Brokers:
@@ -41,7 +41,7 @@ class Brokers:
             self._newest[row.broker] = row
 
     def begin(self, at_ms: int) -> None:
-        """Forget the brokers: what there still is comes again."""
+        """Forget the brokers. The current ones follow again."""
         for broker, row in self._newest.items():
             if _is_away(row):
                 rise(self.time[broker].away, at_ms, -1)

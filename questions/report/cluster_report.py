@@ -1,4 +1,4 @@
-"""The report of a cluster over a window: what `kontrast replay` ends with and `kontrast report` is made of."""
+"""Report of a cluster over a window, for `kontrast replay` and `kontrast report`."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MINUTE_MS = 60_000
 
 
 class ReportWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """Window of a report, and how much of it was seen; the figures leave out the rest."""
+    """Window of a report, and its seen part. The figures cover only the seen part."""
 
     since_ms: int
     until_ms: int
-    seen_from_ms: int | None  # None: nothing of it was seen
+    seen_from_ms: int | None  # None if unseen
     seen_until_ms: int | None
     seen_seconds: float
     unseen_seconds: float
 
 
 class TopicAvailability(msgspec.Struct, frozen=True, kw_only=True):
-    """Availability of a topic: its partition-minutes that were seen, and those offline or refusing acks=all."""
+    """Availability of a topic: its seen partition-minutes, and those offline or rejecting acks=all."""
 
     topic: str
     partition_minutes: float
@@ -46,7 +46,7 @@ class TopicAvailability(msgspec.Struct, frozen=True, kw_only=True):
 class ReactionTime(msgspec.Struct, frozen=True, kw_only=True):
     """Time from the cause of the controller's events of one kind to their first or last write in ZooKeeper.
 
-    Percentiles are upper bounds, of `gauges_row.REACTION_BUCKETS_MS`; None: longer than the last of them.
+    Percentiles are upper bounds from `gauges_row.REACTION_BUCKETS_MS`, None beyond the last one.
     """
 
     event: str
@@ -81,7 +81,7 @@ class AlertsOfKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to a cluster's clients within a window, and how its controller did."""
+    """Effects on a cluster's clients within a window, and its controller's performance."""
 
     cluster: str
     window: ReportWindow
@@ -99,7 +99,7 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     alerts: tuple[AlertsOfKind, ...]  # the worst first
     unreadable_lines: int = 0
     notes: tuple[str, ...] = ()  # why this may not be all
-    failed: bool = False  # nothing could be read; the notes say why
+    failed: bool = False  # unreadable; the notes give the reason
 
 
 def report_of(cluster: str, whole: Part, since_ms: int | None = None, until_ms: int | None = None) -> ClusterReport:
@@ -188,7 +188,7 @@ def _reactions(counted: dict[counters.Key, int]) -> Iterator[ReactionTime]:
 
 
 def _at_most_ms(counts: Sequence[int], percent: int) -> int | None:
-    """The least bound that this share of the counts does not pass, None where the last one is passed."""
+    """Return the lowest bound for this share of the counts, or None above the last bound."""
     below = 0
     for bound_ms, count in zip(REACTION_BUCKETS_MS, counts, strict=False):
         below += count

@@ -1,4 +1,4 @@
-"""What the gauges count within a window: elections, the controller's writes, and its reaction times."""
+"""Counters of the gauges within a window: elections, the controller's writes, and its reaction times."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ WRITES = "writes"
 FIRST, FIRST_SUM = "reactions/first", "reactions/first_sum_ms"
 LAST, LAST_SUM = "reactions/last", "reactions/last_sum_ms"
 
-Key = tuple[str, str, int]  # what is counted, of which kind, and the bucket of a histogram
+Key = tuple[str, str, int]  # the counter, its kind, and the bucket of a histogram
 
 
 class Counters:
-    """Counters as they come, as what they rose by: where one is smaller than before, all began again from nothing."""
+    """Increases of counters. A decrease means that all counters restarted at zero."""
 
     def __init__(self, since_ms: int) -> None:
         self.rose: Counter[Key] = Counter()
@@ -24,7 +24,7 @@ class Counters:
         self._newest: dict[Key, int] | None = None
 
     def take(self, row: GaugesRow) -> None:
-        """Add what was counted since the row before; where none came before, what it says was counted before it."""
+        """Add the increase since the previous row. Without one, the row's values precede the window."""
         before, self._newest = self._newest, dict(_counts(row))
         if before is None or row.time_ms < self.since_ms:
             return
@@ -34,7 +34,7 @@ class Counters:
             self.rose[key] += count - before.get(key, 0)
 
     def begin(self) -> None:
-        """Count from nothing again, as the job does."""
+        """Restart at zero, as the job does."""
         self._newest = {}
 
 

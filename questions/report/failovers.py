@@ -1,4 +1,4 @@
-"""Failovers of the controller, and the time without one: from the controller's rows."""
+"""Failovers of the controller, and the time without one, from the controller's rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from questions.report.seen_time import Level, rise
 
 
 class Failover(msgspec.Struct, frozen=True, kw_only=True):
-    """Change of the controller, from the loss of one until another was in /controller; None: there is none yet."""
+    """Change of the controller, from a loss until the next one in /controller, None while there is none."""
 
     began_ms: int
     from_broker: int
@@ -35,7 +35,7 @@ class Controllers:
         self._lost: Failover | None = None
 
     def take(self, row: ControllerRow) -> None:
-        """Note a controller's end or beginning; the first that is seen is no failover."""
+        """Note a controller's end or beginning. The first one is no failover."""
         before, self._newest = self._newest, row
         if row.broker == NO_BROKER:
             if before is not None and before.broker != NO_BROKER:
@@ -64,6 +64,6 @@ class Controllers:
         self._lost = None
 
     def _raise_epoch(self, row: ControllerRow) -> None:
-        """/controller is written before /controller_epoch: the epoch of the new controller comes behind it."""
+        """Take the epoch of the new controller, because /controller_epoch is written after /controller."""
         if self.time.failovers[-1].to_broker == row.broker:
             self.time.failovers[-1] = msgspec.structs.replace(self.time.failovers[-1], to_epoch=row.epoch)

@@ -1,4 +1,4 @@
-"""How many partitions of a topic there were, offline and unwritable with acks=all, over time: from their rows."""
+"""Number of a topic's partitions that existed, were offline, or rejected acks=all, over time, from their rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from questions.report.seen_time import Level, rise
 
 
 class TopicTime(msgspec.Struct, array_like=True):
-    """Partitions of a topic over time: how many existed, were offline, refused acks=all."""
+    """A topic's partitions over time: existing, offline, rejecting acks=all."""
 
     partitions: Level = {}
     offline: Level = {}
@@ -20,7 +20,7 @@ class TopicTime(msgspec.Struct, array_like=True):
 
 
 class _Standing(NamedTuple):
-    """What a partition counts for."""
+    """Contribution of a partition to the counts."""
 
     exists: bool = False
     offline: bool = False
@@ -38,7 +38,7 @@ class PartitionTime:
         self._standing: dict[tuple[str, int], _Standing] = {}
 
     def take(self, row: PartitionRow) -> None:
-        """Note what the partition counts for from now on."""
+        """Note the partition's contribution from now on."""
         standing = _standing(row)
         key = row.topic, row.partition
         self._change(row.topic, self._standing.pop(key, _NOTHING), standing, row.time_ms)
@@ -46,7 +46,7 @@ class PartitionTime:
             self._standing[key] = standing
 
     def begin(self, at_ms: int) -> None:
-        """Forget the partitions: what there still is comes again."""
+        """Forget the partitions. The current ones follow again."""
         for (topic, _), standing in self._standing.items():
             self._change(topic, standing, _NOTHING, at_ms)
         self._standing.clear()

@@ -11,7 +11,7 @@ from wording.sentences import counted
 
 
 class Miss(msgspec.Struct, frozen=True, kw_only=True):
-    """Topic that was writable with acks=all for less of its time than the objective: by how much it overspent."""
+    """Topic that missed the objective for acks=all, with its excess."""
 
     cluster: str
     topic: str
@@ -29,7 +29,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report_against(objective_percent: float | None, clusters: Sequence[ClusterReport]) -> Report:
-    """The report of these clusters; without an objective nothing misses it."""
+    """Return the report of these clusters. Without an objective no topic misses it."""
     missed = () if objective_percent is None else _misses(objective_percent, clusters)
     worst_first = sorted(missed, key=lambda miss: (miss.writable, miss.cluster, miss.topic))
     return Report(objective_percent=objective_percent, clusters=tuple(clusters), misses=tuple(worst_first))
@@ -55,7 +55,7 @@ def _misses(objective_percent: float, clusters: Iterable[ClusterReport]) -> Iter
 
 
 def reasons_to_doubt(report: ClusterReport) -> Iterator[str]:
-    """Why what is said of a cluster may not be all: what was not seen is no time online."""
+    """Return reasons to doubt a cluster's figures. Unseen time is not online time."""
     window = report.window
     named = f"cluster {report.cluster}" if report.cluster else "lines that name no cluster"
     yield from (f"{named}: {note}" for note in report.notes)

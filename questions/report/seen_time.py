@@ -1,4 +1,4 @@
-"""The time in which a cluster was seen, and what lasted how long of it."""
+"""Time in which a cluster was seen, and durations within it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import msgspec
 
 from controller.contract.gauges_row import GaugesRow
 
-# Ten times what the slowest answer to a heartbeat took (3 s, a batch with the complete read of 200,000 partitions). It
-# does not grow with the cluster: heartbeats are a second apart however large it is.
+# Ten times the slowest answer to a heartbeat (3 s, a batch with the complete read of 200,000 partitions). It does not
+# grow with the cluster, because heartbeats are always a second apart.
 LONGEST_SILENCE_MS = 30_000
 
-_FROM_LOGS = "transaction-log"  # which lack nothing within a generation, however far heartbeats are apart
+_FROM_LOGS = "transaction-log"  # complete within a generation, even with heartbeats far apart
 _BLIND = frozenset({"suspended", "lost"})
 
 Spans = Sequence[tuple[int, int]]
@@ -23,9 +23,9 @@ Level = dict[int, int]
 
 
 class SeenTime(msgspec.Struct, array_like=True):
-    """Spans from heartbeat to heartbeat in which the forwarder saw the cluster, the oldest first.
+    """Spans between heartbeats in which the forwarder saw the cluster, oldest first.
 
-    The first and the newest heartbeat bound what there is, seen or not; None: there is none.
+    The first and newest heartbeat bound the existing data, seen or not. None means no data.
     """
 
     spans: list[tuple[int, int]] = []
@@ -33,9 +33,9 @@ class SeenTime(msgspec.Struct, array_like=True):
     newest_ms: int | None = None
 
     def within(self, since_ms: int | None, until_ms: int | None, complete_from_ms: int = 0) -> Measure:
-        """A measure of what lasted between the two moments; None: as far as there are heartbeats.
+        """Return a measure of durations between the two moments, None is the first or last heartbeat.
 
-        What was before `complete_from_ms` counts as not seen.
+        Time before `complete_from_ms` counts as unseen.
         """
         begin_ms = max(self.first_ms or 0, complete_from_ms) if since_ms is None else since_ms
         end_ms = max(self.newest_ms or 0, begin_ms) if until_ms is None else until_ms
@@ -90,11 +90,11 @@ class Measure:
         return self._before[-1]
 
     def seen_between(self, begin_ms: int, end_ms: int) -> int:
-        """What was seen between the two moments."""
+        """Return the seen time between the two moments."""
         return max(0, self._seen_before(end_ms) - self._seen_before(begin_ms))
 
     def total_ms(self, level: Mapping[int, int]) -> int:
-        """The count times how long it held: what rises at a moment adds all that was seen behind it."""
+        """Return the count times its duration. An increase at a moment adds all later seen time."""
         return sum(by * (self.seen_ms - self._seen_before(at_ms)) for at_ms, by in level.items())
 
     def _seen_before(self, at_ms: int) -> int:

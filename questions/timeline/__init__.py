@@ -1,1 +1,1 @@
-"""What happened in a cluster, in order: its events with what they changed, and a picture of them over time."""
+"""Events of a cluster in order with their changes, and a picture of them over time."""

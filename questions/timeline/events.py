@@ -1,4 +1,4 @@
-"""The events of a history in their order, each with what it changed: in Kafka's words, what is inferred marked."""
+"""Events of a history in order with their changes, in Kafka's words. Inferred events are marked."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _STATES: Final = {"open": "opened", "unknown": "cannot be seen any more", _RESOL
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Change that an event made: of one subject, or of several partitions alike."""
+    """Change by an event: of one subject, or an equal change of several partitions."""
 
     subject: str  # broker 3 | controller 3 | topic orders | orders-7 | 12 partitions
     says: str
     certainty: Certainty
     time_ms: int  # of the first
-    last_ms: int  # of the last: the same, where it is one
+    last_ms: int  # of the last one, or the same
     zxid: int
     partitions: tuple[str, ...] = ()
 
     def took(self, began_ms: int) -> str:
-        """How long after its event it was seen, in words; nothing where that was at once."""
+        """Return the delay after its event in words, or an empty text."""
         first, last = ((ms - began_ms) / 1000 for ms in (self.time_ms, self.last_ms))
         if not last:
             return ""
@@ -60,14 +60,14 @@ def events_of(story: Sequence[Row], selection: Selection, window: HistorySpan) -
     """The events in these rows with their changes that are about the selection and in the window."""
     events: list[_Event] = []
     by_key: dict[Hashable, _Event] = {}
-    followed: set[str] = set()  # alerts whose beginning is in: their end names no partitions any more
+    followed: set[str] = set()  # alerts with a beginning here, because their end no longer names partitions
     newest_zxid = -1
     for happening in _news(story):
         row = happening.row
         newest_zxid = max(newest_zxid, row.zxid)
         key = _key_of(happening)
         event = by_key.get(key)
-        # A leader changes its partitions' ISRs one by one: they are one event only where nothing is between them.
+        # A leader changes ISRs one by one. They are one event only without other events between them.
         if event is None or (isinstance(row, PartitionRow) and event is not events[-1]):
             event = by_key[key] = _Event(row)
             events.append(event)
@@ -80,7 +80,7 @@ def events_of(story: Sequence[Row], selection: Selection, window: HistorySpan) -
 
 
 def _news(story: Sequence[Row]) -> Iterator[Happening]:
-    """The rows that say that something happened."""
+    """Return the rows that report an event."""
     alerts: dict[str, AlertRow] = {}
     phase: tuple[str, int] | None = None
     for happening in happenings(story):
@@ -98,12 +98,12 @@ def _news(story: Sequence[Row]) -> Iterator[Happening]:
 
 
 def _is_other(before: AlertRow | None, row: AlertRow) -> bool:
-    """Whether the alert begins, ends or gets another severity: what else changes in it is no event."""
+    """Return whether the alert begins, ends or changes its severity. Other changes are no events."""
     return before is None or (before.state, before.severity) != (row.state, row.severity)
 
 
 def _key_of(happening: Happening) -> Hashable:
-    """What the rows of one event have in common."""
+    """Return the common key of one event's rows."""
     row = happening.row
     if isinstance(row, Transition):
         return row.effect.rpartition("-")[0], row.cause
@@ -133,7 +133,7 @@ class _Event:
     def take(self, happening: Happening) -> None:
         """Add the row of another change."""
         if isinstance(happening.row, PartitionRow) and not self.is_wanted:
-            self._first = happening.row  # nothing caused all of them: the event is as old as what is shown of it
+            self._first = happening.row  # without a common cause, the event has the age of its visible part
         self.is_wanted = True
         if happening.cause is not None:
             self._changes.setdefault(_alike(happening), []).append((happening, happening.cause.says))
@@ -173,13 +173,13 @@ def _alert_said(row: AlertRow) -> str:
     says = f"{row.alert} of {row.subject} {_STATES.get(row.state, row.state)}"
     if row.state == _RESOLVED:
         return says
-    late_seconds = (row.time_ms - row.since_ms) / 1000  # what passes soon alerts nobody
+    late_seconds = (row.time_ms - row.since_ms) / 1000  # brief conditions alert no one
     late = f", {late_seconds:.1f} s after it began" if late_seconds > 0 else ""
     return f"{says}{late}: {row.cause}"
 
 
 def _alike(happening: Happening) -> Hashable:
-    """What the changes of several partitions have in common that are one line."""
+    """Return the common part of the partitions' changes that share a line."""
     row, cause = happening.row, happening.cause
     if isinstance(row, Transition) and row.subject == "partition":
         assert cause is not None
@@ -217,7 +217,7 @@ def _subject(row: Row) -> str:
 
 
 def _said(happening: Happening, says: str, *, is_one: bool) -> str:
-    """The change in words; of several partitions, what they have in common."""
+    """Return the change in words, for several partitions their common part."""
     row = happening.row
     if isinstance(row, PartitionRow):
         joined, left = _joined_and_left(happening)

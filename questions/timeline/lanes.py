@@ -1,4 +1,4 @@
-"""The states of the controller, of brokers and of affected partitions over time, for a picture of them."""
+"""States of the controller, brokers and affected partitions over time, for a picture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from controller.contract.row import Row
 from questions.timeline.selection import CONTROLLER_GROUP, Selection
 from wording.sentences import bracketed, counted
 
-_MOST: Final = 30  # lanes of a kind: more than that, nobody reads
+_MOST: Final = 30  # lanes per kind; readers cannot follow more
 _WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
 _ABSENT: Final = frozenset({Problem.NOT_YET_CREATED.value})
 
@@ -33,7 +33,7 @@ class Condition(Enum):
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Time in which nothing changed."""
+    """Time without a change."""
 
     begin_ms: int
     end_ms: int
@@ -43,7 +43,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Lane(msgspec.Struct, frozen=True):
-    """A broker, a partition or the controller over time; before its first span nothing is known of it."""
+    """A broker, partition or the controller over time. Its state before the first span is unknown."""
 
     name: str
     spans: tuple[Span, ...]
@@ -54,7 +54,7 @@ class Lane(msgspec.Struct, frozen=True):
 
 
 class Lanes(msgspec.Struct, frozen=True):
-    """The lanes of a picture, and in words what has none."""
+    """Lanes of a picture, and in words the subjects without one."""
 
     lanes: tuple[Lane, ...]
     left_out: tuple[str, ...]
@@ -92,7 +92,7 @@ def _by_number(name: str) -> list[tuple[str, int]]:
     return [(word, int(digits or 0)) for word, digits in _WORDS_AND_NUMBERS.findall(name)]
 
 
-_Mark = tuple[Condition, str, str] | None  # condition, label, sentence; None: it is gone
+_Mark = tuple[Condition, str, str] | None  # condition, label, sentence; None after its end
 
 
 class _Marks:
@@ -149,7 +149,7 @@ def _condition(row: PartitionRow) -> Condition:
 
 
 def _inactive(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, ...]:
-    """Times in which a controller was there, and alerts say that it did not act."""
+    """Return times in which a controller existed but did not act according to alerts."""
     paged: dict[str, AlertRow] = {}
     spans: list[Span] = []
     for row in story:
@@ -165,7 +165,7 @@ def _inactive(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, .
 
 
 def _covered(spans: Sequence[Span], covers: Sequence[Span]) -> tuple[Span, ...]:
-    """The covers, and of the spans what they leave; of two covers the earlier one wins."""
+    """Return the covers and the uncovered parts of the spans. Of two covers the earlier one wins."""
     kept: list[Span] = []
     for cover in sorted(covers, key=lambda cover: cover.begin_ms):
         kept.extend(_left_by(cover, tuple(kept)))

@@ -1,4 +1,4 @@
-"""What a timeline is about: some topics, partitions and brokers, or the controller, within a window of time."""
+"""Subject of a timeline: topics, partitions and brokers, or the controller, within a window."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEARTBEAT_MS = 1_000
 
 
 class HistorySpan(msgspec.Struct, frozen=True):
-    """Part of a history, both ends included; an end is a zxid or a time in milliseconds since 1970."""
+    """Part of a history, both ends included. An end is a zxid or a time in milliseconds since 1970."""
 
     since_zxid: int | None = None
     since_ms: int | None = None
@@ -23,7 +23,7 @@ class HistorySpan(msgspec.Struct, frozen=True):
     until_ms: int | None = None
 
     def has(self, zxid: int, time_ms: int) -> bool:
-        """Whether what happened then, after this zxid and no later one, is in the window."""
+        """Return whether an event at this time, between these zxids, is in the window."""
         begun = zxid >= (self.since_zxid or zxid) and time_ms >= (self.since_ms or time_ms)
         ended = (self.until_zxid is not None and zxid > self.until_zxid) or (
             self.until_ms is not None and time_ms > self.until_ms
@@ -32,7 +32,7 @@ class HistorySpan(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Subjects of a timeline; nothing named: all."""
+    """Subjects of a timeline. Without names, all."""
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[TopicPartition] = frozenset()
@@ -41,19 +41,19 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is named."""
+        """Return whether no subject is named."""
         return not (self.topics or self.partitions or self.brokers or self.controller)
 
     @property
     def words(self) -> str:
-        """What is named."""
+        """Return the names."""
         topics = [f"topic {name}" for name in sorted(self.topics)]
         partitions = [str(tp) for tp in sorted(self.partitions)]
         brokers = [f"broker {number}" for number in sorted(self.brokers)]
         return ", ".join([*topics, *partitions, *brokers, *(["the controller"] if self.controller else [])])
 
     def is_about(self, row: Row, before: PartitionRow | None) -> bool:
-        """Whether the row is of one of the subjects; `before` is its partition's row before it."""
+        """Return whether the row is about one of the subjects. `before` is its partition's previous row."""
         if self.is_all:
             return True
         if isinstance(row, MigrationRow):
@@ -65,7 +65,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return isinstance(row, Transition) and self._is_transition_about(row, before)
 
     def shows(self, row: PartitionRow) -> bool:
-        """Whether the partition is one of those to draw: those named, and those that a named broker hosts."""
+        """Return whether to draw the partition: it is named, or a named broker hosts it."""
         narrows = self.topics or self.partitions or self.brokers
         return not narrows or self._names(row.topic, row.partition) or not self.brokers.isdisjoint(row.replicas)
 
@@ -98,9 +98,9 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_in_a_timeline(row: Row) -> bool:
-    """Whether timelines are made of the row: of transitions but those of replicas, of metadata, of alerts.
+    """Return whether timelines use the row: transitions except those of replicas, metadata, alerts.
 
-    Of a migration's rows, which come with each heartbeat while KRaft leads, only those with which a phase began.
+    While KRaft leads, each heartbeat has a row of the migration. Only the first row of a phase counts.
     """
     if isinstance(row, MigrationRow):
         return row.time_ms - row.since_ms < _HEARTBEAT_MS

@@ -1,4 +1,4 @@
-"""The timeline of a cluster: its events and its lanes, of a selection and a window."""
+"""Timeline of a cluster: its events and lanes, of a selection and a window."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from questions.timeline.selection import HistorySpan, Selection
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened in a cluster between two moments."""
+    """Events of a cluster between two moments."""
 
     cluster: str
-    about: str  # what is selected, in words; empty: everything
+    about: str  # the selection in words, empty for all
     begin_ms: int
     end_ms: int
     events: tuple[Event, ...]
@@ -23,7 +23,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def timeline_of(picture: Picture, selection: Selection, window: HistorySpan) -> Timeline | None:
-    """What the picture's story has; None where the story has nothing at all about what is selected."""
+    """Return the timeline of the picture's story, or None if the story has no row about the selection."""
     story = picture.story or ()
     if not any(selection.is_about(row, None) for row in story):
         return None

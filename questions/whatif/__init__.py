@@ -1,1 +1,1 @@
-"""What would follow from the loss of brokers, their return, or a reassignment, worked out by `controller.step`."""
+"""Consequences of the loss or return of brokers, or of a reassignment, by `controller.step`."""

@@ -1,4 +1,4 @@
-"""Partitions that the loss of brokers treats alike, counted: clusters place many partitions on the same brokers."""
+"""Partitions that lose brokers alike, counted, because clusters place many partitions on the same brokers."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from controller.view.types import Context, Partition
 
 
 class Alike(NamedTuple):
-    """All that decides what becomes of a partition whose brokers are lost."""
+    """Everything that decides the fate of a partition whose brokers are lost."""
 
     replicas: tuple[int, ...]
-    isr: tuple[int, ...]  # those of it that are online
+    isr: tuple[int, ...]  # its online replicas
     leader: int
     needed: int  # in-sync replicas that acks=all takes
     unclean: bool  # whether a replica that is not in sync may lead
 
 
 class Group(NamedTuple):
-    """Partitions that are alike: how many, and of which topics."""
+    """A number of equal partitions with their topics."""
 
     partitions: int
     topics: frozenset[str]
 
 
 def partitions_alike(context: Context) -> dict[Alike, Group]:
-    """All led partitions by what decides their fate; topics that are queued for deletion are left out."""
+    """Return all led partitions by the facts that decide their fate, without topics in the deletion queue."""
     header = context.header
     live, rules, unclean = frozenset(header.brokers), header.counting_rules, header.allows_unclean_election
     found: dict[Alike, list[str]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Consequences of a change: which partitions it leaves with another leader, offline, or refusing acks=all."""
+"""Consequences of a change: partitions with another leader, offline, or rejecting acks=all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NONE = LeaderAndIsr(NO_LEADER, -1, (), -1)
 
 
 class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Partition before and after; -1 is no leader."""
+    """A partition before and after. -1 is no leader."""
 
     topic: str
     partition: int
@@ -28,7 +28,7 @@ class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
     problem_before: str | None = None
     problem: str | None = None
     reason: str | None = None
-    unclean: bool = False  # led by a replica that was not in sync: records may be lost
+    unclean: bool = False  # a replica outside the ISR leads, so records may be lost
 
 
 class Consequences(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class Consequences(msgspec.Struct, frozen=True):
 
     @property
     def unclean(self) -> tuple[PartitionChange, ...]:
-        """Partitions that lose what only their former in-sync replicas had."""
+        """Return partitions that lose records of their former ISR."""
         return tuple(each for each in self.changes if each.unclean)
 
 
@@ -76,7 +76,7 @@ def is_offline(problem: str | None) -> bool:
 
 
 def consequences(before: Context, after: Context, touched: Iterable[TopicPartition]) -> Consequences:
-    """Compare two moments; `touched` are the partitions that may differ."""
+    """Compare two moments. `touched` are the partitions that may differ."""
     changes = [change for tp in touched if (change := _change(before, after, tp)) is not None]
     then, now = before.header.tally, after.header.tally
     return Consequences(

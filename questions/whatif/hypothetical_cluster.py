@@ -1,7 +1,7 @@
-"""A cluster that is only imagined: znodes change, and the controller's and the leaders' writes follow.
+"""An imagined cluster: znodes change, and the writes of the controller and leaders follow.
 
-Nothing is worked out here. Each change is a record for `controller.step`, and what the step says that the controller
-must write is handed back to it as written, until nothing is due.
+This module has no rules of its own. Each change is a record for `controller.step`. The due writes of the step return as
+written, until none is due.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from controller.unrecorded import request_shutdown
 from controller.view.types import FOLLOWING, Broker, Context, Partition
 
 _REASSIGN: Final = "/admin/reassign_partitions"
-_BETWEEN_CHANGES_MS: Final = 1  # nothing waits here, but the order in time is kept
+_BETWEEN_CHANGES_MS: Final = 1  # the imagined cluster does not wait, but it keeps the order in time
 _REASSIGNED_AT_ONCE: Final = 100  # each is an event, and each write looks through all that are under way
-# Versions of znodes, where none was ever seen. Others would show a newer release, and change the rules for the cluster.
+# Versions of znodes that were never seen. Others would show a newer release with other rules.
 _ANY_BROKER_VERSION: Final = 5
 _ANY_TOPIC_VERSION: Final = 3
-_ROUNDS: Final = 1_000  # no chain of writes is near as long: one that is has no end
+_ROUNDS: Final = 1_000  # chains of writes are much shorter; a longer one has no end
 
 
 class NoControllerError(ValueError):
-    """A cluster of which nothing can be predicted: it was not read, KRaft leads, or its writes come to no end."""
+    """A cluster without predictions: it was not read, KRaft leads, or its writes do not end."""
 
 
 def at_rest(context: Context) -> Context:
-    """The cluster once the controller has done what it has due now; raises NoControllerError."""
+    """Return the cluster after the controller's due writes. Raise NoControllerError."""
     return HypotheticalCluster(context).context
 
 
@@ -49,11 +49,10 @@ class _DueWrite(NamedTuple):
 
 
 class HypotheticalCluster:
-    """Cluster in which brokers are lost and return and partitions are reassigned; the context it began with stays.
+    """A cluster whose brokers leave and return and whose partitions move. The original context stays.
 
-    What the controller has due now is done first. Each change is played to its end: all writes of the controller, and
-    those of leaders whose followers caught up.
-    `touched` are the partitions whose rows changed. Raises NoControllerError.
+    The controller's due writes come first. Each change is played to its end: all writes of the controller, and those of
+    leaders whose followers caught up. `touched` are the partitions with changed rows. Raise NoControllerError.
     """
 
     def __init__(self, context: Context) -> None:
@@ -73,7 +72,7 @@ class HypotheticalCluster:
         return self.context.header.brokers.keys()
 
     def lose(self, brokers: Collection[int]) -> None:
-        """Let these brokers crash at the same moment; one that is not registered is lost already."""
+        """Crash these brokers at the same moment. Unregistered ones are lost already."""
         header = self.context.header
         lost = [broker for broker in sorted(brokers) if broker in header.brokers]
         self._registrations.update({broker: header.brokers[broker] for broker in lost})
@@ -86,7 +85,7 @@ class HypotheticalCluster:
         self.context = without_departures(self.context, lost)  # no transaction of ZooKeeper shows when they left
 
     def shut_down(self, broker: int) -> None:
-        """Let a broker ask to be shut down until it leads nothing that another can lead, and then close its session."""
+        """Let a broker ask for its shutdown until it leads no movable partition, and then close its session."""
         if broker not in self.context.header.brokers:
             return
         self._take(request_shutdown(self.context, broker, shows_steps=False))
@@ -109,10 +108,10 @@ class HypotheticalCluster:
         self._catch_up()
 
     def reassign(self, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
-        """Ask for a reassignment, and let it go as far as the live brokers let it.
+        """Request a reassignment and play it as far as the live brokers allow.
 
-        What is done without fail is asked for in parts, and the rest at once behind it: a controller takes the next
-        part only when the last one is done. How a partition ends does not depend on the others.
+        Partitions that surely complete are requested in parts, the others at once after them, because a controller
+        takes the next part only after the last one. The end of a partition does not depend on the others.
         """
         done = [tp for tp, to in targets.items() if self._can_finish(tp, to)]
         parts = [done[at : at + _REASSIGNED_AT_ONCE] for at in range(0, len(done), _REASSIGNED_AT_ONCE)]
@@ -151,7 +150,7 @@ class HypotheticalCluster:
         self._play()
 
     def _elect_controller(self) -> None:
-        """Let the first live broker become controller where none is: which one it is changes no election."""
+        """Let the first live broker become controller if there is none. The choice changes no election."""
         header = self.context.header
         if header.controller != NO_BROKER or not header.brokers:
             return
@@ -161,7 +160,7 @@ class HypotheticalCluster:
         self._write("/controller_epoch", epoch)
 
     def _play(self) -> None:
-        """Write what the controller has to write, in its order, until nothing is due."""
+        """Write the controller's due writes in order, until none is due."""
         for _ in range(_ROUNDS):
             due = sorted(self._due_states())
             assignments = [tp for tp in self._unwritten if self._pending_assignment(tp)]
@@ -209,7 +208,7 @@ class HypotheticalCluster:
         self._write(f"/brokers/topics/{name}", content)
 
     def _catch_up(self) -> None:
-        """Let leaders take every live replica into the ISR, and the controller answer, until nothing changes."""
+        """Let leaders add every live replica to the ISR, and the controller answer, until no change follows."""
         for _ in range(_ROUNDS):
             grown = [(tp, value) for tp in sorted(self.touched) if (value := self._with_all_live_in_sync(tp))]
             if not grown:
@@ -220,7 +219,7 @@ class HypotheticalCluster:
         raise NoControllerError("the leaders' writes come to no end")
 
     def _with_all_live_in_sync(self, tp: TopicPartition) -> LeaderAndIsr | None:
-        """State that the leader writes once all live replicas caught up; None where it has nothing to write."""
+        """Return the state that the leader writes after all live replicas caught up, or None without a change."""
         partition = self.context.topics.partition(tp)
         value = partition.zk_state if partition else None
         if partition is None or value is None or not self._is_live(value.leader, partition):

@@ -1,4 +1,4 @@
-"""Brokers and racks, ranked by what their loss would take from clients."""
+"""Brokers and racks, ranked by the effect of their loss on clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMED_TOPICS: Final = 5
 
 
 class Loss(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Loss of one broker or rack at once, by a crash: numbers of partitions."""
+    """Loss of one broker or rack by a crash, in numbers of partitions."""
 
     lost: str  # "broker 3" or "rack eu-1"
     brokers: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What a reassignment of many partitions takes from clients once it is done, from playing one of each kind."""
+"""Effect of a completed reassignment of many partitions on clients, from playing one of each kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 def check_reassignment(context: Context, targets: Targets) -> Taken:
-    """What the reassignment takes; raises NoControllerError, UnknownBrokersError."""
+    """Return the effect of the reassignment. Raise NoControllerError or UnknownBrokersError."""
     kinds: dict[object, list[TopicPartition]] = {}
     rules = context.header.counting_rules
     for tp, target in targets.items():
@@ -38,9 +38,9 @@ def check_reassignment(context: Context, targets: Targets) -> Taken:
 
 
 def _kind(context: Context, rules: CountingRules, tp: TopicPartition, target: tuple[int, ...]) -> object:
-    """Equal for partitions that end alike: neither the controller nor a leader minds which broker has which id.
+    """Return a key of partitions with equal ends. Neither the controller nor a leader depends on brokers' ids.
 
-    A partition that has anything due, or a failed log directory, is of its own kind.
+    A partition with a due write or a failed log directory is a kind of its own.
     """
     topic, partition = context.topics.get(tp.topic), context.topics.partition(tp)
     value = None if partition is None else partition.zk_state

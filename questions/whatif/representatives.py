@@ -1,4 +1,4 @@
-"""One partition for all that are alike: what a change of brokers does to it, it does to each of them."""
+"""One partition for all equal ones. A change of brokers affects each of them alike."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Targets = Mapping[TopicPartition, tuple[int, ...]]
 
 
 class Representatives(NamedTuple):
-    """Cluster with these partitions alone, and the others that each of them stands for.
+    """A cluster with these partitions only, and the partitions that each represents.
 
-    The header is that of the whole cluster: its gauges count every partition.
+    The header is the whole cluster's, so its gauges count every partition.
     """
 
     context: Context
     others: Mapping[TopicPartition, Sequence[TopicPartition]]
 
     def count_all(self, before: Context, after: Context, touched: Iterable[TopicPartition]) -> Context:
-        """The moment after a change, with gauges that count what it did to every partition."""
+        """Return the moment after a change, with gauges that count every partition."""
         gauges, rules = Counter(after.header.tally.gauges), after.header.counting_rules
         for tp in touched:
             if others := len(self._others(tp)):
@@ -60,10 +60,10 @@ def _counted(context: Context, tp: TopicPartition, rules: CountingRules) -> Coun
 
 
 def represent(context: Context, targets: Sequence[Targets], *, brokers_change: bool = True) -> Representatives:
-    """One partition of each kind; of those that are reassigned, only such as get the same replicas are alike.
+    """Return one partition of each kind. Reassigned ones are equal only with equal new replicas.
 
-    Where the controller has anything under way, every partition is a kind of its own. As long as no broker is lost or
-    returns, topics that are not reassigned stay as they are, with all their partitions.
+    If the controller has work in progress, every partition is a kind of its own. While all brokers stay, topics outside
+    the reassignment keep all their partitions.
     """
     header = context.header
     if header.events or header.triggers.reassign or header.triggers.preferred:
@@ -92,7 +92,7 @@ def _topics_in(context: Context, targets: Iterable[Targets]) -> Iterator[tuple[s
 
 
 def _kind(context: Context, topic: Topic, partition: Partition) -> Hashable:
-    """All that decides what becomes of a partition; None where it has anything due that others need not have."""
+    """Return everything that decides a partition's fate, or None if it has a due write of its own."""
     value = partition.zk_state
     if value is None or partition.queue or partition.adding or partition.removing or partition.pending_assignments:
         return None

@@ -16,7 +16,7 @@ _NAMED_TOPICS: Final = 20
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """Topics for which no order helps: why, and what the restart of one of their brokers does to their partitions."""
+    """Topics that no order helps, with the reason, and the effect of a restart on their partitions."""
 
     reason: str
     consequence: str
@@ -33,9 +33,9 @@ class RollingOrder(msgspec.Struct, frozen=True):
 
 
 def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrder:
-    """Batches as few as a greedy choice finds, racks together, the controller last; `at_once` bounds a batch.
+    """Return few batches by a greedy choice, racks together, the controller last. `at_once` limits a batch.
 
-    Partitions that cannot spare any broker are obstacles, and do not keep the others' brokers from a batch. Raises
+    Partitions that cannot spare any broker are obstacles. They do not keep the others' brokers from a batch. Raise
     NoControllerError.
     """
     context = at_rest(context)

@@ -1,4 +1,4 @@
-"""A sequence of changes to a cluster, and what each of them would take."""
+"""A sequence of changes to a cluster, with the effect of each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Change(Enum):
 
 
 class Step(NamedTuple):
-    """One change: of brokers at once, or of assignments."""
+    """One change of brokers at once, or of assignments."""
 
     change: Change
     brokers: tuple[int, ...] = ()
@@ -42,14 +42,14 @@ class Step(NamedTuple):
 
 
 class StepOutcome(msgspec.Struct, frozen=True):
-    """What one step changed, against the moment before it."""
+    """Effect of one step, compared with the moment before it."""
 
     title: str
     consequences: Consequences
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """The steps, and what all of them change together."""
+    """The steps, and their common effect."""
 
     cluster: str
     steps: tuple[StepOutcome, ...]
@@ -57,7 +57,7 @@ class Scenario(msgspec.Struct, frozen=True):
 
     @property
     def is_harmless(self) -> bool:
-        """Whether no step takes reads, or writes with acks=all, or what was acknowledged."""
+        """Return whether no step costs reads, writes with acks=all, or acknowledged records."""
         return not any(
             step.consequences.newly_offline or step.consequences.newly_unwritable or step.consequences.unclean
             for step in self.steps
@@ -69,7 +69,7 @@ class UnknownBrokersError(ValueError):
 
 
 def brokers_in(context: Context, rack: str) -> tuple[int, ...]:
-    """Return the registered brokers of a rack; raises UnknownBrokersError for a rack without any."""
+    """Return the registered brokers of a rack. Raise UnknownBrokersError for an empty rack."""
     brokers, departed = context.header.brokers, context.header.departures.last
     found = tuple(sorted(broker for broker, each in brokers.items() if each.rack == rack))
     if found:
@@ -84,7 +84,7 @@ def brokers_in(context: Context, rack: str) -> tuple[int, ...]:
 
 
 def play(context: Context, steps: Sequence[Step]) -> Scenario:
-    """Play the steps one after the other; raises NoControllerError, UnknownBrokersError."""
+    """Play the steps in order. Raise NoControllerError or UnknownBrokersError."""
     for step in steps:
         _refuse_unknown_partitions(context, step)
     brokers_change = any(step.change is not Change.REASSIGN for step in steps)

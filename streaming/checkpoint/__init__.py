@@ -1,1 +1,1 @@
-"""Hold a checkpoint's directory: its lock and settings, Spark's files in it, and which of them is damaged."""
+"""A checkpoint's directory with its lock, its settings, Spark's files and their damage."""

@@ -23,9 +23,9 @@ _CONDITIONS: Final = re.compile(
     r"\[(CANNOT_LOAD_STATE_STORE|STREAMING_CHECKPOINT_|STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY|STDS_"
     r"|STATE_STORE_|MALFORMED_LOG_FILE|CONCURRENT_STREAM_LOG_UPDATE)"
 )
-_SNAPSHOT_FILES = "metadata"  # of a .zip: which files of SSTs/ belong to it
+_SNAPSHOT_FILES = "metadata"  # of a .zip, the names of its files in SSTs/
 _JSON = JsonDecoder(object)
-# What zipfile raises for an archive of any bytes, and what is missing in what it holds.
+# Errors of zipfile for arbitrary bytes, and of missing entries.
 _UNREADABLE: Final = (
     *(OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError),
     *(UndecodableError, KeyError, TypeError),
@@ -33,7 +33,7 @@ _UNREADABLE: Final = (
 
 
 def damage_behind(failure: BaseException, spark_directory: Path) -> StreamError | None:
-    """The error of a query that failed over a damaged checkpoint, None where it failed over something else."""
+    """Return the error of a query that failed over a damaged checkpoint, or None for another reason."""
     if not is_of_java(failure):
         return None
     for found in _damage(spark_directory):
@@ -74,7 +74,7 @@ def _damage(spark_directory: Path) -> Iterator[str]:
 
 
 def _without_checksums(spark_directory: Path) -> Iterator[str]:
-    """Files whose checksums are gone, where others have some: nobody else can say whether they are as they were."""
+    """Return files without checksums beside files that have some. Their content cannot be verified."""
     names = {path for path in spark_directory.rglob("*") if path.is_file()}
     files = sorted(path for path in names if not path.name.startswith("."))
     lacking = [path for path in files if checksum_file(path) not in names]
@@ -83,7 +83,7 @@ def _without_checksums(spark_directory: Path) -> Iterator[str]:
 
 
 def _damage_of_snapshot(snapshot: Path) -> Iterator[str]:
-    """The damage of a state store's snapshot: an archive, and files of RocksDB that it names."""
+    """Return the damage of a state store's snapshot, an archive with files of RocksDB."""
     try:
         with zipfile.ZipFile(snapshot) as archive:
             damaged = archive.testzip()

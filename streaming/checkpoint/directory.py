@@ -1,6 +1,6 @@
-"""Hold a checkpoint directory: its lock, and the settings that were chosen at its first start.
+"""A checkpoint directory with its lock and the settings of its first start.
 
-Spark's own files are in a directory of their own within it.
+Spark's own files are in a subdirectory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streaming.errors import StreamError
 from transport.disk import force, make_private
 
 CHECKPOINT_FORMAT = 1
-STATE_FORMAT = "state format"  # a setting that nobody can give
+STATE_FORMAT = "state format"  # a value that no user can give
 LOCK_WAIT_SECONDS = 10.0  # a job that was killed a moment ago may still be on its way out
 
 REBUILDS = "rebuilds"
@@ -40,9 +40,9 @@ Settings = Mapping[str, int | str]
 
 
 class Checkpoint:
-    """A checkpoint directory that is held by this job until it is closed; raises StreamError.
+    """A checkpoint directory that this job holds until it closes it. Raise StreamError.
 
-    A directory that is neither empty nor a checkpoint is refused before anything is written into it.
+    Kontrast rejects a directory that is neither empty nor a checkpoint, before it writes into it.
     """
 
     def __init__(self, directory: Path, *, lock_wait_seconds: float = LOCK_WAIT_SECONDS) -> None:
@@ -52,17 +52,17 @@ class Checkpoint:
 
     @property
     def spark_directory(self) -> Path:
-        """The directory in which Spark keeps offsets, commits and state: a new one after each rebuild."""
+        """Return the directory for Spark's offsets, commits and state. Each rebuild uses a new one."""
         rebuilds = number(self.directory, {REBUILDS: 0, **(self.settings() or {})}, REBUILDS)
         return self.directory / (f"{_SPARK}-{rebuilds}" if rebuilds else _SPARK)
 
     @property
     def next_rebuild(self) -> int:
-        """The first rebuild whose place for Spark's files is free, whatever the settings say."""
+        """Return the first rebuild with a free place for Spark's files."""
         return next(number for number in count(1) if not (self.directory / f"{_SPARK}-{number}").exists())
 
     def settings(self) -> Settings | None:
-        """The settings of the first start, None before it."""
+        """Return the settings of the first start, or None before it."""
         return stored_settings(self.directory)
 
     def require(self, wanted: Settings) -> None:
@@ -70,11 +70,11 @@ class Checkpoint:
         require(self.directory, self.settings() or {}, wanted)
 
     def number(self, name: str) -> int:
-        """The number that was chosen at the first start; raises StreamError where the settings lack it."""
+        """Return the number from the first start. Raise StreamError if it is missing."""
         return number(self.directory, self.settings() or {}, name)
 
     def begin(self, chosen: Settings) -> None:
-        """Write down what holds for the life of this checkpoint, all at once; what an earlier one left goes."""
+        """Write the settings for the life of this checkpoint, all at once, and remove an earlier checkpoint."""
         draft = self.directory / _DRAFT_FILE
         try:
             with draft.open("w", encoding="utf-8") as file:
@@ -92,8 +92,8 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let the next job in."""
-        # Unlocked and not only closed: the Java process holds a duplicate, so that a job whose Python side was killed
-        # keeps the checkpoint until its Java side is gone too.
+        # Unlock explicitly. The Java process holds a duplicate, so that a job with a killed Python side keeps the
+        # checkpoint until its Java side is gone too.
         fcntl.flock(self.lock, fcntl.LOCK_UN)
         os.close(self.lock)
 
@@ -107,7 +107,7 @@ class Checkpoint:
 
 
 def stored_settings(directory: Path) -> Settings | None:
-    """The settings of the first start of the checkpoint in this directory, None before it; raises StreamError."""
+    """Return the settings of the first start in this directory, or None before it. Raise StreamError."""
     path = directory / _SETTINGS_FILE
     try:
         stored = json.loads(path.read_bytes())
@@ -129,7 +129,7 @@ def stored_settings(directory: Path) -> Settings | None:
 
 
 def number(directory: Path, stored: Settings, name: str) -> int:
-    """The number that these stored settings have; raises StreamError where they have none."""
+    """Return the number in these stored settings. Raise StreamError if it is missing."""
     chosen = stored.get(name)
     if not isinstance(chosen, int):
         raise damaged_settings(directory, f"it lacks {name}")
@@ -186,7 +186,7 @@ def _lock(path: Path, wait_seconds: float) -> int:
                 f"checkpoint {path.parent} is in use by process {owner or 'unknown'}: "
                 "stop that one first, or give another directory with --checkpoint"
             ) from None
-        with contextlib.suppress(OSError):  # on a full disk nobody learns who holds it
+        with contextlib.suppress(OSError):  # on a full disk the holder stays unnamed
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
         return descriptor

@@ -1,6 +1,6 @@
-"""Force Spark's files in a checkpoint to disk before the outputs that rest on them.
+"""Force Spark's files in a checkpoint to disk before the outputs that depend on them.
 
-Spark itself forces none of them: after a power cut any of the newest may be missing, empty or full of zeros.
+Spark forces none. After a power cut the newest may be missing, empty or full of zeros.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _ANYTHING = JsonDecoder(object)
 
 
 class CheckpointFiles:
-    """The files below a checkpoint's directory, and which of them are on disk as they are now."""
+    """The files below a checkpoint's directory, and those that are on disk in their current form."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._forced: dict[str, tuple[int, int, int]] = {}
 
     def force(self) -> None:
-        """Return when all files are on disk; raises StreamError.
+        """Force all files to disk. Raise StreamError.
 
-        Offsets of a batch and the state after it are there when its rows are written, and the commit of the one before.
+        When a batch's rows are written, its offsets, the state after it and the commit of the one before exist.
         """
         try:
             self._force_below(str(self._directory))
@@ -67,9 +67,9 @@ class CheckpointFiles:
 
 
 def drop_torn(spark_directory: Path) -> None:
-    """Remove the newest entries of Spark's logs that are not whole: their batches come once more; raises StreamError.
+    """Remove the incomplete newest entries of Spark's logs, so that their batches repeat. Raise StreamError.
 
-    So does a batch whose commit is there and whose offsets are not.
+    A batch with a commit but without offsets repeats too.
     """
     try:
         _drop_torn(spark_directory)
@@ -99,7 +99,7 @@ def numbered(log: Path) -> list[int]:
 
 
 def agrees_with_checksum(path: Path) -> bool:
-    """Whether a file is what Hadoop's checksum file beside it says; True where there is none or it is none."""
+    """Return whether a file matches Hadoop's checksum file beside it. Return True without a valid checksum file."""
     try:
         sums = checksum_file(path).read_bytes()
     except FileNotFoundError:
@@ -120,7 +120,7 @@ def checksum_file(path: Path) -> Path:
 
 
 def _has_begun(spark_directory: Path) -> bool:
-    """Whether rows may rest on what is there: the first batch's offsets are forced to disk before its rows are."""
+    """Return whether rows may depend on the checkpoint. The first batch's offsets are on disk before its rows."""
     if numbered(spark_directory / "commits"):
         return True
     metadata = spark_directory / "metadata"
@@ -128,12 +128,12 @@ def _has_begun(spark_directory: Path) -> bool:
 
 
 def source_of(spark_directory: Path, batch: int) -> bytes:
-    """The name of the part of the source that a batch covers: where the batch before it ended, and where it ends."""
+    """Return the name of the part of the source that a batch covers, from the end of the previous batch to its own."""
     ends = []
     for number in (batch - 1, batch):
         path = spark_directory / "offsets" / str(number)
         try:
-            # The version, then what Spark notes of the batch, which differs from run to run, then an offset a source.
+            # The version, then Spark's notes on the batch, which differ between runs, then one offset per source.
             ends.append(b"\n".join(path.read_bytes().split(b"\n")[2:]) if number >= 0 else b"")
         except OSError as error:
             raise StreamError(f"{path} cannot be read: {error.strerror}: check the disk, or {REBUILD}") from error
@@ -155,7 +155,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def is_json(line: bytes) -> bool:
-    """Whether it is JSON, or what Spark writes in place of an offset that there is not."""
+    """Return whether it is JSON, or Spark's placeholder for a missing offset."""
     try:
         _ANYTHING.decode(line)
     except UndecodableError:

@@ -1,8 +1,8 @@
-"""Fetch the Java archives that pyspark lacks through Spark's own Ivy, check them against a lock file, cache them.
+"""Fetch the Java archives that pyspark lacks through Spark's Ivy, check them against a lock file, and cache them.
 
-Standard library only. `python -m streaming.java.artifacts` fetches all that Kontrast needs. After a change of a
-request, `--relock` resolves every set again, writes `artifacts.lock` and `artifacts.licences`, and rejects a jar under
-the GPL alone: read the difference before you commit it.
+Standard library only. `python -m streaming.java.artifacts` fetches everything that Kontrast needs. After a change of a
+request, `--relock` resolves every set again and writes `artifacts.lock` and `artifacts.licences`. It rejects a jar
+under the GPL alone. Read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ _ATTEMPTS = 2
 
 
 class ArtifactError(StreamError):
-    """Jars that could not be had; the sentence says which, why and what to do."""
+    """Jars are unavailable. The sentence names them, the reason and the next step."""
 
 
 class MavenRequest(Protocol):
-    """One resolution: packages with all that they depend on."""
+    """One resolution of packages with their dependencies."""
 
     @property
     def packages(self) -> tuple[str, ...]:
         """The packages, as GROUP:NAME:VERSION."""
 
     def command(self, directory: Path, home: Path) -> list[str]:
-        """A program that puts the jars into the folder `jars` of this directory; `home` is its empty home."""
+        """Return a command that puts the jars into the folder `jars` of this directory. `home` is its empty home."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkRequest:
-    """Packages by Spark's Ivy, less the excluded: it also leaves out what Spark has, Scala's library among it."""
+    """Packages by Spark's Ivy, without the excluded ones and without Spark's own, such as Scala's library."""
 
     packages: tuple[str, ...]
     excluded: tuple[str, ...] = ()
 
     def command(self, directory: Path, home: Path) -> list[str]:
-        """A spark-submit of nothing."""
+        """Return a spark-submit command without a program."""
         program = directory / "nothing.py"
         program.write_text("")
         return [
@@ -70,7 +70,7 @@ class SparkRequest:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactSet:
-    """Jars that are used together: their folder in the cache and in the lock file, and what resolves them."""
+    """Jars for one purpose, with their folder in cache and lock file, and their resolution."""
 
     name: str
     requests: tuple[MavenRequest, ...]
@@ -88,8 +88,8 @@ _IN_PYSPARK = (
 )
 # A broker's whole class path, but for Scala and logging, which pyspark has.
 KAFKA_BROKER = ArtifactSet("kafka-broker", (SparkRequest(("org.apache.kafka:kafka_2.13:3.9.2",)),))
-# What `--jars` needs for Spark's `kafka` source and sink. The connector 4.2.0 names a token provider 4.2.0 that was
-# never published: 4.0.0 does, resolved on its own.
+# The jars that Spark's `kafka` source and sink need for `--jars`. Connector 4.2.0 names a token provider 4.2.0 that was
+# never published. Version 4.0.0 works, resolved on its own.
 SPARK_KAFKA_CONNECTOR = ArtifactSet(
     "spark-kafka-connector",
     (
@@ -127,7 +127,7 @@ def jars(
     directory = cache_directory() / artifact_set.name
     if _unusable(directory, expected):
         with _only_one_at_a_time(directory):
-            if missing := _unusable(directory, expected):  # nobody else fetched them meanwhile
+            if missing := _unusable(directory, expected):  # no other process fetched them meanwhile
                 report(f"fetching {len(missing)} of {len(expected)} jars for {artifact_set.name}")
                 _fill(directory, artifact_set, expected)
     return tuple(directory / name for name in sorted(expected))
@@ -142,7 +142,7 @@ def cache_directory() -> Path:
 
 
 def read_lock(lock_file: Path) -> Lock:
-    """The lock file, lines of `SHA256  SET/FILE` as `sha256sum --check` reads them; raises ArtifactError."""
+    """Read the lock file, lines of `SHA256  SET/FILE` as for `sha256sum --check`. Raise ArtifactError."""
     lock: dict[str, dict[str, str]] = {}
     for number, line in enumerate(lock_file.read_text().splitlines(), 1):
         try:
@@ -157,7 +157,7 @@ def read_lock(lock_file: Path) -> Lock:
 
 
 def relock(sets: Sequence[ArtifactSet], lock_file: Path, report: Callable[[str], None] = lambda _: None) -> None:
-    """Resolve every set again, write the lock file and the licences beside it; raises ArtifactError, LicenceError."""
+    """Resolve every set again and write the lock file and the licences. Raise ArtifactError or LicenceError."""
     lines, licences = [], []
     for artifact_set in sets:
         report(f"resolving {artifact_set.name}")
@@ -171,7 +171,7 @@ def relock(sets: Sequence[ArtifactSet], lock_file: Path, report: Callable[[str],
 
 
 def _unusable(directory: Path, expected: Mapping[str, str]) -> list[str]:
-    """The expected jars that are missing or damaged; all are read, 40 MB take a tenth of a second."""
+    """Return the missing or damaged jars. Reading all 40 MB takes a tenth of a second."""
     return [name for name, checksum in expected.items() if _sha256(directory / name) != checksum]
 
 
@@ -220,7 +220,7 @@ def _fetched(parent: Path, artifact_set: ArtifactSet) -> Iterator[list[Path]]:
 
 
 def _resolve(request: MavenRequest, directory: Path) -> list[Path]:
-    # An empty home: a half-filled local Maven repository would otherwise be taken for a complete one.
+    # An empty home, because Ivy would take a half-filled local Maven repository for a complete one.
     home = directory / "home"
     home.mkdir(parents=True)
     command = request.command(directory, home)
@@ -256,7 +256,7 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
 
 
 def spark_home() -> Path:
-    """The directory of the installed pyspark; raises ArtifactError."""
+    """Return the directory of the installed pyspark. Raise ArtifactError."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
         raise ArtifactError("pyspark is not installed in this environment: run make install")
@@ -264,19 +264,19 @@ def spark_home() -> Path:
 
 
 def _reason(output: str) -> str:
-    """The line that says most about a failed resolution."""
+    """Return the most informative line of a failed resolution."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "not found" in line or "Exception" in line or "rror" in line]
     return (errors or lines or ["no output"])[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fetch every set that Kontrast needs (or `--relock`), saying what is done; 1 after an error's sentence."""
+    """Fetch every required set (or `--relock`) with messages. Return 1 after an error's sentence."""
     return fetch_all(SETS, LOCK_FILE, arguments, program="python -m streaming.java.artifacts")
 
 
 def fetch_all(sets: Sequence[ArtifactSet], lock_file: Path, arguments: Sequence[str] | None, *, program: str) -> int:
-    """Fetch the sets (or `--relock`), saying what is done; 1 after an error's sentence."""
+    """Fetch the sets (or `--relock`) with messages. Return 1 after an error's sentence."""
     parser = argparse.ArgumentParser(prog=program, description=fetch_all.__doc__)
     parser.add_argument("--relock", action="store_true", help="resolve every set again and write the lock file")
     parser.add_argument("--quiet", action="store_true", help="leave out what is in the cache already")

@@ -1,7 +1,7 @@
-"""Find, write and remove archives of loaded Java classes, which halve what the start of a program costs.
+"""Find, write and remove archives of loaded Java classes, which halve the start of a program.
 
-Java checks that an archive fits (its own version, the jars, their times) and does without where it does not; whether it
-is whole, its name says by its digest. `streaming.spark_class_archive` makes Spark's.
+Java checks whether an archive fits its version, the jars and their times, and ignores it otherwise. The digest in its
+name shows whether it is whole. `streaming.spark_class_archive` makes Spark's.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from transport.scratch import scratch_directory
 
 _LOG = logging.getLogger("kontrast.streaming")
 
-_NEEDS = ".needs"  # beside an archive: the files without which nobody can use it, one a line
+_NEEDS = ".needs"  # beside an archive, the files it depends on, one per line
 _DIGEST_CHARACTERS = 64
 _PIECE_BYTES = 1024**2
 
 
 def spark_jars() -> list[Path]:
-    """Spark's own jars but its machine learning, which takes a second of each start to say that it is there."""
+    """Return Spark's own jars without machine learning, which costs a second of each start."""
     jars = Path(pyspark.__file__).absolute().parent / "jars"
     return sorted(jar for jar in jars.glob("*.jar") if not jar.name.startswith("spark-mllib_"))
 
 
 def archive_options(class_path: Sequence[Path]) -> tuple[str, ...]:
-    """Java's options to use the archive of this class path; nothing where there is none."""
+    """Return Java's options for the archive of this class path, empty without one."""
     remove_unusable()
     archive = find_archive(class_path)
     return () if archive is None else (f"-XX:SharedArchiveFile={archive}", "-XX:+VerifySharedSpaces")
 
 
 def find_archive(class_path: Sequence[Path]) -> Path | None:
-    """The archive that was made for this Java and this class path, None where there is none that is whole."""
+    """Return the whole archive for this Java and class path, or None."""
     for archive in _directory().glob(f"{_key(class_path)}-*.jsa"):
         stated = archive.stem.partition("-")[2]
         if len(stated) != _DIGEST_CHARACTERS:
@@ -73,7 +73,7 @@ def _directory() -> Path:
 
 @contextmanager
 def written(class_path: Sequence[Path]) -> Iterator[Path]:
-    """Gives the file that a Java with this class path writes its classes into as it ends; raises StreamError."""
+    """Yield the file into which a Java with this class path writes its classes at its end. Raise StreamError."""
     directory, key = _directory(), _key(class_path)
     try:
         make_private(directory)
@@ -92,7 +92,7 @@ def written(class_path: Sequence[Path]) -> Iterator[Path]:
 
 
 def remove_unusable() -> None:
-    """Remove the archives of installations that are gone: whose Java, or a jar, is no longer where it was."""
+    """Remove the archives of removed installations, whose Java or jars are gone."""
     for needs in _directory().glob(f"*{_NEEDS}"):
         with suppress(OSError):
             if not all(Path(path).exists() for path in needs.read_text().splitlines()):

@@ -15,11 +15,11 @@ OLDEST_JAVA = 17
 
 
 class JavaError(StreamError):
-    """No usable Java; the sentence says what was found and what to install."""
+    """No usable Java. The sentence names the one found and the one to install."""
 
 
 def find_java() -> Path:
-    """The `java` of JAVA_HOME, else of PATH, if it is version 17 or newer; raises JavaError."""
+    """Return the `java` of JAVA_HOME or PATH, version 17 or newer. Raise JavaError."""
     home = os.environ.get("JAVA_HOME")
     if home:
         java = Path(home, "bin", "java")
@@ -41,7 +41,7 @@ def find_java() -> Path:
 
 @lru_cache
 def java_version(java: Path) -> int:
-    """The major version of this `java`, 8 for what calls itself 1.8; raises JavaError."""
+    """Return the major version of this `java`, 8 for 1.8. Raise JavaError."""
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

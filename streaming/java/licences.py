@@ -22,7 +22,7 @@ _MAY_BE_LINKED = re.compile(r"classpath|\bCP?E\b", re.IGNORECASE)
 
 
 class LicenceError(StreamError):
-    """A jar that Kontrast may not ship, or a damaged record; the sentence names it."""
+    """A jar that Kontrast may not ship, or a damaged record. The sentence names it."""
 
 
 class Licensed(NamedTuple):
@@ -33,7 +33,7 @@ class Licensed(NamedTuple):
 
 
 def licensed(jar: str, ivy_cache: Path) -> Licensed:
-    """Return the artifact of this jar, by the POMs that Ivy has in its cache; raises LicenceError."""
+    """Return the artifact of this jar, by the POMs in Ivy's cache. Raise LicenceError."""
     for pom in sorted(ivy_cache.glob("*/*/ivy-*.xml.original")):
         group, name = pom.parts[-3:-1]
         version = pom.name.removeprefix("ivy-").removesuffix(".xml.original")
@@ -51,7 +51,7 @@ def line_of(file: str, artifact: Licensed) -> str:
 
 
 def read_licences(licences_file: Path) -> Mapping[str, Licensed]:
-    """Return the artifacts by SET/FILE; raises LicenceError, also for a licence that Kontrast may not ship."""
+    """Return the artifacts by SET/FILE. Raise LicenceError, also for a licence that Kontrast may not ship."""
     read: dict[str, Licensed] = {}
     for number, line in enumerate(licences_file.read_text(encoding="utf-8").splitlines(), 1):
         try:

@@ -1,7 +1,7 @@
-"""Write the output rows of a batch that may come twice: one journal or one Kafka topic an output.
+"""Write the output rows of a repeatable batch, to one journal or one Kafka topic per output.
 
-A journal skips a batch that is its newest already. Otherwise, and in Kafka always, the rows are written once more, with
-the same keys and places: readers end with the same.
+A journal skips its newest batch. Otherwise, and always in Kafka, a repeated batch writes its rows again under equal
+keys and places.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _COMPACTED = (*STANDING_OUTPUTS, JobRow.output)  # of which the newest row of a 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch of the job: its number for the sink, the part of the source that it covers, and the job's own row.
+    """A batch of the job with its number for the sink, its part of the source, and the job's own row.
 
-    `secure` forces to disk what of the checkpoint its rows rest on.
+    `secure` forces the required part of the checkpoint to disk.
     """
 
     number: int
@@ -54,19 +54,19 @@ class Sink(Protocol):
         ...
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Write the rows in their order, and the job's own if there is one; a batch may come again."""
+        """Write the rows in order, and the job's own row if there is one. A batch may repeat."""
         ...
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release the sink."""
         ...
 
 
 class JournalSink:
-    """One journal an output below a directory; raises StreamError where one cannot be written.
+    """One journal per output below a directory. Raise StreamError if one is not writable.
 
-    The journal of the job's own rows has a mark of every batch, written when the other outputs are on disk: a batch
-    that is not there may lack rows.
+    The journal of the job's rows has a mark of every batch, written after the other outputs are on disk. Rows of a
+    batch without a mark may be missing.
     """
 
     def __init__(self, address: JournalAddress, retention: Mapping[str, Retention]) -> None:
@@ -95,7 +95,7 @@ class JournalSink:
         return 1 + max(writer.last_batch_id for writer in self._writers.values())
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Append to each output's journal what the batch has for it; raises StreamError where earlier rows are lost."""
+        """Append the batch's rows to each output's journal. Raise StreamError if earlier rows are lost."""
         self._refuse_lost_batches(batch.number)
         lines: dict[str, list[bytes]] = {}
         # A cluster is one group of one task, and rows are collected task by task, each in its order.
@@ -104,7 +104,7 @@ class JournalSink:
         lines[JobRow.output] = [] if batch.job is None else [encode_row(batch.job)]
         batch.secure()
         newest = self.next_batch - 1
-        for output in _WRITTEN:  # a fixed order: a metadata row is not long behind its transition
+        for output in _WRITTEN:  # a fixed order, so that a metadata row soon follows its transition
             if output in lines:
                 self._writers[output].append_batch(batch.number, lines[output], batch.source)
         if batch.number < newest:
@@ -124,13 +124,13 @@ class JournalSink:
             )
 
     def close(self) -> None:
-        """Force what was written to disk."""
+        """Force the written rows to disk."""
         for writer in self._writers.values():
             writer.close()
 
 
 class KafkaSink:
-    """One topic an output, `PREFIX.<output>`, keyed by what a row is about."""
+    """One topic per output, `PREFIX.<output>`, keyed by the row's subject."""
 
     next_batch = 0
 
@@ -138,7 +138,7 @@ class KafkaSink:
         self._address = address
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Produce the rows; Spark returns when every one is acknowledged."""
+        """Produce the rows. Spark returns after every acknowledgement."""
         topic = sql.concat(sql.lit(f"{self._address.topic}."), sql.col("output")).alias("topic")
         keys, values = (sql.split(sql.col(name).cast("string"), "\n") for name in ("keys", "values"))
         together = rows.select(
@@ -166,7 +166,7 @@ def output_topics(address: KafkaAddress) -> tuple[Topic, ...]:
 
 
 def open_sink(config: StreamConfig) -> Sink:
-    """The sink of the job; raises StreamError."""
+    """Open the sink of the job. Raise StreamError."""
     if isinstance(config.sink, JournalAddress):
         return JournalSink(config.sink, config.retention)
     return KafkaSink(config.sink)

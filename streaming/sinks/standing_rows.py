@@ -1,4 +1,4 @@
-"""Keep the rows of an output that still hold, for compaction: the newest of each subject since its beginning."""
+"""Select the rows that compaction keeps, the newest of each subject since its beginning."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _Place = tuple[int, int, int]
 
 
 class StandingRows:
-    """The added rows that still hold, in their order; a cluster's beginning stays before its rows.
+    """The current ones of the added rows, in order. A cluster's beginning stays before its rows.
 
-    Rows may come twice and late, as places say. What cannot be read is kept: a newer Kontrast may have written it.
+    Rows can repeat or arrive late; their place gives the order. Unreadable rows stay, because a newer Kontrast may have
+    written them.
     """
 
     def __init__(self) -> None:

@@ -23,8 +23,8 @@ _LOG = logging.getLogger("kontrast.streaming")
 _REQUEST_AGAIN_SECONDS = 30.0
 _LONGEST_WAIT_MS = 5000
 
-# For a cluster that fails over every complete read, requests become rarer: each read is one of all clusters of the
-# stream. What made it fail may be gone from ZooKeeper at any time, so it is never given up.
+# For a cluster that fails over every complete read, requests become rarer, because a read covers all clusters of the
+# stream. They never end, because the cause may disappear from ZooKeeper at any time.
 _LONGEST_WAIT_SECONDS = 3_600.0
 
 
@@ -34,7 +34,7 @@ def wait_seconds(failures: int) -> float:
 
 
 class CompleteReadRequests:
-    """Requests to the source's writers for a complete read, repeated while none has come."""
+    """Requests to the source's writers for a complete read, repeated until one arrives."""
 
     def __init__(self, session: SparkSession, source: Address) -> None:
         self._session = session

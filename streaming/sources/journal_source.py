@@ -1,6 +1,6 @@
-"""Read a journal as a source of Spark: whole lines, a cluster's together, each with the offset at which it stands.
+"""Spark source of a journal. Whole lines, a cluster's together, each with its offset.
 
-This code runs in a Python process of Spark's, not in the one that started the job.
+This code runs in a Python process of Spark, not in the starting process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from transport.journal import (
 Offset = dict[str, Any]  # "offset", and "journal", the identity of the journal that gave it, where it has one
 Batches = Iterator[pa.RecordBatch]
 
-# A row of Spark costs as much as a thousand bytes: lines travel in blocks of about this size.
+# A row of Spark costs as much as a thousand bytes, so lines travel in blocks of about this size.
 BLOCK_BYTES = 1024**2
 # As `encode_record` begins a line. One that begins in another way is parsed for its cluster.
 _CLUSTER = re.compile(rb'\{"v":[0-9]+,"cluster":"([^"\\]*)"')
@@ -59,8 +59,8 @@ class JournalDataSource(DataSource):
         return "journal"
 
     def schema(self) -> StructType:
-        """Blocks of one cluster's lines, joined by newlines and packed; `offsets` are their places, 8 bytes each."""
-        # As a sentence of SQL it would be parsed: a quarter of a second at each start.
+        """Return the schema of packed blocks of one cluster's lines, joined by newlines. `offsets` has 8 bytes each."""
+        # Parsing it from SQL would cost a quarter of a second at each start.
         types = {"cluster": StringType(), "offsets": BinaryType(), "value": BinaryType()}
         return StructType([StructField(name, its_type) for name, its_type in types.items()])
 
@@ -75,17 +75,17 @@ class JournalDataSource(DataSource):
 
 
 class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads from an offset on, or from the oldest line that is left: what is lost shows in the records' numbers."""
+    """Reader from an offset, or from the oldest remaining line. Numbers of records show a loss."""
 
     def __init__(self, directory: Path, max_batch_bytes: int, begin: int | None = None) -> None:
         self._begin = begin
         self._directory = directory
         self._max_batch_bytes = max_batch_bytes
         self._last_offset: int | None = None  # where an available-now query ends
-        self._short_since: float | None = None  # since when the journal has ended before what was read
+        self._short_since: float | None = None  # start of the time in which the journal ended before the read offset
 
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
-        """The beginning of a query without a checkpoint: the given offset, else the oldest line that is left."""
+        """Return the beginning of a query without a checkpoint: the given offset, or the oldest remaining line."""
         return self._offset(earliest_offset(self._directory) if self._begin is None else self._begin)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
@@ -106,7 +106,7 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def readBetweenOffsets(self, start: Offset, end: Offset) -> Batches:  # noqa: N802 (Spark's name)
         """The same lines once more, after a restart."""
-        # A batch that runs again may have lost its beginning meanwhile, or all of it.
+        # A repeated batch may have lost its beginning, or all of it, meanwhile.
         offset = max(self._own(start), earliest_offset(self._directory))
         batches = []
         while offset < end["offset"]:
@@ -134,7 +134,7 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"offset": offset, "journal": identity} if identity else {"offset": offset}
 
     def _own(self, offset: Offset) -> int:
-        """The offset as this journal's; ForeignOffsetError if another one gave it."""
+        """Return the offset as this journal's. Raise ForeignOffsetError if another journal gave it."""
         given_by, place = offset.get("journal", ""), int(offset["offset"])
         if given_by and given_by != (journal_identity(self._directory) or given_by):
             raise ForeignOffsetError(self._directory, place, end_offset(self._directory))
@@ -145,7 +145,7 @@ def _as_arrow(batches: Sequence[JournalBatch]) -> Batches:
     blocks = _Blocks()
     for batch in batches:
         if batch.hole is not None:
-            # It goes to the cluster "", whose replica refuses it: that reports it where other bad input is reported.
+            # It goes to the cluster "", whose replica rejects it and reports it with other bad input.
             blocks.add("", batch.hole.begin, str(batch.hole).encode())
         for offset, line in batch.placed():
             blocks.add(cluster_of(line), offset, line)
@@ -153,7 +153,7 @@ def _as_arrow(batches: Sequence[JournalBatch]) -> Batches:
 
 
 def cluster_of(line: bytes) -> str:
-    """The cluster that a line names; one that names none goes to the cluster "", whose replica refuses it."""
+    """Return the cluster that a line names, or "", whose replica rejects the line."""
     match = _CLUSTER.match(line)
     try:
         return match[1].decode() if match else _ROUTED.decode(line).cluster

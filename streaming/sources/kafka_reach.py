@@ -1,6 +1,6 @@
-"""Log when the Kafka of an address is out of reach, and when it is back: Spark tries again without a word.
+"""Log an outage of an address's Kafka and its end, because Spark retries silently.
 
-`wait_for_kafka` waits for one at the start; this looks at it while the query runs.
+`wait_for_kafka` waits at the start. This module checks during the query.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONNECT_SECONDS = 2.0
 
 
 def failed_connections(bootstrap_servers: str, timeout_seconds: float) -> list[str]:
-    """Why each of the servers accepts no connection; empty if one of them does."""
+    """Return the reason of each unreachable server, empty if one accepts connections."""
     failures = []
     for server in bootstrap_servers.split(","):
         host, _, port = server.rpartition(":")
@@ -35,7 +35,7 @@ def failed_connections(bootstrap_servers: str, timeout_seconds: float) -> list[s
 
 
 class KafkaReach:
-    """Since when each Kafka of the job is out of reach; one line is logged when it goes, and one when it is back."""
+    """Outages of each Kafka of the job. One line is logged at the beginning, and one at the end."""
 
     def __init__(self, addresses: Iterable[Address]) -> None:
         kafkas = (address for address in addresses if isinstance(address, KafkaAddress))

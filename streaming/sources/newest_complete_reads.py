@@ -1,6 +1,6 @@
-"""Find where in the source a cluster's newest complete read begins: the point to which a rebuild goes back.
+"""Find the beginning of a cluster's newest complete read in the source, to which a rebuild returns.
 
-A read is complete when its end is there; what follows it is read as it always is.
+A read is complete with its end. Later records are read as usual.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Place(NamedTuple):
 
 
 def newest_complete_reads(session: SparkSession, config: StreamConfig) -> Starts:
-    """From where each partition of the source is to be read, if not from its beginning; raises StreamError.
+    """Return the start of each partition of the source, if not its beginning. Raise StreamError.
 
-    Of a cluster without a complete read there is no output until one arrives.
+    A cluster without a complete read has no output until one arrives.
     """
     lines, clusters = _journal(config.source) if isinstance(config.source, JournalAddress) else _kafka(session, config)
     complete = find_complete(lines)
@@ -55,7 +55,7 @@ def newest_complete_reads(session: SparkSession, config: StreamConfig) -> Starts
 
 
 def find_complete(lines: Iterable[tuple[Place, bytes]]) -> dict[str, Place | None]:
-    """The beginning of each cluster's newest complete read among these lines, which are in order; None: forgotten."""
+    """Return the beginning of each cluster's newest complete read in these ordered lines, None if forgotten."""
     begun: dict[str, tuple[int, Place]] = {}
     complete: dict[str, Place | None] = {}
     for place, line in lines:

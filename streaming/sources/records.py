@@ -26,11 +26,11 @@ _LONGEST_PAUSE_SECONDS = 4.0
 
 
 def read_records(session: SparkSession, config: StreamConfig, starts: Mapping[int, int]) -> DataFrame:
-    """The records of the source, with the columns cluster, partition, offset, offsets and value.
+    """Return the source's records with the columns cluster, partition, offset, offsets and value.
 
-    Where `offsets` is null, a value is one message at its offset; else it is many lines, and that is where each stands.
-    Each goes to the cluster that it names; what names none goes to the cluster "", whose replica refuses it.
-    What stands before its partition's entry in `starts` is left out.
+    With null `offsets`, a value is one message at its offset. Otherwise it is many lines with these offsets. Each line
+    goes to its cluster, or to the cluster "", whose replica rejects it. Lines before their partition's entry in
+    `starts` are omitted.
     """
     if isinstance(config.source, JournalAddress):
         lines = _read_journal(session, config.source, config.max_batch_bytes, starts.get(0))
@@ -38,7 +38,7 @@ def read_records(session: SparkSession, config: StreamConfig, starts: Mapping[in
             "cluster", sql.lit(0).alias("partition"), sql.lit(-1).cast("bigint").alias("offset"), "offsets", "value"
         )
     reader = session.readStream.option("maxOffsetsPerTrigger", config.max_batch_records)
-    # What Kafka no longer has shows as a hole in the records' numbers.
+    # Numbers of records show a loss in Kafka.
     messages = kafka_messages(reader.option("failOnDataLoss", "false"), config)
     for partition, offset in starts.items():
         messages = messages.where((sql.col("partition") != partition) | (sql.col("offset") >= offset))
@@ -55,7 +55,7 @@ def read_records(session: SparkSession, config: StreamConfig, starts: Mapping[in
 
 
 def check_journal(address: JournalAddress) -> None:
-    """Refuse a journal that cannot be read; one that is not there yet is waited for by the query."""
+    """Reject an unreadable journal. The query waits for a missing one."""
     try:
         end_offset(address.directory)
     except JournalError as error:
@@ -65,7 +65,7 @@ def check_journal(address: JournalAddress) -> None:
 
 
 def wait_for_kafka(address: KafkaAddress, timeout_seconds: float, stop: threading.Event) -> None:
-    """Return when one of the servers accepts a connection or `stop` is set; raises StreamError after the timeout."""
+    """Wait until one of the servers accepts a connection or `stop` is set. Raise StreamError after the timeout."""
     deadline = time.monotonic() + timeout_seconds
     pause_seconds = _FIRST_PAUSE_SECONDS
     is_told = False
@@ -97,8 +97,8 @@ def kafka_messages(reader: DataStreamReader | DataFrameReader, config: StreamCon
     return (
         reader.format("kafka")
         .options(**spark_options(config.source))
-        # A pattern, because a topic that does not exist yet is no error for it; of the whole name, because Spark takes
-        # each topic in whose name it finds it anywhere.
+        # A pattern accepts topics that do not exist yet. It covers the whole name, because Spark searches for it
+        # anywhere in a topic's name.
         .option("subscribePattern", f"^{re.escape(config.source.topic)}$")
         .option("startingOffsets", "earliest")
         .load()

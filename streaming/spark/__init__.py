@@ -1,1 +1,1 @@
-"""Start and end the Spark session and its Java process, and name what failed in it."""
+"""Start and end the Spark session and its Java process, and name their failures."""

@@ -1,4 +1,4 @@
-"""Turn the failure of a Spark query into one sentence, by the cause in what Spark wraps around it."""
+"""Turn the failure of a Spark query into one sentence, by the cause inside Spark's wrappers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OWN_KINDS = {"StreamError", "JournalError", "NewerJournalError", "ForeignOffset
 
 
 def stream_error(failure: BaseException, what: str = "the stream") -> StreamError:
-    """The error to show for a failed query, or for what else failed; the failure itself is for the log."""
+    """Return the error to show for a failure. The failure itself goes to the log."""
     if isinstance(failure, StreamError | JournalError):
         return StreamError(str(failure))
     said = [message for message in messages(failure) if message.strip()]
@@ -68,5 +68,5 @@ def _java_messages(failure: Py4JJavaError) -> Iterator[str]:
 
 
 def first_sentence(message: str) -> str:
-    """The first line of what Spark says, without the name of its error condition."""
+    """Return the first line of Spark's message, without the name of its error condition."""
     return _ERROR_CLASS.sub("", message.strip().splitlines()[0]).rstrip(".;")

@@ -1,8 +1,7 @@
-"""Start and end Spark's Java process beside the job, and forward what it prints to the log.
+"""Start and end Spark's Java process beside the job, and forward its output to the log.
 
-It is started without Spark's shell scripts, which cost a second Java process and set SPARK_HOME: with it, every Python
-process of Spark's would import pyspark from an archive of sources and compile it again, 0.7 seconds of CPU time for
-each of seven.
+Spark's shell scripts are avoided. They cost a second Java process and set SPARK_HOME. With it, each of seven Python
+processes would import pyspark from an archive of sources and compile it again in 0.7 seconds of CPU time.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ logger = logging.getLogger("kontrast.streaming.spark")
 _CODE = Path(__file__).absolute().parents[2]
 _LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
 _OPTIONS = (
-    # The job is up in half the time, and a batch costs no more: what takes long in it is not Java's to optimise.
+    # It halves the start of the job, and a batch costs no more, because Java has little to optimise in it.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-XX:+ExitOnOutOfMemoryError",
@@ -47,7 +46,7 @@ _OPTIONS = (
     "-Djdk.lang.Process.launchMechanism=VFORK",
     f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
 )
-# What Spark's own scripts give to Java (`org.apache.spark.launcher.JavaModuleOptions`); a test compares.
+# The options of Spark's own scripts (`org.apache.spark.launcher.JavaModuleOptions`). A test compares them.
 _OPENED = (
     *(f"java.base/java.{name}" for name in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util")),
     "java.base/java.util.concurrent",
@@ -80,7 +79,7 @@ _STACK = re.compile(r"\s+at |\s*\.\.\. \d+ more")  # lines of a stack trace, whi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaProcess:
-    """A Java process to start: memory as Java writes it, the jars before and behind Spark's own.
+    """A Java process to start, with memory in Java's notation and the jars around Spark's own.
 
     It holds `inherited_files` open until it ends. With `archive_to` it leaves the archive of its classes there.
     """
@@ -93,7 +92,7 @@ class JavaProcess:
 
     @contextmanager
     def running(self) -> Iterator[ClientServer]:
-        """Start it, and end it in order, so that none is left behind; raises StreamError."""
+        """Start the process, and end it in order, so that no process remains. Raise StreamError."""
         words = _Words()
         with scratch_directory() as scratch:
             address_file = scratch.directory / "gateway"
@@ -122,7 +121,7 @@ class JavaProcess:
 
     def command(self) -> list[str]:
         """The program and its arguments."""
-        # The archive is for a class path that begins so; what is behind Spark's own jars does not count.
+        # The archive fits any class path with this beginning. Jars after Spark's own do not count.
         class_path = [str(jar) for jar in (*self.jars_before, *spark_jars(), *self.jars_behind)]
         options = [*_OPTIONS, *SPARK_OPTIONS, f"-Xmx{self.memory}", *self._archive_options()]
         return [str(find_java()), *options, "-cp", os.pathsep.join(class_path), _GATEWAY]
@@ -199,7 +198,7 @@ def _connect(process: subprocess.Popen[bytes], address_file: Path, words: _Words
 
 @contextmanager
 def session_of(gateway: ClientServer, conf: SparkConf, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session in the gateway's process, stopped in the end; raises Py4JJavaError."""
+    """Yield a session in the gateway's process and stop it at the end. Raise Py4JJavaError."""
     with _signal_handlers_kept():
         context = SparkContext(conf=conf.setAll(list(settings.items())), gateway=gateway)
     # By default it prints a traceback when Java is gone.
@@ -217,7 +216,7 @@ def _note_error(request: object, client_address: object) -> None:  # noqa: ARG00
 
 @contextmanager
 def _signal_handlers_kept() -> Iterator[None]:
-    """A SparkContext takes SIGINT for itself; what the process does then is not Spark's decision."""
+    """Keep the signal handlers, because a SparkContext would take SIGINT."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -238,7 +237,7 @@ class _Words:
         self._thread.start()
 
     def last(self) -> str:
-        """Return the last line outside stack traces, which says best why the process ended. Wait a moment for it."""
+        """Wait a moment for the last line outside stack traces, which best shows why the process ended."""
         self._thread.join(_LAST_WORDS_SECONDS)
         return self._last
 
@@ -247,5 +246,5 @@ class _Words:
             for line in lines:
                 if line.strip() and not _STACK.match(line):
                     self._last = line.strip()
-                # Spark writes as errors what the job reports in a sentence of its own, so these are details.
+                # Spark logs as errors the failures that the job reports in its own sentence, so these are details.
                 logger.debug("%s", line.rstrip())

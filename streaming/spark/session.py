@@ -22,12 +22,12 @@ from transport.scratch import scratch_directory
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _FAST_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-# With the run's directory 50 characters: a Unix domain socket's whole path may have about 100.
+# With the run's directory 50 characters. The whole path of a Unix domain socket may have about 100.
 _LONGEST_PARENT = 28
 
 
 class SessionConfig(Protocol):
-    """What a session needs of a job's settings."""
+    """The job's settings that a session needs."""
 
     @property
     def master(self) -> str:
@@ -43,7 +43,7 @@ class SessionConfig(Protocol):
 
     @property
     def file_system(self) -> str:
-        """Who writes the checkpoint: fast, or hadoop."""
+        """Return the writer of the checkpoint, fast or hadoop."""
 
 
 def job_settings(config: SessionConfig) -> dict[str, str]:
@@ -57,19 +57,19 @@ def job_settings(config: SessionConfig) -> dict[str, str]:
         "spark.sql.streaming.minBatchesToRetain": "10",
         # Without it about three shuffle files per batch stay until a garbage collection finds them.
         "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
-        # The default one starts processes (readlink, chmod) for every file: a third of a batch's time.
+        # The default starts processes (readlink, chmod) for every file, a third of a batch's time.
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTING,
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # The default encoding cannot gain a field.
         "spark.sql.streaming.stateStore.encodingFormat": "avro",
-        # Over TCP each exchange with a Python worker waits some 40 ms for nothing.
+        # Over TCP each exchange with a Python worker waits some 40 ms without need.
         "spark.python.unix.domain.socket.enabled": "true",
     }
 
 
 def own_settings(config: SessionConfig, run_directory: Path) -> dict[str, str]:
-    """Spark's settings of a Java process that is the job's own; `run_directory` is for what need not outlive it."""
+    """Return Spark's settings for the job's own Java process. `run_directory` is for temporary files."""
     # Hadoop's own starts processes that set or ask for a file's permissions: 60 ms a batch.
     files = {"spark.hadoop.fs.file.impl": _FAST_FILES} if config.file_system == "fast" else {}
     return {
@@ -95,13 +95,13 @@ def spark_session(
     inherited_files: Sequence[int] = (),
     archive_to: Path | None = None,
 ) -> Iterator[SparkSession]:
-    """A session with a Java process of its own, which ends with it and holds `inherited_files` open until then.
+    """Yield a session with its own Java process, which ends with it and holds `inherited_files` open until then.
 
-    `jars` are behind Spark's own, `class_path` is before them. With `archive_to` the process leaves the archive of its
-    classes there when it ends (see `class_archive`). Under spark-submit it is spark-submit's process, and what it was
-    given of the cluster holds; when that process is asked to end, `stop` is set, and it waits for the session's end.
+    `jars` follow Spark's own, `class_path` precedes them. With `archive_to` the process leaves the archive of its
+    classes there at its end (see `class_archive`). Under spark-submit the session uses spark-submit's process and its
+    cluster settings. If that process is asked to end, it sets `stop` and waits for the session's end.
     """
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the job itself says what failed
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the job itself reports the failure
     with contextlib.ExitStack() as stack:
         stack.enter_context(_py4j_unlogged())
         try:
@@ -126,7 +126,7 @@ def spark_session(
 
 @contextlib.contextmanager
 def _py4j_unlogged() -> Iterator[None]:
-    """Drop what py4j logs without a logger of its own: tracebacks when Java is gone."""
+    """Drop py4j's log lines without a logger, tracebacks after Java has ended."""
     root = logging.getLogger()
     root.addFilter(_is_not_of_py4j)
     try:

@@ -28,22 +28,22 @@ _LONGEST_BATCH_SECONDS = 900
 
 
 def submitted() -> bool:
-    """Whether spark-submit started this process: then Spark's Java process is there, and its cluster is chosen."""
+    """Return whether spark-submit started this process, with its Java process and cluster."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 @contextmanager
 def submitted_session(settings: Mapping[str, str], stop: threading.Event) -> Iterator[SparkSession]:
-    """A session in the process of spark-submit; raises StreamError where it is gone.
+    """Yield a session in the process of spark-submit. Raise StreamError if it is gone.
 
-    When that process is asked to end, `stop` is set, and it waits until the session has ended.
+    If that process is asked to end, it sets `stop` and waits for the session's end.
     """
     try:
         gateway = launch_gateway()
         SparkContext._ensure_initialized(gateway=gateway)
         conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
         with _ends_after_us(gateway, stop), session_of(gateway, conf, settings) as session:
-            # Spark's Python beside the driver that prepares transformWithState is not given what --py-files has.
+            # Spark's Python process that prepares transformWithState does not get the files of --py-files.
             session.sparkContext.environment["PYTHONPATH"] = str(Path(__file__).absolute().parents[2])
             yield session
     except (Py4JError, ConnectionError) as error:
