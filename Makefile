@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-faults check bench bench-core bench-ingest bench-exporter bench-streaming
-.PHONY: bench-journal bench-questions bench-report soak
+.PHONY: help install install-dev demo test test-faults check check-deploy bench bench-core bench-ingest
+.PHONY: bench-exporter bench-streaming bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated prose audit format docs docs-site
 .PHONY: boards board-schema previews record dist lock clean
 
@@ -45,6 +45,13 @@ test-faults: install-dev ## The long tests: processes are killed and starved, ra
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
 	@.venv/bin/python -m tests.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
 
+HELM := helm.sh/helm/v3/cmd/helm@v3.17.4
+
+check-deploy: install-dev ## Every validator of deploy/, with helm, which Go builds once (minutes)
+	@command -v helm >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(HELM)
+	.venv/bin/python -m pytest -m "deploy or not deploy" tests/deploy tests/dashboards/test_receivers.py \
+		tests/dashboards/test_alertmanager.py
+
 bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 --placement kafka --brokers 30')
 	@.venv/bin/python -m tests.bench.core $(BENCH_ARGS)
 
@@ -62,6 +69,9 @@ bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, 
 
 bench-journal: install-dev ## Write and read a journal, beside the same bytes without checksums (BENCH_ARGS='--json')
 	@.venv/bin/python -m tests.bench.journal $(BENCH_ARGS)
+
+bench-capacity: install-dev ## Memory and disk of kontrast up, by size (BENCH_ARGS='--partitions 2000 20000')
+	@.venv/bin/python -m tests.bench.capacity $(BENCH_ARGS)
 
 bench-report: install-dev ## The report over clusters and partitions, one core beside two (BENCH_ARGS='--clusters 20')
 	@.venv/bin/python -m tests.bench.report $(BENCH_ARGS)

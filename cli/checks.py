@@ -239,14 +239,13 @@ def _ask_kafka(
         from kafka.errors import KafkaError
 
         from ingest.sinks.kafka_sink import identity_of
-        from outputs.kafka_connections import BoundedKafkaClient, in_words
+        from outputs.kafka_connections import client_options, in_words
         from outputs.kafka_topics import existing_topics
 
         timeout_ms = int(timeout_seconds * 1000)
         try:
             admin = KafkaAdminClient(
-                kafka_client=BoundedKafkaClient,
-                bootstrap_servers=address.bootstrap_servers.split(","),
+                **client_options(address),
                 request_timeout_ms=timeout_ms,
                 bootstrap_timeout_ms=timeout_ms,
             )

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cli.settings.config import ConfigError, Layer, Settings
+from cli.settings.config import ConfigError, Layer, Settings, reached
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
 from dashboards.errors import ServeError
@@ -46,7 +46,8 @@ def where_outputs_are(settings: Settings, flags: Layer) -> Where:
         )
     timeout = serve.get("connect_timeout_seconds")
     default = keys_of(ServeConfig)["connect_timeout_seconds"].default
-    return Where(named.value, float(str(timeout.value if timeout else default)))  # type: ignore[arg-type]
+    address = reached(settings, named.value)  # type: ignore[arg-type]
+    return Where(address, float(str(timeout.value if timeout else default)))
 
 
 @dataclass(frozen=True, slots=True)

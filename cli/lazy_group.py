@@ -19,7 +19,7 @@ class Section(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are each in the module of its name, in the package of its section."""
+    """A group whose commands are each in the module of its name, in the package of its section; - is _ there."""
 
     def __init__(self, *arguments: Any, sections: Mapping[str, Section], **extra: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **extra)
@@ -34,7 +34,8 @@ class LazyGroup(click.Group):
         package = next((each.package for each in self._sections.values() if cmd_name in each.commands), None)
         if package is None:
             return None
-        command: click.Command = getattr(importlib.import_module(f"{package}.{cmd_name}"), cmd_name)
+        module = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"{package}.{module}"), module)
         interrupt_at_ctrl_c()
         return command
 

@@ -31,9 +31,9 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0  # of readiness, after which the next pause is the first again
 # A child that has been ready reports four times in this time.
 _SILENT_SECONDS = 120.0
-# The job ends behind its batch. That of a complete read took 66 s at 1,000,000 partitions (decision 6) and grows with
-# their number. Together with watch and serve it is below the units' TimeoutStopSec.
-_END_SECONDS = 90.0
+# The job ends behind its batch, and after 30 s without it, whatever the size of the cluster. watch and serve take one
+# second. Together they stay below TimeoutStopSec of the unit.
+_END_SECONDS = 45.0
 
 Show = Callable[[str, bytes], None]
 
@@ -124,8 +124,8 @@ class Supervisor:
         """Whether every child is."""
         return bool(self._children) and all(child.is_ready for child in self._children)
 
-    def run(self, stop: threading.Event) -> None:
-        """Keep the children running until `stop` is set, or one ends with what no new start mends."""
+    def run(self, stop: threading.Event) -> int:
+        """Keep the children running until `stop` is set, or one ends with what no new start mends; the exit code."""
         with ExitStack() as open_files, scratch_directory() as scratch:
             selector = open_files.enter_context(selectors.DefaultSelector())
             for name, command in self._commands.items():
@@ -143,6 +143,7 @@ class Supervisor:
             finally:
                 for child in self._children:
                     child.process.kill()
+        return self.exit_code
 
     def _look_at(self, child: SupervisedChild, selector: selectors.BaseSelector) -> None:
         """Start what is due, end what hangs, and note what has ended."""

@@ -10,7 +10,7 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from outputs.kafka_connections import BoundedKafkaClient, in_words
+from outputs.kafka_connections import client_options, in_words
 from outputs.source import Chunk, SourceDownError
 from transport.address import KafkaAddress
 from transport.topics import output_topic
@@ -74,8 +74,7 @@ class KafkaSource:
 
     def _connect(self) -> KafkaConsumer:
         return KafkaConsumer(
-            kafka_client=BoundedKafkaClient,
-            bootstrap_servers=self._address.bootstrap_servers.split(","),
+            **client_options(self._address),
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",

@@ -10,24 +10,38 @@ from typing import Any
 
 from kafka.errors import (
     BrokerResponseError,
+    KafkaConfigurationError,
     KafkaConnectionError,
+    KafkaError,
     KafkaTimeoutError,
     MetadataEmptyBrokerList,
     NodeNotReadyError,
+    SaslAuthenticationFailedError,
 )
 from kafka.net import KafkaConnectionManager, NetworkSelector
 from kafka.net.compat import KafkaNetClient
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from transport.address import KafkaAddress
+from transport.kafka_login import KafkaLogin, KafkaLoginError
 
 _TURN_BYTES = 1024**2
 
+_NO_TLS = "Handshake failed"  # kafka-python's words
+_DISCONNECTED = "socket disconnected"
+_CHECK_LOGIN = "check the listener, the user name and the password"
 
 _NOBODY_THERE = (KafkaConnectionError, MetadataEmptyBrokerList, NodeNotReadyError)
 
 
 def in_words(error: Exception) -> str:
     """Return the meaning of a failure in half a sentence, with Kafka's name of the brokers' answer."""
+    if isinstance(error, SaslAuthenticationFailedError):
+        return f"the brokers refuse the login: {_CHECK_LOGIN}"
     if isinstance(error, BrokerResponseError):
         return f"the brokers answer {error.message}"
+    if isinstance(error, (KafkaConfigurationError, RefusedConnectionError)):
+        return str(error.args[0])
     if isinstance(error, _NOBODY_THERE) or (isinstance(error, KafkaTimeoutError) and "bootstrap" in str(error)):
         return "no connection is accepted"
     if isinstance(error, KafkaTimeoutError):
@@ -37,11 +51,91 @@ def in_words(error: Exception) -> str:
     return str(error)
 
 
-class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types
-    """Connections that read a megabyte, then let the parser and the timers have their turn."""
+def client_options(address: KafkaAddress) -> dict[str, Any]:
+    """The options by which consumers, producers and admins reach an address, with the secrets as they are now.
 
-    async def _build_transport(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 (kafka-python's own)
-        transport = await super()._build_transport(*arguments, **options)
+    Raises KafkaError, like the clients themselves.
+    """
+    try:
+        login = _login_options(address.login)
+    except KafkaLoginError as error:
+        raise KafkaConfigurationError(str(error)) from error
+    return {
+        "kafka_client": BoundedKafkaClient,
+        "bootstrap_servers": address.bootstrap_servers.split(","),
+        **login,
+    }
+
+
+def _login_options(login: KafkaLogin) -> dict[str, Any]:
+    return {
+        "security_protocol": login.protocol,
+        "ssl_cafile": login.ca_file,
+        "ssl_certfile": login.certificate_file,
+        "ssl_keyfile": login.key_file,
+        "sasl_mechanism": login.mechanism,
+        "sasl_plain_username": login.username,
+        "sasl_plain_password": login.password,
+        "sasl_oauth_token_provider": None if login.token_file is None else _TokenOfFile(login),
+    }
+
+
+class _TokenOfFile(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
+    """Read the token's file at each login: another program renews it."""
+
+    def __init__(self, login: KafkaLogin) -> None:
+        super().__init__()
+        self._login = login
+
+    def token(self) -> str:
+        """The token as it is now; raises KafkaError."""
+        try:
+            return self._login.token or ""
+        except KafkaLoginError as error:
+            raise KafkaConfigurationError(str(error)) from error
+
+
+class RefusedConnectionError(KafkaConnectionError):  # type: ignore[misc]  # kafka-python has no types
+    """A broker that is there and that TLS or a login keeps away; in words for people."""
+
+
+class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
+    """Connections that read a megabyte, then let the parser and the timers have their turn.
+
+    A first connection that TLS or SASL keeps from succeeding fails with their reason. kafka-python alone raises that
+    the time is over.
+    """
+
+    _refusal: KafkaError | None = None
+
+    def bootstrap(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 (kafka-python's own)
+        """As the library's own; raises KafkaError."""
+        try:
+            super().bootstrap(*arguments, **options)
+        except KafkaTimeoutError as error:
+            raise self._refusal or error from error
+
+    def get_connection(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        """As the library's own."""
+        connection = super().get_connection(*arguments, **options)
+        connection.init_future.add_errback(self._note)
+        return connection
+
+    def _note(self, error: BaseException) -> None:
+        if isinstance(error, (SaslAuthenticationFailedError, RefusedConnectionError)):
+            self._refusal = error
+        elif _DISCONNECTED in str(error) and self.config["sasl_mechanism"] and self._refusal is None:
+            # The broker's answer and the end of the connection may come together, and kafka-python drops the answer.
+            self._refusal = RefusedConnectionError(f"the broker ends the connection: {_CHECK_LOGIN}")
+
+    async def _build_transport(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        try:
+            transport = await super()._build_transport(*arguments, **options)
+        except KafkaConnectionError as error:
+            reason = str(error.args[0])
+            if not reason.startswith(_NO_TLS):
+                raise
+            raise RefusedConnectionError(f"TLS: {reason}") from error
         transport._sock = _TurnTakingSocket(transport._sock)
         return transport
 

@@ -1,4 +1,4 @@
-"""Ask brokers, by kafka-python, for the topics that Kontrast needs."""
+"""Ask brokers, by kafka-python, for the topics that Kontrast needs, and create or fix them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
-from kafka.errors import IncompatibleBrokerVersion
+from kafka.errors import IncompatibleBrokerVersion, KafkaError, NoError, TopicAlreadyExistsError, for_code
 
-from transport.topics import SETTINGS, ExistingTopic, Topic
+from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, Topic
 
 _NONE: Final[dict[str, Any]] = {}
+_THERE_NOW: Final = (NoError, TopicAlreadyExistsError)
+_DONE: Final = "OK"
 
 
 def existing_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> list[ExistingTopic]:
@@ -24,6 +26,30 @@ def existing_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> list[Ex
     return [
         ExistingTopic(topic, len(described[topic.name]["partitions"]), settings.get(topic.name, {})) for topic in there
     ]
+
+
+def create_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[Topic, KafkaError]:
+    """Make the topics with their settings, wait for them, and return the refusal of each that the brokers refused.
+
+    Raises KafkaError; IncompatibleBrokerVersion before 2.4, where the client would have to choose the replicas.
+    """
+    wanted = {topic.name: {"num_partitions": PARTITIONS, "configs": topic.settings} for topic in topics}
+    answers = {answer["name"]: answer for answer in admin.create_topics(wanted, raise_errors=False)["topics"]}
+    errors = {
+        topic: for_code(answers[topic.name]["error_code"])(answers[topic.name].get("error_message") or "")
+        for topic in topics
+    }
+    refused = {topic: error for topic, error in errors.items() if not isinstance(error, _THERE_NOW)}
+    if made := [topic.name for topic in topics if topic not in refused]:
+        admin.wait_for_topics(made)
+    return refused
+
+
+def set_topic_settings(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[Topic, str]:
+    """Give existing topics their settings; return the refusal of each that the brokers refused. Raises KafkaError."""
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name, dict(topic.settings)) for topic in topics]
+    answers = admin.alter_configs(resources, raise_on_unknown=False).get("topic", _NONE)
+    return {topic: answers[topic.name] for topic in topics if answers[topic.name] != _DONE}
 
 
 def _settings(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, dict[str, str]]:

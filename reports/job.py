@@ -28,6 +28,7 @@ from reports.config import ReportConfig, ZooKeeperFiles
 from reports.routed import OUTPUTS, SCHEMA, JournalPart, RouteOfJournals, RouteOfTopics
 from streaming.errors import StreamError
 from streaming.java.artifacts import SPARK_KAFKA_CONNECTOR, jars
+from streaming.kafka_options import spark_options
 from streaming.sources.records import wait_for_kafka
 from streaming.spark.failure import stream_error
 from streaming.spark.session import spark_session
@@ -97,7 +98,7 @@ def _lines(session: SparkSession, source: Address) -> tuple[DataFrame, int]:
     if isinstance(source, JournalAddress):
         return _of_journals(session, source)
     topics = _topics(source)
-    read = session.read.format("kafka").option("kafka.bootstrap.servers", source.bootstrap_servers)
+    read = session.read.format("kafka").options(**spark_options(source))
     messages = read.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest").load()
     lines = messages.select("topic", "offset", "value").mapInArrow(RouteOfTopics(topics), SCHEMA)
     return lines, 0 if "" in topics.values() else _behind_compaction(lines)

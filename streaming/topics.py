@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
+from streaming.kafka_options import java_options
 from streaming.separation import StreamBroker
 from streaming.sinks.sink import output_topics
 from transport.address import KafkaAddress
@@ -67,7 +68,8 @@ class _Brokers:
 
     def __enter__(self) -> _Brokers:
         settings = self._java.java.util.Properties()
-        settings.put("bootstrap.servers", self._address.bootstrap_servers)
+        for name, value in java_options(self._address).items():
+            settings.put(name, value)
         settings.put("default.api.timeout.ms", str(int(self._timeout_seconds * 1000)))
         settings.put("request.timeout.ms", str(int(self._timeout_seconds * 1000)))
         self._admin = self._java.org.apache.kafka.clients.admin.Admin.create(settings)

@@ -12,6 +12,7 @@ _PACKAGES = {
     "amtool": "prometheus-alertmanager",
     "chromium": "chromium",
     "faketime": "faketime",
+    "helm": "none: `make check-deploy` builds it with Go",
     "openssl": "openssl",
     "prometheus": "prometheus",
     "promtool": "prometheus",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from transport.kafka_login import NO_LOGIN, KafkaLogin
 
 
 class AddressError(ValueError):
@@ -23,10 +25,11 @@ class JournalAddress:
 
 @dataclass(frozen=True, slots=True)
 class KafkaAddress:
-    """A Kafka topic. For outputs, the prefix of one topic per output (`PREFIX.transitions`, …)."""
+    """A Kafka topic and the login to its brokers. For outputs, the prefix of one topic per output."""
 
     bootstrap_servers: str
     topic: str
+    login: KafkaLogin = field(default=NO_LOGIN, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"kafka://{self.bootstrap_servers}/{self.topic}"

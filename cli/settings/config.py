@@ -25,7 +25,8 @@ from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
 from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
-from transport.address import Address
+from transport.address import Address, KafkaAddress
+from transport.kafka_login import KafkaLogin
 from transport.toml_file import TomlError, read_toml
 
 Config = TypeVar("Config")
@@ -37,6 +38,7 @@ SECTIONS: Final[Mapping[str, type]] = {
     "serve": ServeConfig,
     "serve.alertmanager": AlertmanagerConfig,
     "serve.probe": ProbeConfig,
+    "kafka": KafkaLogin,
 }
 
 _PREFIX: Final = "KONTRAST_"
@@ -138,7 +140,8 @@ def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> li
             raise ConfigError(_unknown(f"no cluster {name!r} is configured", name, settings.clusters))
         identity = {"cluster": Setting(name, "--cluster")}
         layers = (defaults, settings.clusters.get(name, {}), flags, identity)
-        configs.append(build(IngestConfig, "watch", *layers, subject=f"cluster {name}"))
+        config = build(IngestConfig, "watch", *layers, subject=f"cluster {name}")
+        configs.append(dataclasses.replace(config, to=reached(settings, config.to)))
     refuse_disagreements(configs)
     return configs
 
@@ -166,6 +169,7 @@ def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
         return settings.sections[section], flags.get(section, {})
 
     config = build(ServeConfig, "serve", *layers("serve"))
+    config = dataclasses.replace(config, source=reached(settings, config.source))
     alertmanager = build(AlertmanagerConfig, "serve.alertmanager", *layers("serve.alertmanager"))
     everywhere, given = layers("serve.probe")
     logins = {
@@ -238,7 +242,16 @@ def stream_config(settings: Settings, flags: Layer) -> StreamConfig:
         name: build(BrokersConfig, "stream", everywhere, layer, flags, subject=f"cluster {name}")
         for name, layer in settings.clusters.items()
     }
-    return dataclasses.replace(build(StreamConfig, "stream", everywhere, flags), clusters=brokers)
+    config = build(StreamConfig, "stream", everywhere, flags)
+    source, sink = reached(settings, config.source), reached(settings, config.sink)
+    return dataclasses.replace(config, source=source, sink=sink, clusters=brokers)
+
+
+def reached(settings: Settings, address: Address) -> Address:
+    """The address of a stream with the login of [kafka], which all Kafka streams and outputs share."""
+    if not isinstance(address, KafkaAddress):
+        return address
+    return dataclasses.replace(address, login=build(KafkaLogin, "kafka", settings.sections["kafka"]))
 
 
 def variable_name(section: str, key: Key) -> str:

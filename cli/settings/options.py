@@ -131,6 +131,17 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "kafka_password_file": "File that contains only the password. Alternative: the variable below.",
         "kafka_password_variable": "Environment variable with the password.",
     },
+    "kafka": {
+        "tls": "Speak TLS to the brokers; a certificate must be valid for the host in the address.",
+        "ca_file": "PEM file with the authorities to trust. Unset: those of the system.",
+        "certificate_file": "PEM file with the certificate to show. Unset: none is shown.",
+        "key_file": "PEM file with that certificate's key (PKCS #8), without a passphrase.",
+        "sasl_mechanism": "How to log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
+        "username": "User name of PLAIN and SCRAM. Unset: no login.",
+        "password_file": "File with the password and nothing else. Alternative: password_variable.",
+        "password_variable": "Name of the environment variable that holds the password.",
+        "token_file": "File with the token of OAUTHBEARER, which another program renews.",
+    },
 }
 
 config_option = click.option(

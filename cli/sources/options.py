@@ -10,7 +10,16 @@ from typing import Any, Final
 
 import click
 
-from cli.settings.config import ConfigError, Setting, Settings, build, read_flags, read_settings, snapshot_config
+from cli.settings.config import (
+    ConfigError,
+    Setting,
+    Settings,
+    build,
+    reached,
+    read_flags,
+    read_settings,
+    snapshot_config,
+)
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.addresses import read_address
@@ -113,7 +122,7 @@ def _written_source(settings: Settings, flags: Mapping[str, Any], patience_secon
 
     default = patience_seconds or keys_of(ZooKeeperConfig)[_CONNECT_TIMEOUT].default
     timeout_seconds = flags[_CONNECT_TIMEOUT] or default
-    return StreamSource(Where(flags["stream"], float(str(timeout_seconds))), cluster, brokers)
+    return StreamSource(Where(reached(settings, flags["stream"]), float(str(timeout_seconds))), cluster, brokers)
 
 
 def _only_cluster(settings: Settings) -> str | None:

@@ -123,6 +123,15 @@ class StreamSource:
         return next(iter(clusters))
 
 
+def newest_records(where: Where, stop: threading.Event) -> Iterator[Record]:
+    """Each cluster's records from its newest complete read on; raises ServeError, StoppedError."""
+    beginnings = _beginnings(where, Until(), stop)
+    for at, record in _placed_records(where, stop):
+        begin = beginnings.get(record.cluster)
+        if begin is not None and at >= begin:
+            yield record
+
+
 def _beginnings(where: Where, until: Until, stop: threading.Event) -> dict[str, int | None]:
     """Return the line of each cluster's newest complete read until the moment, or None."""
     begun: dict[str, tuple[int, int]] = {}

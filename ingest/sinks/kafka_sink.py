@@ -19,9 +19,6 @@ from kafka.errors import (
     KafkaError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
-    NoError,
-    TopicAlreadyExistsError,
-    for_code,
 )
 from kafka.producer.future import FutureRecordMetadata
 
@@ -29,11 +26,11 @@ from controller.contract.records import BadRecordError, Record, decode_record, e
 from ingest.errors import IngestError
 from ingest.separation import KafkaIdentity
 from ingest.sinks.sink import SinkUnavailableError
-from outputs.kafka_connections import BoundedKafkaClient, in_words
-from outputs.kafka_topics import existing_topics
+from outputs.kafka_connections import client_options, in_words
+from outputs.kafka_topics import create_topics, existing_topics
 from transport.address import KafkaAddress
 from transport.complete_read_requests import request_topic
-from transport.topics import PARTITIONS, ExistingTopic, Topic, refusal, stream_topics, unfit
+from transport.topics import ExistingTopic, Topic, refusal, stream_topics, unfit
 
 _LOG = logging.getLogger("kontrast.ingest.kafka")
 
@@ -45,7 +42,6 @@ _CLOSE_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
 # Each watcher sends a heartbeat per second. In a topic of ten clusters, this is the last minute and a half.
 _NEWEST_RECORDS = 1_000
-_THERE_NOW = (NoError, TopicAlreadyExistsError)
 
 
 class KafkaSink:
@@ -171,8 +167,7 @@ class KafkaSink:
 
     def _consumer(self) -> KafkaConsumer:
         return KafkaConsumer(
-            kafka_client=BoundedKafkaClient,
-            bootstrap_servers=self._address.bootstrap_servers.split(","),
+            **client_options(self._address),
             client_id="kontrast-watch",
             enable_auto_commit=False,
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
@@ -184,8 +179,7 @@ class KafkaSink:
         try:
             self._ensure_topics()
             self._producer = KafkaProducer(
-                kafka_client=BoundedKafkaClient,
-                bootstrap_servers=self._address.bootstrap_servers.split(","),
+                **client_options(self._address),
                 client_id="kontrast-watch",
                 acks="all",
                 enable_idempotence=True,
@@ -208,8 +202,7 @@ class KafkaSink:
         if self._topics_exist:
             return
         admin = KafkaAdminClient(
-            kafka_client=BoundedKafkaClient,
-            bootstrap_servers=self._address.bootstrap_servers.split(","),
+            **client_options(self._address),
             client_id="kontrast-watch",
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
             bootstrap_timeout_ms=_BLOCK_MS,
@@ -234,22 +227,16 @@ class KafkaSink:
             return
         if not self._creates_topics:
             raise IngestError(f"{self._address} is not there: name the stream that `kontrast stream` reads")
-        wanted = {topic.name: {"num_partitions": PARTITIONS, "configs": topic.settings} for topic in missing}
         try:
-            answers = admin.create_topics(wanted, raise_errors=False)["topics"]
+            refused = create_topics(admin, missing)
         except IncompatibleBrokerVersion as error:  # before 2.4 the client must name the number of replicas
             raise IngestError(refusal(self._address, missing, str(error))) from error
-        errors = {
-            answer["name"]: for_code(answer["error_code"])(answer.get("error_message") or "") for answer in answers
-        }
-        refused = {name: error for name, error in errors.items() if not isinstance(error, _THERE_NOW)}
         for refusing in refused.values():
             if refusing.retriable:
                 raise refusing
         if refused:
             reasons = "; ".join(dict.fromkeys(map(str, refused.values())))
-            raise IngestError(refusal(self._address, [topic for topic in missing if topic.name in refused], reasons))
-        admin.wait_for_topics(list(wanted))
+            raise IngestError(refusal(self._address, list(refused), reasons))
         for topic in missing:
             _LOG.info("created the topic %s with one partition", topic.name)
 

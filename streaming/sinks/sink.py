@@ -18,6 +18,7 @@ from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from streaming.checkpoint.directory import REBUILD
 from streaming.config import Retention, StreamConfig
 from streaming.errors import StreamError
+from streaming.kafka_options import spark_options
 from streaming.packed import unpack
 from streaming.sinks.standing_rows import StandingRows
 from transport.address import JournalAddress, KafkaAddress
@@ -149,7 +150,7 @@ class KafkaSink:
             one = rows.sparkSession.range(0, 1, 1, 1)
             row = output_topic(self._address, job.output), job.subject_key(), encode_row(job).decode()
             messages = messages.union(one.select(*map(sql.lit, row)))
-        messages.write.format("kafka").option("kafka.bootstrap.servers", self._address.bootstrap_servers).save()
+        messages.write.format("kafka").options(**spark_options(self._address)).save()
         batch.secure()  # the state is written with the rows
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import SparkSession, functions as sql
 
+from streaming.kafka_options import spark_options
 from transport.address import Address, JournalAddress
 from transport.complete_read_requests import request_complete_read, request_topic
 from transport.journal import JournalError
@@ -69,7 +70,6 @@ class CompleteReadRequests:
             request_complete_read(self._source.directory)
             return
         message = self._session.range(0, 1, 1, 1).select(sql.lit("a complete read, please").alias("value"))
-        servers = self._source.bootstrap_servers
-        writer = message.write.format("kafka").option("kafka.bootstrap.servers", servers)
+        writer = message.write.format("kafka").options(**spark_options(self._source))
         # Kafka's producer waits a minute for a topic that is not there, and the job with it.
         writer.option("kafka.max.block.ms", _LONGEST_WAIT_MS).option("topic", request_topic(self._source)).save()

@@ -13,6 +13,7 @@ from pyspark.sql.streaming import DataStreamReader
 
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
+from streaming.kafka_options import spark_options
 from streaming.sources.journal_source import JournalDataSource
 from streaming.sources.kafka_reach import failed_connections
 from transport.address import JournalAddress, KafkaAddress
@@ -95,7 +96,7 @@ def kafka_messages(reader: DataStreamReader | DataFrameReader, config: StreamCon
     assert isinstance(config.source, KafkaAddress)
     return (
         reader.format("kafka")
-        .option("kafka.bootstrap.servers", config.source.bootstrap_servers)
+        .options(**spark_options(config.source))
         # A pattern accepts topics that do not exist yet. It covers the whole name, because Spark searches for it
         # anywhere in a topic's name.
         .option("subscribePattern", f"^{re.escape(config.source.topic)}$")

@@ -141,7 +141,7 @@ def test_a_variable_that_could_mean_two_clusters_is_refused(tmp_path):
         ('[clusters.a]\ncluster = "b"', ["[clusters.a]", "'cluster'"]),
         ('[clusters.a]\nzookeper = "x"', ["[clusters.a]", "'zookeper'", "zookeeper"]),
         ("[serv]\nx = 1", ["'serv'", "did you mean serve?"]),
-        ("frobnicate = 1", ["'frobnicate'", "watch, stream, serve, clusters"]),
+        ("frobnicate = 1", ["'frobnicate'", "watch, stream, serve, kafka, clusters"]),
         ('[stream]\nsource = "journal:/x"', ["[stream]", "'source'"]),
     ],
 )

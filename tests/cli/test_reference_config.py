@@ -28,6 +28,7 @@ HEADER = """\
 """
 
 TABLES = {
+    "kafka": "Every command: the Kafka of stream and outputs, where `to` or `from` is kafka://.",
     "watch": "`kontrast watch`: what all clusters share. A [clusters.NAME] table may have each key but `cluster`.",
     "stream": "`kontrast stream`: the Spark job.",
     "serve": "`kontrast serve`: the exporter.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from cli.printing import output
 from cli.printing.replay_lines import EMITTABLE, RowWriter
 from cli.printing.standard_output import READER_LEFT, flush, is_terminal, reader_has_left
 from cli.running import ExitCode, run_until_stopped
+from cli.settings import config
 from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
 from cli.sources.moments import MomentParameter, Zxid, chroot_option
@@ -201,7 +203,8 @@ class _Replay:
         from cli.publishing import publish
         from ingest.past.publication import Publication
 
-        return publish(history, Publication(into, self.cluster, pace, stop), stop)
+        to = config.reached(config.read_settings(None, os.environ), into)
+        return publish(history, Publication(to, self.cluster, pace, stop), stop)
 
     def _print(self, history: History, pace: Pace, stop: threading.Event) -> bool:
         from controller.restore.stored_context import new_context

@@ -14,7 +14,7 @@ import click
 from cli.printing import output
 from cli.printing.standard_output import plain_lines, print_document, print_renderables
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import Settings, build, read_flags, read_settings
+from cli.settings.config import Settings, build, reached, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import GroupedCommand, config_option, settings_options
 from cli.sources.addresses import read_address
@@ -146,7 +146,8 @@ def report(  # noqa: PLR0913 (one parameter an option)
     chosen = {name: found for name, found in directories.items() if not clusters or name in clusters}
     window = _window(since, until, time.time_ns() // 1_000_000)
     settings = read_settings(config_file, os.environ)
-    config = _config(settings, stream or (chosen, chroot), window, clusters, read_flags("stream", flags))
+    source = reached(settings, stream) if stream else (chosen, chroot)
+    config = _config(settings, source, window, clusters, read_flags("stream", flags))
 
     def run(stop: threading.Event) -> ExitCode | None:
         from cli.following import without_waiting_words

@@ -14,7 +14,16 @@ import click
 from cli.following import Where, followed
 from cli.printing import output
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import ConfigError, Layer, Setting, Settings, known_clusters, read_flags, read_settings
+from cli.settings.config import (
+    ConfigError,
+    Layer,
+    Setting,
+    Settings,
+    known_clusters,
+    reached,
+    read_flags,
+    read_settings,
+)
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from controller.contract.records import Record, RecordKind
@@ -91,8 +100,8 @@ class _Known:
         self.shown: ClusterSnapshot | None = None
         self.stopped = False
         self._others: list[str] = []
-        self._stream = _address(stream)
-        self._outputs = None if outputs is None else _address(outputs)
+        self._stream = reached(settings, _address(stream))
+        self._outputs = None if outputs is None else reached(settings, _address(outputs))
         default = keys_of(StreamConfig)["connect_timeout_seconds"].default
         self._timeout_seconds = float(str(timeout.value if timeout else default))
 

@@ -62,8 +62,7 @@ def _supervise(config_file: Path | None, root: dict[str, object]) -> int:
     for name in _COMMANDS:
         commands[name], environment = own_command(*arguments, name, *file)
     supervisor = Supervisor(commands, environment, _show_json if as_json else _show)
-    code = run_until_stopped({"up": supervisor.run}, ready={"up": lambda: supervisor.is_ready})
-    return code or supervisor.exit_code
+    return run_until_stopped({"up": supervisor.run}, ready={"up": lambda: supervisor.is_ready})
 
 
 def _show(name: str, line: bytes) -> None:

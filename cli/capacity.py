@@ -1,0 +1,98 @@
+"""What Kontrast needs of one machine, by the measurements of `make bench-capacity` (decision 43).
+
+`kontrast init` proposes settings by it, and `kontrast size` prints it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+_MB: Final = 1_000_000
+_DAY_SECONDS: Final = 86_400
+
+# Megabytes of resident memory: at rest, and for 1,000 partitions. Measured with 2,000, 20,000 and 200,000 partitions.
+_MEMORY_MB: Final = {"watch": (25, 0.7), "stream, Python": (420, 1.7), "stream, Java": (560, 0.1), "serve": (60, 1.6)}
+_JAVA: Final = "stream, Java"
+_JAVA_BESIDE_HEAP_MB: Final = 300  # classes, threads and buffers
+_HEADROOM: Final = 1.25  # of the limit over what was measured
+
+# Bytes on disk: for each partition of a complete read, for each change, and for each cluster and second.
+_CHANGES_BYTES: Final = (370, 360, 230)
+_OUTPUTS_BYTES: Final = (615, 3_800, 3_450)
+_CHECKPOINT_BYTES: Final = 20  # a partition
+
+# Two cores worked off 1,000 changes a second of 200,000 partitions with a median of 0.5 s (decision 6).
+_CHANGES_A_CORE: Final = 500
+_LEAST_CORES: Final = 2
+
+_KEPT_COMPLETE_READS: Final = 16
+_LEAST_RETAIN_BYTES: Final = 256 * 1024**2
+_LARGE_HEAP_PARTITIONS: Final = 500_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """The needs of clusters with so many partitions in all, and so many changes a second of their znodes."""
+
+    clusters: int
+    partitions: int
+    changes_per_second: float
+    days: float = 7.0  # that the journals or topics reach back
+
+    @property
+    def cores(self) -> int:
+        """Cores of the machine."""
+        return max(_LEAST_CORES, math.ceil(self.changes_per_second / _CHANGES_A_CORE))
+
+    @property
+    def memory_mb(self) -> dict[str, int]:
+        """Resident memory by part, as measured."""
+        thousands = self.partitions / 1_000
+        return {part: round(base + each * thousands) for part, (base, each) in _MEMORY_MB.items()}
+
+    @property
+    def memory_limit_mb(self) -> int:
+        """The limit for all parts together, with Java's heap full."""
+        others = sum(size for part, size in self.memory_mb.items() if part != _JAVA)
+        return round((others + self.heap_mb + _JAVA_BESIDE_HEAP_MB) * _HEADROOM)
+
+    @property
+    def heap_mb(self) -> int:
+        """Java's heap, `driver_memory` in [stream]."""
+        return 2_048 if self.partitions > _LARGE_HEAP_PARTITIONS else 1_024
+
+    @property
+    def changes_bytes(self) -> int:
+        """Bytes of the stream over the days, its complete reads included."""
+        return self._bytes(*_CHANGES_BYTES)
+
+    @property
+    def outputs_bytes(self) -> int:
+        """Bytes of all outputs over the days."""
+        return self._bytes(*_OUTPUTS_BYTES)
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Bytes of the checkpoint."""
+        return self.partitions * _CHECKPOINT_BYTES
+
+    @property
+    def retain_bytes(self) -> int:
+        """Bytes of a journal to keep: what the days bring, a power of two."""
+        return _power_of_two(max(_LEAST_RETAIN_BYTES, self.changes_bytes))
+
+    def _bytes(self, a_partition: int, a_change: int, a_second: int) -> int:
+        seconds = self.days * _DAY_SECONDS
+        flowing = (self.changes_per_second * a_change + self.clusters * a_second) * seconds
+        return round(_KEPT_COMPLETE_READS * self.partitions * a_partition + flowing)
+
+
+def _power_of_two(count: int) -> int:
+    return 1 << (count - 1).bit_length()
+
+
+def shown_bytes(count: int) -> str:
+    """The number of bytes with its unit."""
+    return f"{count / 1000**3:.1f} GB" if count >= 1000**3 else f"{count / _MB:.0f} MB"

@@ -1,0 +1,82 @@
+"""`kontrast size`: the machine and the topics that a fleet needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import click
+
+from cli.capacity import Capacity, shown_bytes
+from cli.printing.standard_output import print_json, print_renderables
+from cli.printing.tables import table_of
+from cli.running import ExitCode
+
+_DAY_MS: Final = 86_400_000
+_EPILOG: Final = """\b
+Examples:
+  kontrast size --clusters 20 --partitions 100000 --changes-per-second 50
+
+\b
+Exit codes:
+  0  printed
+  2  a flag is wrong
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--clusters", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Clusters.")
+@click.option(
+    "--partitions", type=click.IntRange(min=1), required=True, metavar="N", help="Partitions of all clusters together."
+)
+@click.option(
+    "--changes-per-second",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    metavar="N",
+    help="Changes of partitions, of all clusters together. `kontrast_watch_records_total` counts them.",
+)
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0.1),
+    default=7.0,
+    show_default=True,
+    metavar="N",
+    help="How far back changes and outputs reach.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def size(clusters: int, partitions: int, changes_per_second: float, days: float, *, as_json: bool) -> int:
+    """Print cores, memory, disk and topic settings for a fleet.
+
+    The figures follow from measurements with up to 200,000 partitions on one machine. Beyond that they are estimates.
+    """
+    capacity = Capacity(clusters=clusters, partitions=partitions, changes_per_second=changes_per_second, days=days)
+    if as_json:
+        print_json(dict(_figures(capacity)))
+        return ExitCode.OK
+    print_renderables([table_of(("need", "value", "where"), _rows(capacity))])
+    return ExitCode.OK
+
+
+def _figures(capacity: Capacity) -> Iterator[tuple[str, object]]:
+    yield "cores", capacity.cores
+    yield "memory_mb", capacity.memory_mb
+    yield "memory_limit_mb", capacity.memory_limit_mb
+    yield "driver_memory_mb", capacity.heap_mb
+    yield "changes_bytes", capacity.changes_bytes
+    yield "outputs_bytes", capacity.outputs_bytes
+    yield "checkpoint_bytes", capacity.checkpoint_bytes
+    yield "retention_ms", round(capacity.days * _DAY_MS)
+
+
+def _rows(capacity: Capacity) -> Iterator[tuple[str, str, str]]:
+    yield "cores", str(capacity.cores), "of the machine"
+    for part, needed_mb in capacity.memory_mb.items():
+        yield f"memory of {part}", f"{needed_mb:,} MB", "resident"
+    yield "limit of memory", f"{capacity.memory_limit_mb} MB", f"MemoryMax={capacity.memory_limit_mb}M of kontrast@up"
+    yield "Java's heap", f"{capacity.heap_mb} MB", f'driver_memory = "{capacity.heap_mb}m" in [stream]'
+    yield "disk of changes", shown_bytes(capacity.changes_bytes), f"journal_retain_bytes = {capacity.retain_bytes}"
+    yield "disk of outputs", shown_bytes(capacity.outputs_bytes), "journals, or topics of OUTPUTS.*"
+    yield "disk of the checkpoint", shown_bytes(capacity.checkpoint_bytes), "checkpoint in [stream]"
+    yield "topic of changes", f"{capacity.days:g} days", f"retention.ms={round(capacity.days * _DAY_MS)}"

@@ -1,0 +1,167 @@
+"""`kontrast support-bundle`: one file with status, settings and a recording that can be replayed, without secrets."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+import tarfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from cli.following import Where
+from cli.printing import output
+from cli.running import run_until_stopped
+from cli.settings.config import ConfigError, Layer, Settings, reached, read_settings
+from cli.settings.options import config_option
+from controller.contract.records import Record, encode_record
+from controller.rules.settings import SETTING_NAMES
+from dashboards.errors import ServeError
+from transport.address import JournalAddress, KafkaAddress
+from transport.journal import Fsync, JournalWriter
+from transport.scratch import scratch_directory
+
+_BROKERS_SETTINGS: Final = "/config/brokers/"
+_REMOVED: Final = "removed by kontrast support-bundle"
+_LOGIN_IN_URL: Final = re.compile(r"(?<=://)[^/@\s]+@")
+_LINES_AT_ONCE: Final = 10_000
+_STATUS_SECONDS: Final = 120
+_EPILOG: Final = """\b
+Examples:
+  kontrast support-bundle --config kontrast.toml
+  mkdir bundle && tar -xf kontrast-support.tar.xz -C bundle
+  kontrast check --from journal:bundle/changes
+
+\b
+Exit codes:
+  0  the file is written
+  2  a setting is wrong, or the file exists
+  3  the stream cannot be read; the file has the rest
+"""
+
+
+@click.command("support-bundle", epilog=_EPILOG)
+@config_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("kontrast-support.tar.xz"),
+    show_default=True,
+    metavar="FILE",
+    help="Write here, into a new file that only you may read.",
+)
+@click.option("--no-recording", is_flag=True, help="Leave the recording out.")
+@click.option("--json", "as_json", is_flag=True, help="Log one JSON object a line.")
+def support_bundle(config_file: Path | None, out: Path, *, no_recording: bool, as_json: bool) -> int:
+    """Write status, settings and a recording into a file, for who helps you.
+
+    The recording has the stream's records from the newest complete read on. It names hosts, topics and brokers. It has
+    no passwords and keys: settings only name files, and brokers' dynamic settings lose every value that Kontrast does
+    not use.
+    """
+    if as_json:
+        output.configure(as_json=True)
+    settings = read_settings(config_file, os.environ)
+    try:
+        opened = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be written: {error.strerror}") from error
+
+    def run(stop: threading.Event) -> None:
+        with os.fdopen(opened, "wb") as file, scratch_directory() as scratch:
+            _write_facts(scratch.directory, settings, config_file)
+            try:
+                if not no_recording:
+                    _write_recording(scratch.directory / "changes", settings, stop)
+            finally:
+                with tarfile.open(fileobj=file, mode="w:xz") as bundle:
+                    for part in sorted(scratch.directory.iterdir()):
+                        bundle.add(part, part.name)
+
+    code = run_until_stopped({"support-bundle": run})
+    output.say(
+        f"{out} has {'the facts, without a recording' if no_recording or code else 'all'}: look through it first"
+    )
+    return code
+
+
+def _write_facts(directory: Path, settings: Settings, config_file: Path | None) -> None:
+    about = {
+        "kontrast": _version(),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "cores": os.cpu_count(),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    sections = {**settings.sections, **{f"clusters.{name}": layer for name, layer in settings.clusters.items()}}
+    chosen = {name: _shown(layer) for name, layer in sections.items()}
+    for name, content in (("about.json", about), ("settings.json", chosen)):
+        (directory / name).write_bytes(msgspec.json.format(msgspec.json.encode(content)))
+    (directory / "status.jsonl").write_text(_status(config_file), encoding="utf-8")
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("kontrast")
+    except importlib.metadata.PackageNotFoundError:
+        return "a source tree that is not installed"
+
+
+def _shown(layer: Layer) -> dict[str, str]:
+    return {name: _LOGIN_IN_URL.sub(f"{_REMOVED}@", str(setting.value)) for name, setting in layer.items()}
+
+
+def _status(config_file: Path | None) -> str:
+    """The answer of `kontrast status`, whatever it is."""
+    from cli.embedded.process import own_command  # not for --help
+
+    command, environment = own_command(
+        "status", "--json", *([] if config_file is None else ["--config", str(config_file)])
+    )
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_STATUS_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"no answer within {_STATUS_SECONDS} s\n"
+    return f"{done.stdout}{done.stderr}exit code {done.returncode}\n"
+
+
+def _write_recording(directory: Path, settings: Settings, stop: threading.Event) -> None:
+    """Write the newest records as a journal; raises ServeError."""
+    from cli.sources.stream import newest_records  # not for --help
+
+    stream = settings.sections["stream"].get("from")
+    if stream is None or not isinstance(stream.value, (JournalAddress, KafkaAddress)):
+        raise ServeError("[stream] names no stream: give --config with from in [stream], or --no-recording")
+    lines = _lines(newest_records(Where(reached(settings, stream.value), 30.0), stop))
+    with JournalWriter(directory, fsync=Fsync.NEVER, retain_bytes=None) as journal:
+        while some := list(islice(lines, _LINES_AT_ONCE)):
+            journal.append(some)
+
+
+def _lines(records: Iterator[Record]) -> Iterator[bytes]:
+    for record in records:
+        is_hidden = record.path is not None and record.path.startswith(_BROKERS_SETTINGS)
+        yield encode_record(_without_secrets(record) if is_hidden else record)
+
+
+def _without_secrets(record: Record) -> Record:
+    """The record of a broker's dynamic settings with the values alone that Kontrast uses."""
+    if record.data is None and record.data_base64 is None:
+        return record
+    try:
+        content: Mapping[str, Any] = msgspec.json.decode(record.data or "", type=dict[str, Any])
+        config = content.get("config", {})
+        kept = {name: value if name in SETTING_NAMES else _REMOVED for name, value in config.items()}
+    except (msgspec.DecodeError, msgspec.ValidationError, AttributeError):
+        content, kept = {"version": 1}, {}
+    data = msgspec.json.encode({**content, "config": kept}).decode()
+    return msgspec.structs.replace(record, data=data, data_base64=None)

@@ -1,0 +1,152 @@
+"""`kontrast topics`: the Kafka topics of stream and outputs, beside what the brokers have."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from cli.printing.standard_output import print_json, print_renderables
+from cli.printing.tables import table_of
+from cli.running import ExitCode, run_until_stopped
+from cli.settings.config import ConfigError, Settings, reached, read_settings
+from cli.settings.options import config_option
+from dashboards.errors import ServeError
+from transport.address import KafkaAddress
+from transport.topics import CLEANUP_POLICY, PARTITIONS, ExistingTopic, Topic, refusal, stream_topics, unfit
+
+if TYPE_CHECKING:
+    from kafka.admin import KafkaAdminClient
+
+_OK: Final = "ok"
+_TIMEOUT_MS: Final = 10_000
+_COLUMNS: Final = ("topic", "state", "partitions", CLEANUP_POLICY, "the brokers have")
+_EPILOG: Final = """\b
+Examples:
+  kontrast topics --config kontrast.toml
+  kontrast topics --config kontrast.toml --apply
+
+\b
+Exit codes:
+  0  every topic exists and keeps its rows
+  1  a topic is missing or loses rows; it is named
+  2  a setting is wrong, or neither stream nor outputs are in Kafka
+  3  the brokers do not answer, or refuse
+"""
+
+
+class Compared(NamedTuple):
+    """A topic that is needed, beside the one that exists."""
+
+    topic: str
+    state: str  # ok, missing or wrong
+    partitions: int
+    cleanup_policy: str
+    exists: str
+    sentence: str  # the defect, and the command that mends it
+
+
+@click.command(epilog=_EPILOG)
+@config_option
+@click.option("--apply", is_flag=True, help="Make missing topics, and set the cleanup.policy of wrong ones.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a topic.")
+def topics(config_file: Path | None, *, apply: bool, as_json: bool) -> int:
+    """Compare the Kafka topics of stream and outputs with the brokers, and make or mend them.
+
+    A topic with too many partitions is named only: its rows would be lost with it.
+    """
+    needed = _needed(read_settings(config_file, os.environ))
+    compared: list[Compared] = []
+
+    def run(_: threading.Event) -> None:
+        for address, of_address in needed.items():
+            compared.extend(_compare(address, of_address, apply=apply))
+
+    code = run_until_stopped({"topics": run})
+    if as_json:
+        for topic in compared:
+            print_json(topic._asdict())
+    elif compared:
+        cells = ((each.topic, each.state, str(each.partitions), each.cleanup_policy, each.exists) for each in compared)
+        print_renderables([table_of(_COLUMNS, cells), *(each.sentence for each in compared if each.sentence)])
+    return code or (ExitCode.FAILED if any(each.state != _OK for each in compared) else ExitCode.OK)
+
+
+def _needed(settings: Settings) -> Mapping[KafkaAddress, Sequence[Topic]]:
+    """The topics by address: of each cluster's stream, the one that the job reads, and the outputs."""
+    from streaming.sinks.sink import output_topics  # brings pyspark
+
+    layers = [settings.sections["watch"], *settings.clusters.values()]
+    streams = [layer["to"].value for layer in layers if "to" in layer]
+    job = settings.sections["stream"]
+    streams += [job["from"].value] if "from" in job else []
+    needed: dict[KafkaAddress, list[Topic]] = {}
+    for stream in dict.fromkeys(streams):
+        if isinstance(stream, KafkaAddress):
+            needed.setdefault(stream, []).extend(stream_topics(stream))
+    outputs = job["to"].value if "to" in job else None
+    if isinstance(outputs, KafkaAddress):
+        needed.setdefault(outputs, []).extend(output_topics(outputs))
+    if not needed:
+        raise ConfigError(
+            "neither stream nor outputs are in Kafka: no kafka:// is in to of [watch], or in from and to of [stream]"
+        )
+    return {
+        address: found
+        for given, found in needed.items()
+        if isinstance(address := reached(settings, given), KafkaAddress)
+    }
+
+
+def _compare(address: KafkaAddress, needed: Sequence[Topic], *, apply: bool) -> Iterator[Compared]:
+    """Compare, after making and mending if asked; raises ServeError."""
+    from kafka.admin import KafkaAdminClient
+    from kafka.errors import KafkaError
+
+    from outputs.kafka_connections import client_options, in_words
+    from outputs.kafka_topics import existing_topics
+
+    limits = {"request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
+    try:
+        with closing(KafkaAdminClient(**client_options(address), **limits)) as admin:
+            existing = existing_topics(admin, needed)
+            if apply and _mend(admin, address, needed, existing):
+                existing = existing_topics(admin, needed)
+    except KafkaError as error:
+        raise ServeError(f"Kafka at {address.bootstrap_servers} does not answer: {in_words(error)}") from error
+    found = {each.topic: each for each in existing}
+    for topic in needed:
+        yield _row(address, topic, found.get(topic))
+
+
+def _row(address: KafkaAddress, topic: Topic, existing: ExistingTopic | None) -> Compared:
+    policy = topic.settings[CLEANUP_POLICY]
+    if existing is None:
+        return Compared(topic.name, "missing", PARTITIONS, policy, "", "")
+    wrong = unfit(address, [existing])
+    settings = " ".join(f"{name}={value}" for name, value in existing.settings.items())
+    has = f"{existing.partitions} {settings}".strip()
+    state = "wrong" if wrong.refused or wrong.doubted else _OK
+    return Compared(topic.name, state, PARTITIONS, policy, has, wrong.refused or wrong.doubted)
+
+
+def _mend(
+    admin: KafkaAdminClient, address: KafkaAddress, needed: Sequence[Topic], existing: Sequence[ExistingTopic]
+) -> bool:
+    """Make what is missing and set what loses rows; whether anything was done. Raises KafkaError, ServeError."""
+    from outputs.kafka_topics import create_topics, set_topic_settings
+
+    present = {each.topic for each in existing}
+    missing = [topic for topic in needed if topic not in present]
+    other = [each.topic for each in existing if _row(address, each.topic, each).state != _OK]
+    refused = create_topics(admin, missing) if missing else {}
+    if refused:
+        raise ServeError(refusal(address, list(refused), "; ".join(dict.fromkeys(map(str, refused.values())))))
+    for topic, reason in (set_topic_settings(admin, other) if other else {}).items():
+        raise ServeError(f"Kafka at {address.bootstrap_servers} refuses to change the topic {topic.name}: {reason}")
+    return bool(missing or other)

@@ -1,0 +1,238 @@
+"""`kontrast init`: write a configuration for a cluster, by one complete read of its ZooKeeper."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.capacity import Capacity, shown_bytes
+from cli.printing import output
+from cli.printing.standard_output import print_document, print_json
+from cli.running import ExitCode, StoppedError
+from cli.settings.config import ConfigError, build, read_flags, read_settings
+from cli.settings.keys import keys_of
+from cli.settings.options import settings_options
+from cli.sources.source import NotFoundError, ask_as_long_as
+from cli.sources.zookeeper import shown_progress, where_clusters_are
+from controller.rules.releases import Release, release_word
+from ingest.config import IngestConfig, ZooKeeperConfig
+from wording.sentences import counted
+
+if TYPE_CHECKING:
+    from controller.view.types import Context
+    from ingest.complete_read import CompleteRead
+
+_ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
+_SECTION: Final = "watch"
+_TIMEOUT: Final = "connect_timeout_seconds"
+_STANDARD_OUTPUT: Final = Path("-")
+_PROPOSED_CHANGES: Final = 1.0  # a second
+_EPILOG: Final = """\b
+Examples:
+  kontrast init --zookeeper zk1:2181,zk2:2181/kafka --cluster orders
+  kontrast init --zookeeper zk1:2181 --cluster orders --out /etc/kontrast.toml
+
+\b
+Exit codes:
+  0  the configuration is written
+  2  a flag is wrong, the file exists, or the address has no cluster, or several
+  3  ZooKeeper cannot be reached
+"""
+
+
+@click.command(epilog=_EPILOG)
+@settings_options("watch", leave_out=_ONLY_OF_WATCHING)
+@click.option("--cluster", metavar="NAME", help="The cluster's name in all outputs. Without it: the end of the chroot.")
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    default=Path("/var/lib/kontrast"),
+    show_default=True,
+    metavar="DIR",
+    help="Directory for changes, outputs and checkpoint.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, allow_dash=True),
+    default=Path("kontrast.toml"),
+    show_default=True,
+    metavar="FILE",
+    help="Write here, into a new file; - is standard output.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as one JSON object.")
+def init(cluster: str | None, state: Path, out: Path, *, as_json: bool, **flags: object) -> int:
+    """Write a configuration for a cluster, by one complete read of its ZooKeeper.
+
+    It finds the chroot where the address has none, the brokers' release and racks, and the number of partitions. It
+    proposes names, directories, retention and memory. Nothing is written to ZooKeeper.
+    """
+    _refuse(cluster, out, as_json=as_json)
+    settings = read_settings(None, os.environ)
+    given = read_flags(_SECTION, flags)
+    config = build(ZooKeeperConfig, _SECTION, settings.sections[_SECTION], given)
+
+    def look(stop: threading.Event) -> int:
+        found = _find(config, cluster, stop)
+        text = _configuration(found, state.expanduser().absolute(), {name: given[name].value for name in given})
+        if out == _STANDARD_OUTPUT:
+            print_document(text)
+        else:
+            _write(out, text)
+        if as_json:
+            print_json(found.as_json())
+        output.say(f"{found.sentence()}; next: kontrast up --config {out} --check")
+        return ExitCode.OK
+
+    return ask_as_long_as(look)
+
+
+def _refuse(cluster: str | None, out: Path, *, as_json: bool) -> None:
+    if cluster is not None and len(cluster.split()) != 1:
+        raise ConfigError(f"--cluster {cluster!r} is no name: it must be one word")
+    if as_json and out == _STANDARD_OUTPUT:
+        raise ConfigError("--json and --out - both write to standard output: choose one")
+    if out != _STANDARD_OUTPUT and out.exists():
+        raise ConfigError(f"{out} exists: name another file with --out, or move it away")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A cluster as its ZooKeeper has it."""
+
+    cluster: str
+    zookeeper: str
+    releases: tuple[Release, Release]
+    racks: Mapping[str, tuple[int, ...]]  # the brokers of each; "" is none
+    topics: int
+    partitions: int
+
+    @property
+    def capacity(self) -> Capacity:
+        """The needs of this cluster alone."""
+        return Capacity(clusters=1, partitions=self.partitions, changes_per_second=_PROPOSED_CHANGES)
+
+    @property
+    def release(self) -> str:
+        """The release, or the span of those that write such znodes."""
+        oldest, newest = map(release_word, self.releases)
+        return oldest if oldest == newest else f"{oldest} to {newest}"
+
+    def sentence(self) -> str:
+        """The cluster in one line."""
+        brokers = sum(map(len, self.racks.values()))
+        named = [f"{rack} ({', '.join(map(str, ids))})" for rack, ids in self.racks.items() if rack]
+        racks = f" in {counted(len(named), 'rack')}: {', '.join(named)}" if named else ", no racks"
+        sizes = f"{counted(self.topics, 'topic')}, {counted(self.partitions, 'partition')}"
+        return f"{self.cluster} at {self.zookeeper}: Kafka {self.release}, {counted(brokers, 'broker')}{racks}; {sizes}"
+
+    def as_json(self) -> dict[str, object]:
+        """The same for programs."""
+        return {
+            "cluster": self.cluster,
+            "zookeeper": self.zookeeper,
+            "releases": [release_word(release) for release in self.releases],
+            "racks": self.racks,
+            "topics": self.topics,
+            "partitions": self.partitions,
+            "memory_limit_mb": self.capacity.memory_limit_mb,
+            "retain_bytes": self.capacity.retain_bytes,
+        }
+
+
+def _find(config: ZooKeeperConfig, name: str | None, stop: threading.Event) -> Found:
+    from ingest.complete_read import find_chroots
+
+    read = _read(config, stop)
+    if not read.values and not read.forbidden and not config.chroot:
+        chroots = [chroot for chroot in find_chroots(config, stop) if chroot != "/"]
+        if len(chroots) == 1:
+            config = dataclasses.replace(config, zookeeper=f"{config.servers}{chroots[0]}")
+            read = _read(config, stop)
+    if not read.values:
+        if read.forbidden:
+            raise NotFoundError(f"{min(read.forbidden)} may not be read: log in, or give this address read access")
+        raise NotFoundError(where_clusters_are(config, stop))
+    cluster = name or config.chroot.rpartition("/")[2] or "kafka"
+    return _found(config.zookeeper, cluster, _context(read, cluster))
+
+
+def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
+    from ingest.complete_read import read_once
+
+    with shown_progress() as show:
+        read = read_once(config, stop, show)
+    if stop.is_set():
+        raise StoppedError
+    return read
+
+
+def _context(read: CompleteRead, cluster: str) -> Context:
+    from controller.restore.stored_context import new_context
+    from controller.step import steps
+
+    return steps(new_context(cluster), read.records(cluster)).context
+
+
+def _found(zookeeper: str, cluster: str, context: Context) -> Found:
+    header = context.header
+    topics = [topic for _, topic in context.topics if topic.exists]
+    racks: dict[str, tuple[int, ...]] = {}
+    for broker_id, broker in sorted(header.brokers.items()):
+        racks[broker.rack or ""] = (*racks.get(broker.rack or "", ()), broker_id)
+    partitions = sum(len(topic.partitions) for topic in topics)
+    releases = header.configuration.evidence.releases()
+    return Found(cluster, zookeeper, releases, racks, len(topics), partitions)
+
+
+def _configuration(found: Found, state: Path, given: Mapping[str, object]) -> str:
+    """The text of the file: what differs from the defaults, each with its reason."""
+    capacity = found.capacity
+    changes, outputs = (json.dumps(f"journal:{state / name}") for name in ("changes", "outputs"))
+    login = "".join(
+        f"{name} = {json.dumps(value)}\n" for name, value in given.items() if name not in ("zookeeper", _TIMEOUT)
+    )
+    oldest, newest = found.releases
+    release = f'kafka_version = "{release_word(oldest)}"'
+    if oldest != newest:
+        release = f"# {release}    # The znodes show {found.release}. Name yours: some rules differ between them."
+    return f"""\
+# {found.sentence()}.
+# `kontrast init` wrote this file. Every other setting and its default: docs/reference-config.toml.
+
+[clusters.{json.dumps(found.cluster)}]
+zookeeper = {json.dumps(found.zookeeper)}
+{login}{release}
+
+[watch]
+to = {changes}
+metrics_listen = "127.0.0.1:9643"
+# One change a second and {found.partitions:,} partitions are {shown_bytes(capacity.changes_bytes)} in seven days.
+journal_retain_bytes = {capacity.retain_bytes}
+
+[stream]
+from = {changes}
+to = {outputs}
+checkpoint = {json.dumps(str(state / "checkpoint"))}
+# All of Kontrast needs {sum(capacity.memory_mb.values()):,} MB. Limit it to {capacity.memory_limit_mb:,} MB.
+driver_memory = "{capacity.heap_mb}m"
+
+[serve]
+from = {outputs}
+listen = "127.0.0.1:9642"
+"""
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be written: {error.strerror}") from error

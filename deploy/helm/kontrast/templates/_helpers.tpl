@@ -1,0 +1,119 @@
+{{- define "kontrast.name" -}}
+{{ .Release.Name | trunc 40 | trimSuffix "-" }}-kontrast
+{{- end }}
+
+{{- define "kontrast.labels" -}}
+app.kubernetes.io/name: kontrast
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "kontrast.image" -}}
+{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{- define "kontrast.claim" -}}
+{{ .Values.persistence.existingClaim | default (printf "%s-state" (include "kontrast.name" .)) }}
+{{- end }}
+
+{{/* A Deployment of one command: root, command, replicas, resources, ports, whether it has the volume. */}}
+{{- define "kontrast.deployment" -}}
+{{- $name := printf "%s-%s" (include "kontrast.name" .root) .command }}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "kontrast.labels" .root | nindent 4 }}
+    app.kubernetes.io/component: {{ .command }}
+spec:
+  replicas: {{ .replicas }}
+  {{- if .state }}
+  strategy: {type: Recreate}
+  {{- end }}
+  selector:
+    matchLabels:
+      app.kubernetes.io/name: kontrast
+      app.kubernetes.io/instance: {{ .root.Release.Name }}
+      app.kubernetes.io/component: {{ .command }}
+  template:
+    metadata:
+      labels:
+        {{- include "kontrast.labels" .root | nindent 8 }}
+        app.kubernetes.io/component: {{ .command }}
+        {{- with .root.Values.podLabels }}{{ toYaml . | nindent 8 }}{{ end }}
+      annotations:
+        checksum/config: {{ .root.Values.config | sha256sum }}
+        {{- with .root.Values.podAnnotations }}{{ toYaml . | nindent 8 }}{{ end }}
+    spec:
+      serviceAccountName: {{ include "kontrast.name" .root }}
+      automountServiceAccountToken: false
+      enableServiceLinks: false
+      # The job ends behind its batch or after 30 s; `kontrast up` ends its three commands in turn.
+      terminationGracePeriodSeconds: 120
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 10001
+        runAsGroup: 10001
+        fsGroup: 10001
+        fsGroupChangePolicy: OnRootMismatch
+        seccompProfile: {type: RuntimeDefault}
+      {{- with .root.Values.imagePullSecrets }}
+      imagePullSecrets: {{ toYaml . | nindent 8 }}
+      {{- end }}
+      containers:
+        - name: {{ .command }}
+          image: {{ include "kontrast.image" .root | quote }}
+          imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+          args: [{{ .command }}]
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities: {drop: [ALL]}
+          {{- with .ports }}
+          ports:
+            {{- range $port, $number := . }}
+            - {name: {{ $port }}, containerPort: {{ $number }}, protocol: TCP}
+            {{- end }}
+          {{- end }}
+          {{- if .probed }}
+          # The first complete read and Spark's start take minutes on a large cluster.
+          startupProbe: {httpGet: {path: /healthz, port: {{ .probed }}}, periodSeconds: 5, failureThreshold: 180}
+          livenessProbe: {httpGet: {path: /healthz, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6}
+          readinessProbe: {httpGet: {path: {{ .ready }}, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5}
+          {{- end }}
+          resources: {{ toYaml .resources | nindent 12 }}
+          volumeMounts:
+            - {name: config, mountPath: /etc/kontrast/kontrast.toml, subPath: kontrast.toml, readOnly: true}
+            - {name: tmp, mountPath: /tmp}
+            {{- if .root.Values.existingSecret }}
+            - {name: secrets, mountPath: /etc/kontrast/secrets, readOnly: true}
+            {{- end }}
+            {{- if .state }}
+            - {name: state, mountPath: /var/lib/kontrast}
+            {{- end }}
+      volumes:
+        - name: config
+          configMap: {name: {{ include "kontrast.name" .root }}}
+        - name: tmp
+          emptyDir: {sizeLimit: 4Gi}
+        {{- if .root.Values.existingSecret }}
+        - name: secrets
+          secret: {secretName: {{ .root.Values.existingSecret }}, defaultMode: 0440}
+        {{- end }}
+        {{- if .state }}
+        - name: state
+          persistentVolumeClaim: {claimName: {{ include "kontrast.claim" .root }}}
+        {{- end }}
+      {{- with .root.Values.nodeSelector }}
+      nodeSelector: {{ toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .root.Values.tolerations }}
+      tolerations: {{ toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .root.Values.affinity }}
+      affinity: {{ toYaml . | nindent 8 }}
+      {{- end }}
+{{- end }}

@@ -1,0 +1,67 @@
+"""The options of Kafka's Java client for an address: as Spark's sources, sinks and admin clients take them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from streaming.errors import StreamError
+from transport.address import KafkaAddress
+from transport.kafka_login import OAUTHBEARER, KafkaLogin, KafkaLoginError
+
+_LOGIN_MODULES: Final = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+}
+_TOKEN_READER: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"  # noqa: S105
+_PEM: Final = "PEM"
+
+
+def java_options(address: KafkaAddress) -> dict[str, str]:
+    """Options by Kafka's names, with the secrets as their files have them now; raises StreamError.
+
+    Certificates and keys are in the options themselves: Spark's executors need not have the files. A token's file is
+    read by each client again.
+    """
+    options = {"bootstrap.servers": address.bootstrap_servers, "security.protocol": address.login.protocol}
+    try:
+        return {**options, **_tls(address.login), **_sasl(address.login)}
+    except KafkaLoginError as error:
+        raise StreamError(str(error)) from error
+
+
+def spark_options(address: KafkaAddress) -> dict[str, str]:
+    """The same as options of a reader or writer of Spark."""
+    return {f"kafka.{name}": value for name, value in java_options(address).items()}
+
+
+def _tls(login: KafkaLogin) -> dict[str, str]:
+    options: dict[str, str] = {}
+    if login.ca_file is not None:
+        options |= {"ssl.truststore.type": _PEM, "ssl.truststore.certificates": login.text_of("ca_file")}
+    if login.certificate_file is not None:
+        options |= {
+            "ssl.keystore.type": _PEM,
+            "ssl.keystore.certificate.chain": login.text_of("certificate_file"),
+            "ssl.keystore.key": login.text_of("key_file"),
+        }
+    return options
+
+
+def _sasl(login: KafkaLogin) -> dict[str, str]:
+    if login.mechanism is None:
+        return {}
+    options: dict[str, str] = {"sasl.mechanism": login.mechanism}
+    if login.token_file is not None:
+        options["sasl.login.callback.handler.class"] = _TOKEN_READER
+        options["sasl.oauthbearer.token.endpoint.url"] = Path(login.token_file).absolute().as_uri()
+        return {**options, "sasl.jaas.config": f"{_LOGIN_MODULES[login.mechanism]} required;"}
+    named = f"username={_quoted(login.username or '')} password={_quoted(login.password or '')}"
+    return {**options, "sasl.jaas.config": f"{_LOGIN_MODULES[login.mechanism]} required {named};"}
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,88 @@
+"""`kontrast init` on a real ZooKeeper: the file that it writes is a configuration of the cluster that it found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+from kazoo.client import KazooClient
+
+from cli.main import main
+from cli.settings.config import read_settings, serve_config, stream_config, watch_configs
+from cli.settings.disagreements import refuse_parted_pipeline
+from tests.ingest.conftest import make_cluster, server_zxid
+
+
+@pytest.fixture
+def kafka(zookeeper) -> Iterator[KazooClient]:
+    client = KazooClient(hosts=zookeeper.connect_string)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+def add_brokers(kafka: KazooClient, chroot: str) -> None:
+    for broker, rack in ((2, "a"), (3, "b"), (4, "a")):
+        registration = {"version": 5, "endpoints": [f"PLAINTEXT://b{broker}:9092"], "rack": rack}
+        kafka.create(f"{chroot}/brokers/ids/{broker}", json.dumps(registration).encode(), ephemeral=True)
+    topic = {"version": 3, "topic_id": "x", "partitions": {str(partition): [2, 3] for partition in range(11)}}
+    kafka.create(f"{chroot}/brokers/topics/orders", json.dumps(topic).encode())
+
+
+def init(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["init", *map(str, arguments)])
+
+
+def test_the_only_chroot_release_racks_and_sizes_are_found_and_nothing_is_written(kafka, zookeeper, tmp_path):
+    make_cluster(kafka, "/prod/orders")
+    add_brokers(kafka, "/prod/orders")
+    file, before = tmp_path / "kontrast.toml", server_zxid(zookeeper)
+    done = init("--zookeeper", zookeeper.connect_string, "--out", file, "--state", tmp_path / "state")
+    assert done.exit_code == 0, done.stderr
+    where = f"{zookeeper.connect_string}/prod/orders"
+    says = f"orders at {where}: Kafka 2.8 to 3.3, 4 brokers in 2 racks: a (2, 4), b (3); 2 topics, 12 partitions"
+    assert says in done.stderr
+    assert file.read_text().startswith(f"# {says}.\n")
+    assert server_zxid(zookeeper) - before == 6, "more than three sessions that come and go"
+
+    settings = read_settings(file, {})
+    (watch,) = watch_configs(settings, (), {})
+    stream, serve = stream_config(settings, {}), serve_config(settings, {})
+    refuse_parted_pipeline([watch], stream, serve)
+    assert (watch.cluster, watch.zookeeper, watch.journal_retain_bytes) == ("orders", where, 2**29)
+    assert (stream.driver_memory, stream.checkpoint) == ("1024m", f"{tmp_path}/state/checkpoint")
+
+    again = init("--zookeeper", where, "--out", file)
+    assert again.exit_code == 2
+    assert f"{file} exists" in again.stderr
+
+
+def test_of_several_chroots_a_person_chooses_one_and_the_settings_given_are_kept(kafka, zookeeper, tmp_path):
+    for chroot in ("/a", "/b"):
+        make_cluster(kafka, chroot)
+    several = init("--zookeeper", zookeeper.connect_string, "--out", tmp_path / "kontrast.toml")
+    assert several.exit_code == 2
+    assert f"there is one at {zookeeper.connect_string}/a and at {zookeeper.connect_string}/b" in several.stderr
+    chosen = init(
+        "--zookeeper", f"{zookeeper.connect_string}/b", "--multi-read-paths", 7, "--cluster", "x", "--out", "-"
+    )
+    assert chosen.exit_code == 0
+    assert '[clusters."x"]' in chosen.stdout
+    assert "multi_read_paths = 7" in chosen.stdout
+
+
+def test_what_was_found_is_one_object_for_programs(kafka, zookeeper, tmp_path):
+    make_cluster(kafka)
+    done = init("--zookeeper", zookeeper.connect_string, "--json", "--out", tmp_path / "kontrast.toml")
+    found = json.loads(done.stdout)
+    assert (found["cluster"], found["partitions"], found["racks"]) == ("kafka", 1, {"": [1]})
+
+
+@pytest.mark.parametrize("wrong", [("--cluster", "a b"), ("--json", "--out", "-")])
+def test_what_cannot_be_written_is_one_sentence(wrong, tmp_path):
+    refused = init("--zookeeper", "127.0.0.1:1", *wrong)
+    assert refused.exit_code == 2
+    assert refused.stderr.count("kontrast: ") == 1

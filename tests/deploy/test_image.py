@@ -1,0 +1,40 @@
+"""The container image's file: hadolint finds nothing, and it starts a command as it is. No engine builds it here."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / "deploy" / "Dockerfile"
+TEXT = FILE.read_text(encoding="utf-8")
+
+
+def _words(instruction: str) -> list[str]:
+    (value,) = re.findall(rf"^{instruction} (\[.*\])$", TEXT, re.MULTILINE)
+    words: list[str] = json.loads(value)
+    return words
+
+
+def test_hadolint_finds_nothing():
+    linted = subprocess.run(
+        [Path(sys.executable).parent / "hadolint", "--failure-threshold=style", FILE], capture_output=True, text=True
+    )
+    assert (linted.returncode, linted.stdout) == (0, ""), linted.stderr
+
+
+def test_it_starts_a_command_that_there_is_as_a_user_without_rights():
+    program, *arguments = [*_words("ENTRYPOINT"), *_words("CMD")]
+    assert program == "kontrast"
+    helped = subprocess.run([sys.executable, "-m", "cli", *arguments, "--help"], capture_output=True, text=True)
+    assert helped.returncode == 0, helped.stderr
+    assert re.findall(r"^USER (\S+)$", TEXT, re.MULTILINE)[-1] == "10001:10001"
+
+
+def test_each_base_may_be_named_by_digest_and_each_file_that_is_copied_exists():
+    assert set(re.findall(r"^FROM (\S+)", TEXT, re.MULTILINE)) == {"${BASE}"}
+    assert (ROOT / "deploy" / "install.sh").exists()
+    assert "deploy" not in (ROOT / ".dockerignore").read_text().splitlines()

@@ -1,0 +1,115 @@
+"""The settings of a Kafka client's connection: TLS and SASL, with every secret in a file or in the environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from transport.secret import read_secret
+
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+
+OAUTHBEARER: Final = "OAUTHBEARER"
+_TOGETHER: Final = (
+    ("ca_file", "tls"),
+    ("certificate_file", "tls"),
+    ("certificate_file", "key_file"),
+    ("key_file", "certificate_file"),
+    ("password_file", "username"),
+    ("password_variable", "username"),
+)
+_FILES: Final = ("ca_file", "certificate_file", "key_file", "password_file", "token_file")
+
+
+class KafkaLoginError(ValueError):
+    """A setting that cannot be, or a secret that cannot be read: one sentence that names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaLogin:
+    """How one speaks to a Kafka cluster's brokers; raises KafkaLoginError for what cannot work.
+
+    With a username, `sasl_mechanism` logs in by the password. OAUTHBEARER logs in by the token in `token_file`, which
+    another program renews. Secrets are in files or in the environment: nothing here is one. `prefix` comes before the
+    names of the settings in what KafkaLoginError says.
+    """
+
+    tls: bool = False
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    sasl_mechanism: Mechanism = "SCRAM-SHA-512"
+    username: str | None = None
+    password_file: str | None = None
+    password_variable: str | None = None
+    token_file: str | None = None
+    prefix: str = field(default="", compare=False, metadata={"is_key": False})
+
+    def __post_init__(self) -> None:
+        for name, other in _TOGETHER:
+            if getattr(self, name) is not None and not getattr(self, other):
+                raise self._wrong(f"{name} is given and {self.prefix}{other} is not: each needs the other")
+        if (self.sasl_mechanism == OAUTHBEARER) != (self.token_file is not None):
+            raise self._wrong(f"token_file belongs to {self.prefix}sasl_mechanism {OAUTHBEARER}: each needs the other")
+        if self.username is not None:
+            self._check_password()
+        for name in _FILES:
+            file = getattr(self, name)
+            if file is not None and not os.access(file, os.R_OK):
+                raise self._wrong(f"{name} {file} cannot be read: check the path and who may read it")
+
+    def _check_password(self) -> None:
+        if self.token_file is not None:
+            raise self._wrong(f"username is given and so is {self.prefix}token_file: a login has one of them")
+        if (self.password_file is None) == (self.password_variable is None):
+            raise self._wrong(
+                f"username is given: it needs its password, in {self.prefix}password_file or in "
+                f"{self.prefix}password_variable, not in both"
+            )
+        variable = self.password_variable
+        if variable is not None and not os.environ.get(variable):
+            raise self._wrong(f"password_variable names {variable}, which the environment lacks or has empty")
+
+    def _wrong(self, sentence: str) -> KafkaLoginError:
+        return KafkaLoginError(self.prefix + sentence)
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The SASL mechanism of a login; None: there is no login."""
+        return self.sasl_mechanism if self.username is not None or self.token_file is not None else None
+
+    @property
+    def protocol(self) -> str:
+        """Kafka's name of the security protocol."""
+        if self.mechanism is None:
+            return "SSL" if self.tls else "PLAINTEXT"
+        return "SASL_SSL" if self.tls else "SASL_PLAINTEXT"
+
+    @property
+    def password(self) -> str | None:
+        """What the password's file or variable holds now; raises KafkaLoginError."""
+        return self._secret("password_file", self.password_variable)
+
+    @property
+    def token(self) -> str | None:
+        """What the token's file holds now; raises KafkaLoginError."""
+        return self._secret("token_file", None)
+
+    def text_of(self, name: str) -> str:
+        """The content of the file that the setting `name` names, now; raises KafkaLoginError."""
+        file = getattr(self, name)
+        try:
+            return Path(file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._wrong(f"{name} {file} cannot be read: {error}") from error
+
+    def _secret(self, name: str, variable: str | None) -> str | None:
+        try:
+            return read_secret(getattr(self, name), variable)
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._wrong(f"{name} {getattr(self, name)} cannot be read: {error}") from error
+
+
+NO_LOGIN: Final = KafkaLogin()
