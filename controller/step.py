@@ -50,7 +50,7 @@ from controller.events import (
     topic_deletion,
 )
 from controller.feed import clock_step, complete_read, forgotten, loaded_states, older_generation, rollback
-from controller.inference import expected_writes, owed_removals, partition_state, read_by_load, topic_assignment
+from controller.inference import partition_state, read_by_load, shown_by_time, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.transaction.transaction import Outcome as Outcome, Transaction
 
@@ -154,8 +154,7 @@ def _run_timers(tx: Transaction) -> None:
     if header.phase is not FOLLOWING:
         return
     if header.events:
-        owed_removals.judge(tx)
-        expected_writes.give_up_on_overtaken(tx)
+        shown_by_time.judge(tx)
     if header.shutdowns.attempts:
         controlled_shutdown.ask_again(tx)
     if header.deletions.halted and header.acting:

@@ -39,7 +39,7 @@ def hold_back(tx: Transaction) -> None:
     aside = tx.set_aside(event)
     for name, actions in aside.by_topic.items():
         _keep(tx, name, (*tx.topics[name].unproven, *actions))
-    held = replace(event, batches=aside.batches)
+    held = replace(event.stored(), batches=aside.batches)
     fenced = FencedController(former.deposed, former.deposed_session, former.deposed_ms, held)
     former.fenced = (*former.fenced, fenced)
 
@@ -136,7 +136,7 @@ def _ran(tx: Transaction, fenced: FencedController, evidence: str) -> None:
 
 def _conclude(tx: Transaction, fenced: FencedController, status: Status) -> None:
     """Publish what was held back of a deposed controller."""
-    former, event = tx.header.former, replace(fenced.event)
+    former, event = tx.header.former, fenced.event.opened()
     former.fenced = tuple(other for other in former.fenced if other.event.id != event.id)
     publish, contents = tx.publisher_of(event, status), RequestContents(event.batches, tx.header.profile)
     for name in event.topics:

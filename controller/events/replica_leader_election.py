@@ -29,7 +29,7 @@ def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_n
 
 def znode_removed(tx: Transaction) -> None:
     """Handle the removal of /admin/preferred_replica_election: the controller has finished it."""
-    tx.header.triggers.preferred = None
+    tx.header.triggers.preferred, tx.header.term.acted_ms = None, tx.header.time_ms
 
 
 def take_up(tx: Transaction, *, at_failover: bool = False) -> None:

@@ -282,7 +282,7 @@ def give_up_on_overtaken(tx: Transaction) -> None:
     for event_id, event in list(header.events.items()):
         if event.writes_due and _is_over(tx, event):
             for tp in tx.waiting(event):
-                _give_up(tx, tp, event_id)
+                give_up(tx, tp, event_id)
 
 
 def _is_over(tx: Transaction, event: Event) -> bool:
@@ -293,7 +293,8 @@ def _is_over(tx: Transaction, event: Event) -> bool:
     return event.id < header.last_written_event and tx.has_written_all(event)
 
 
-def _give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
+def give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
+    """Give up the event's expected writes of a partition, with what belongs to them."""
     partition = tx.partition(tp)
     assert partition is not None, f"{tp} waits, and is not there"
     if any(action.event == event_id and isinstance(action, Create) for action in partition.queue):

@@ -18,7 +18,7 @@ from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker, Departures, Shutdowns
 from controller.model.configuration import Configuration
 from controller.model.controllership import FormerControllers, Ownership, Term
-from controller.model.event import Event
+from controller.model.event import StoredEvent
 from controller.model.feed_state import Clocks, CompleteRead, Feed
 from controller.model.migration import Migration
 from controller.model.tally import CountingRules, Reactions, Tally
@@ -27,7 +27,7 @@ from controller.model.triggers import Deletions, Triggers
 from controller.model.wall_clock import shown_ms
 from controller.rules.releases import NEWEST, Profile, profile_of
 from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
-from controller.rules.timing import CONTEXT_LOADED, Time
+from controller.rules.timing import CONTEXT_LOADED, UNFINISHED, Time
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 LEAST_IN_SYNC = "min.insync.replicas"
@@ -76,7 +76,7 @@ class Header(msgspec.Struct, array_like=True):
     deletions: Deletions = msgspec.field(default_factory=Deletions)
     next_event: int = 0
     last_written_event: int = -1  # the newest event of which a write was seen
-    events: dict[int, Event] = {}  # in flight
+    events: dict[int, StoredEvent] = {}  # in flight
     tally: Tally = msgspec.field(default_factory=Tally)
     reactions: Reactions = msgspec.field(default_factory=Reactions)
     maintenance: tuple[MaintenanceWindow, ...] = ()  # windows that the operator gave
@@ -146,6 +146,11 @@ class Header(msgspec.Struct, array_like=True):
     def has_passed(self, time: Time, since_ms: int) -> bool:
         """Whether more than this time has passed in a cluster of this size."""
         return self.time_ms - since_ms > time.of(self.partitions)
+
+    def has_outlasted_a_hang(self, since_ms: int) -> bool:
+        """Whether a controller that hung all the time would have lost its session, and one that works has written."""
+        hangs_ms = max(self.settings.zookeeper_session_timeout_ms, UNFINISHED.of(self.partitions))
+        return self.time_ms - since_ms > hangs_ms
 
     @property
     def loaded_within_ms(self) -> int:

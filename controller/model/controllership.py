@@ -8,7 +8,7 @@ import msgspec
 
 from controller.contract.ids import NO_BROKER, BrokerEpoch, ControllerEpoch
 from controller.contract.znodes import ReassignmentEntry
-from controller.model.event import Event
+from controller.model.event import StoredEvent
 from controller.model.leadership import AnyAction
 
 
@@ -46,6 +46,7 @@ class Term(msgspec.Struct, array_like=True):
     removed_replicas: bool = False  # it took a replica out of an ISR, which a poisoned controller cannot
     changed_isr_ms: int = 0  # when it last changed an ISR at its leader's request, as from 2.7 on
     registration: BrokerEpoch = BrokerEpoch(-1)  # of its broker when it took over, -1 for none
+    acted_ms: int = 0  # when it last wrote a partition's state or removed a request
 
 
 class Unfinished(msgspec.Struct, frozen=True, array_like=True):
@@ -61,7 +62,7 @@ class UnfencedController(msgspec.Struct, frozen=True, array_like=True):
     broker: int
     epoch: ControllerEpoch
     since_ms: int
-    events: dict[int, Event]
+    events: dict[int, StoredEvent]
     queues: tuple[tuple[str, int, tuple[AnyAction, ...]], ...]  # by topic and partition
     lost_ms: int = 0  # when /controller was taken from its session, which lives on; 0 if it ended with its session
 
@@ -75,7 +76,7 @@ class FencedController(msgspec.Struct, frozen=True, array_like=True):
     broker: int
     session: int
     lost_ms: int  # when /controller was taken from it
-    event: Event  # with the batches of requests before the write
+    event: StoredEvent  # with the batches of requests before the write
 
 
 class FormerControllers(msgspec.Struct, array_like=True):

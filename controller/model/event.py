@@ -80,7 +80,7 @@ class Event(msgspec.Struct, array_like=True):
     """Event of the controller that is in flight: some of its planned actions are not certain yet.
 
     It runs in batches of the state machines, one after the other: the actions of a batch are certain once the event has
-    begun and no earlier write of it is due. A transaction changes a copy.
+    begun and no earlier write of it is due. A transaction changes it; a context has it as a `StoredEvent`.
     """
 
     id: int
@@ -146,3 +146,20 @@ class Event(msgspec.Struct, array_like=True):
     def writes_due(self) -> int:
         """Number of writes that are due."""
         return sum(self.due)
+
+    def stored(self) -> StoredEvent:
+        """Event as a context stores it."""
+        return StoredEvent(*msgspec.structs.astuple(_copy(self)))
+
+
+class StoredEvent(Event, frozen=True, array_like=True):  # type: ignore[misc]  # msgspec can freeze a subclass
+    """Event in a context, which nobody can change: a transaction opens a copy."""
+
+    def opened(self) -> Event:
+        """Copy of the event to change."""
+        return Event(*msgspec.structs.astuple(_copy(self)))
+
+
+def _copy(event: Event) -> Event:
+    """Copy the event with the only field that is changed in place once the event has begun to wait."""
+    return msgspec.structs.replace(event, due=list(event.due))

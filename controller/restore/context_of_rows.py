@@ -32,7 +32,7 @@ from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Context, Header
 from controller.model.controllership import Ownership
-from controller.model.event import Event, EventKind
+from controller.model.event import EventKind, StoredEvent
 from controller.model.leadership import AnyAction, BumpLeaderEpoch, KnownWrite
 from controller.model.migration import Claim, Migration
 from controller.model.topics import MutableTopics, OverdueElection, Partition, Topic, Topics
@@ -100,8 +100,8 @@ def _take_status(header: Header, status: ClusterStatus) -> None:
     header.next_event = max(header.events, default=-1) + 1
 
 
-def _pending_event(pending: PendingEvent, header: Header) -> Event:
-    return Event(
+def _pending_event(pending: PendingEvent, header: Header) -> StoredEvent:
+    return StoredEvent(
         id=pending.id,
         kind=_KINDS.get(pending.event, EventKind.UNEXPLAINED),
         cause=pending.cause,
@@ -247,7 +247,8 @@ def _named(event_id: int, header: Header) -> int:
     known = header.events.get(event_id)
     if known is None:
         cause, at_ms = (EventKind.UNEXPLAINED, _NOT_NAMED, header.zxid), header.time_ms
-        known = Event(event_id, *cause, at_ms, header.controller_epoch, [0], begun=True, controller=header.controller)
+        due, epoch = [0], header.controller_epoch
+        known = StoredEvent(event_id, *cause, at_ms, epoch, due, begun=True, controller=header.controller)
         header.next_event = max(header.next_event, event_id + 1)
     if known.cause == _NOT_NAMED:
         counted = replace(known, due=[known.writes_due + 1], pending=known.pending + 1)

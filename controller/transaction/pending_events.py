@@ -138,8 +138,7 @@ class PendingEvents(MutableState):
         """Event as a copy that this transaction may change."""
         event = self._open.get(event_id)
         if event is None:
-            stored = self.header.events[event_id]
-            event = self._open[event_id] = replace(stored, due=list(stored.due))
+            event = self._open[event_id] = self.header.events[event_id].opened()
         return event
 
     def last_event(self) -> Event | None:
@@ -228,7 +227,10 @@ class PendingEvents(MutableState):
 
     def mark_begun(self, event_id: int) -> None:
         """Mark an event as begun, because a write of it was seen: its actions before the first state are done."""
-        self.open_event(event_id).begun = True
+        event = self.open_event(event_id)
+        event.begun = True
+        if event.epoch == self.header.term.epoch:
+            self.header.term.acted_ms = self.header.time_ms
         self.header.last_written_event = max(event_id, self.header.last_written_event)
         self._advanced.add(event_id)
 

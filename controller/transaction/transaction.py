@@ -97,8 +97,7 @@ class Transaction(CertainEvents):
         if self._fresh:
             self.publish_expected_requests()
         if self._open:
-            events = {**self.header.events, **self._open}
-            self.header.events = {key: event for key, event in events.items() if event.pending > 0}
+            self._store_events()
         if self.shows_gauges or wants_judging or self.shows_all:
             lifecycle.judge(self)
             self._judged_brokers = self.header.brokers
@@ -108,6 +107,16 @@ class Transaction(CertainEvents):
             self.effects.append(gauges_row(self.header, self.stamp()))
         if self.header.clocks.walls:
             self.effects[self._first :] = [shown(row, self.header.clocks.walls) for row in self.effects[self._first :]]
+
+    def _store_events(self) -> None:
+        """Replace the events that this record changed, and drop those that are over."""
+        events = dict(self.header.events)
+        for key, event in self._open.items():
+            if event.pending > 0:
+                events[key] = event.stored()
+            else:
+                events.pop(key, None)
+        self.header.events = events
 
     def _publish_migration(self) -> None:
         """Publish the migration's row: at heartbeats, complete reads and new phases; counts follow at the next one."""
