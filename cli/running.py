@@ -19,7 +19,7 @@ from cli.printing import output
 from cli.service import Readiness, Service, StopRequest
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
-from streaming.errors import StreamError
+from streaming.errors import StalledError, StreamError
 from streaming.processes import descendants, kill
 
 Part = Callable[[threading.Event], int | None]  # until its end or the event; gives an exit code, else OK
@@ -38,6 +38,7 @@ class ExitCode(IntEnum):
     FAILED = 1  # a defect in Kontrast, or a finding of a command that looks for some
     USAGE = 2
     UNAVAILABLE = 3
+    STALLED = 4  # the job hung and was ended; a supervisor starts it again
 
 
 class _Stop(int):
@@ -101,7 +102,7 @@ def run_until_stopped(
 
 def _worst(codes: Collection[int | None]) -> int:
     other = max(filter(None, codes), default=ExitCode.OK)
-    return next((code for code in (ExitCode.FAILED, ExitCode.UNAVAILABLE) if code in codes), other)
+    return next((code for code in (ExitCode.FAILED, ExitCode.STALLED, ExitCode.UNAVAILABLE) if code in codes), other)
 
 
 def _start(parts: Mapping[str, Part], stops: Mapping[str, StopRequest], happened: _Happened) -> None:
@@ -118,7 +119,7 @@ def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Ha
         code = None
     except (IngestError, StreamError, ServeError) as error:
         output.complain(f"{label}{error}")
-        code = ExitCode.UNAVAILABLE
+        code = ExitCode.STALLED if isinstance(error, StalledError) else ExitCode.UNAVAILABLE
     except Exception as error:
         _LOG.exception("a part of Kontrast failed")
         output.complain(f"{label}failed unexpectedly, please report it with the log: {type(error).__name__}: {error}")

@@ -242,6 +242,20 @@ def test_a_part_that_does_not_answer_is_named(derived, settings, rows):
     assert told["stream"]["wrong"].startswith("it has finished no batch")
 
 
+def test_a_source_of_the_job_that_is_away_or_deleted_is_named(derived, settings, rows, shared_broker, own_name):
+    write(derived, rows.gauges(time_ms=now_ms()), rows.job(time_ms=now_ms()))
+    file = settings.read_text()
+    for address, wrong in (
+        (f"journal:{derived}/none", f"its source journal:{derived}/none does not exist: look who deleted it"),
+        (f"kafka://{shared_broker}/{own_name}", f"its source kafka://{shared_broker}/{own_name} does not exist: look"),
+        (f"kafka://127.0.0.1:1/{own_name}", "Kafka at 127.0.0.1:1 does not answer: "),
+    ):
+        settings.write_text(f'{file}[stream]\nfrom = "{address}"\n')
+        code, told = parts(settings)
+        assert code == 1
+        assert told["stream"]["wrong"].startswith(wrong)
+
+
 def test_the_page_of_a_watcher_says_its_version(derived, settings, rows):
     listening = Listening(listen=f"127.0.0.1:{free_port()}")
     settings.write_text(settings.read_text().replace("[serve]", f'metrics_listen = "{listening.listen}"\n[serve]'))

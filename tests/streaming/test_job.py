@@ -164,6 +164,8 @@ def test_the_job_tells_of_its_batches_with_the_next_one(streams, work_off):
     assert 0 < last.rows < sum(map(len, life.rows().values()))
     assert last.state_values > 1
     assert last.clusters.keys() == {"east"}
+    assert last.processes.keys() == {"driver", "java", "worker"}
+    assert all(0 < use.open_files < use.open_files_limit for use in last.processes.values())
     assert last.clusters["east"].lag_ms == pytest.approx(last.time_ms - last.clusters["east"].observed_ms, abs=5000)
 
 

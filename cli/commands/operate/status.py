@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 import click
 
-from cli.following import Followed, followed, outputs_options, where_outputs_are
+from cli.following import Followed, followed, outputs_options, where_outputs_are, without_waiting_words
 from cli.pages import Page, ask_page, label_of, page_of, sample_of
 from cli.printing.agreement import percent
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import age_of, table_of
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import Settings, read_flags, read_settings
+from cli.settings.config import Settings, reached, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option
 from controller.contract.job_row import JobRow
@@ -26,6 +26,8 @@ from dashboards.catalogue.process_metrics import BUILD_INFO
 from dashboards.catalogue.watch_metrics import WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
 from dashboards.exporter.config import ServeConfig
 from dashboards.following.view import ClusterSnapshot
+from outputs import OutputsError, SourceDownError, open_changes
+from transport.address import Address, JournalAddress, KafkaAddress
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
@@ -100,7 +102,7 @@ def _parts(settings: Settings, outputs: Followed, address: str) -> Iterator[Part
         where = watchers.get(cluster)
         page = ask_page(where, "/metrics") if where and not where.needs_login else None
         yield _watch(cluster, known.get(cluster), job_age, page)
-    yield _stream(job, job_age, address, outputs.newer())
+    yield _stream(job, job_age, address, outputs.newer(), _wrong_with_source(settings))
     yield _serve(settings)
 
 
@@ -156,14 +158,39 @@ def _version(page: str) -> str:
     return label_of(page, BUILD_INFO.name, "version")
 
 
-def _stream(job: JobRow | None, age: float | None, address: str, newer: frozenset[str]) -> Part:
+def _wrong_with_source(settings: Settings) -> list[str]:
+    """Return the reason for which `kontrast stream` gets no records: its source is away, or was deleted."""
+    address = _source_of(settings)
+    if not isinstance(address, KafkaAddress):
+        is_there = address is None or address.directory.exists()
+    else:
+        source = open_changes(address)
+        try:
+            with without_waiting_words():
+                source.poll()
+        except (SourceDownError, OutputsError) as error:
+            return [str(error)]
+        finally:
+            source.close()
+        is_there = not source.missing
+    return [] if is_there else [f"its source {address} does not exist: look who deleted it"]
+
+
+def _source_of(settings: Settings) -> Address | None:
+    named = settings.sections["stream"].get("from")
+    if named is None or not isinstance(named.value, JournalAddress | KafkaAddress):
+        return None
+    return reached(settings, named.value)
+
+
+def _stream(job: JobRow | None, age: float | None, address: str, newer: frozenset[str], wrong: list[str]) -> Part:
     if job is None or age is None:
-        return Part("stream", address, None, None, "", "it has finished no batch: look whether it runs, and at its log")
-    wrong = []
+        wrong = [*wrong, "it has finished no batch: look whether it runs, and at its log"]
+        return Part("stream", address, None, None, "", "; ".join(wrong))
     if age > _STALE_SECONDS:
-        wrong.append(f"no batch is done since {age_of(age)}: look whether it runs, and at its log")
+        wrong = [*wrong, f"no batch is done since {age_of(age)}: look whether it runs, and at its log"]
     if newer:
-        wrong.append(f"it is newer than this command ({', '.join(sorted(newer))}): upgrade")
+        wrong = [*wrong, f"it is newer than this command ({', '.join(sorted(newer))}): upgrade"]
     lag = max((progress.lag_ms for progress in job.clusters.values()), default=0) / 1000
     return Part("stream", f"batch {job.batch}", age, lag, job.version, "; ".join(wrong))
 
