@@ -99,7 +99,6 @@ def test_a_kafka_that_is_away_stalls_nothing(streams, java):
 
 
 @pytest.mark.faults
-@pytest.mark.xdist_group("pipelines")
 def test_a_job_whose_workers_are_stopped_ends_with_its_sentence_and_exit_code(streams):
     process, others = _started(streams)
     try:
@@ -117,7 +116,6 @@ def test_a_job_whose_workers_are_stopped_ends_with_its_sentence_and_exit_code(st
 
 
 @pytest.mark.faults
-@pytest.mark.xdist_group("pipelines")
 def test_a_job_without_a_free_file_ends(streams):
     process, others = _started(streams)
     try:
