@@ -26,8 +26,8 @@ def test_the_core_keeps_its_properties_in_random_histories():
 @pytest.mark.faults
 @pytest.mark.timeout(1_200)
 def test_the_core_keeps_its_properties_in_many_random_histories():
-    """HISTORIES and SEED choose how many, and the seed of the first; the default seed is the same each time."""
-    histories, seed = int(os.environ.get("HISTORIES", "20000")), int(os.environ.get("SEED", "1000"))
+    """The environment chooses how many, and the seed of the first; the default seed is the same each time."""
+    histories, seed = int(os.environ.get("HISTORIES", "20000")), int(os.environ.get("HISTORIES_SEED", "1000"))
     print(f"python -m tests.modelled_cluster --histories {histories} --seed {seed}")
     total, judged, failures = play_all(seed, histories, PROCESSES)
     assert failures == []
