@@ -38,8 +38,13 @@ else
 	.venv/bin/python -m pytest $(TEST_ARGS)
 endif
 
+# Random histories of the modelled cluster, and the seed of the first; each has the next seed.
+HISTORIES ?= 20000
+HISTORIES_SEED ?= 1000
+
 test-faults: install-dev ## The long tests: processes are killed and starved, random histories played (HISTORIES=20000)
-	.venv/bin/python -m pytest -m faults $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
+	@echo "$(HISTORIES) random histories of the modelled cluster, from seed $(HISTORIES_SEED)"
+	HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest -m faults $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
 
 # The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 -- --placement kafka' asks for less.
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
