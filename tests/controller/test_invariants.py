@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from controller.feed import complete_read
 from controller.model.context import Context, Header
 from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.rules.migration_phases import LED_BY_KRAFT
@@ -17,6 +16,7 @@ from controller.view.invariants import (
     TOPICS_ARE_IN_THEIR_CHUNKS,
     InvariantError,
 )
+from controller.watch import complete_read
 from tests.controller.znode_history import ZnodeHistory, on
 
 ALL = (1, 2, 3)
