@@ -109,6 +109,11 @@ def rank(path: str) -> Rank:
     return Rank.PARTITION_STATE if is_partition_state(path) else Rank.CAUSE
 
 
+def topic_path(topic: str) -> str:
+    """A topic's znode."""
+    return f"{TOPICS}/{topic}"
+
+
 def partitions_path(topic: str) -> str:
     """The parent of a topic's partitions."""
     return f"{TOPICS}/{topic}/partitions"
