@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from cli.printing import output
 from cli.printing.answers import time_of
 from ingest.files.history import History
-from ingest.past.publication import Publication
+from ingest.replay.publication import Publication
 from wording.sentences import counted
 
 

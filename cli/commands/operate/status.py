@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 import click
 
 from cli.following import Followed, followed, outputs_options, where_outputs_are, without_waiting_words
-from cli.pages import Page, ask_page, label_of, page_of, sample_of
 from cli.printing.agreement import percent
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import age_of, table_of
 from cli.running import ExitCode, run_until_stopped
+from cli.served_pages import Page, ask_page, label_of, page_of, sample_of
 from cli.settings.config import Settings, reached, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option
