@@ -37,8 +37,8 @@ Examples:
 
 \b
 Exit codes:
-  0  all parts are up and nothing is wrong
-  1  something is wrong; the last column says what
+  0  all parts work
+  1  a problem; see the last column
   2  a flag or setting is wrong
   3  the outputs cannot be read, or there are none
 """
@@ -132,7 +132,7 @@ def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None
             wrong.append("the stream takes no records from it")
         lag, version = _mean_lag(page, cluster), _version(page)
     if gauges is None:
-        wrong.append("nothing of this cluster has come through the pipeline")
+        wrong.append("no row of this cluster has arrived")
     elif age is not None and age > _STALE_SECONDS:
         # A job that still works off batches would have passed on a heartbeat.
         stream_works = job_age is not None and job_age < _STALE_SECONDS
@@ -158,7 +158,7 @@ def _version(page: str) -> str:
 
 def _stream(job: JobRow | None, age: float | None, address: str, newer: frozenset[str]) -> Part:
     if job is None or age is None:
-        return Part("stream", address, None, None, "", "it has finished no batch: look whether it runs, and at its log")
+        return Part("stream", address, None, None, "", "it has finished no batch; check whether it runs, and its log")
     wrong = []
     if age > _STALE_SECONDS:
         wrong.append(f"no batch is done since {age_of(age)}: look whether it runs, and at its log")
@@ -172,7 +172,7 @@ def _serve(settings: Settings) -> Part:
     layer = settings.sections["serve"]
     page = page_of(layer, "listen", "", default=str(keys_of(ServeConfig)["listen"].default))
     if page is None:
-        return Part("serve", "any free port", None, None, "", "nobody can say where it answers: give listen a port")
+        return Part("serve", "any free port", None, None, "", "its address is unknown; give listen a port")
     ready = ask_page(page, "/readyz")
     if isinstance(ready, OSError):
         elsewhere = "" if "listen" in layer else "; if it is elsewhere, name that by listen in [serve]"
