@@ -45,7 +45,7 @@ class Agreement(NamedTuple):
         writes = self.writes
         total = writes.expected + writes.inferred + writes.unexplained
         if not total:
-            return "no writes of the controller: nothing shows how far Kontrast agrees with it"
+            return "no writes of the controller, and so no agreement"
         most_first = sorted(self.inferences.items(), key=lambda rule: (-rule[1], rule[0]))
         rules = ", ".join(f"{name.replace('-', ' ')} {count:,}" for name, count in most_first)
         return (

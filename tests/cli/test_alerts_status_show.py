@@ -92,7 +92,7 @@ def test_open_alerts_are_printed_worst_first_and_are_a_finding(derived, rows):
     assert "  to do: start it\n" in alerts(derived, "--long").stdout
     other = alerts(derived, "--cluster", "south")
     assert (other.exit_code, other.stdout) == (1, "")
-    assert "south: nothing is known of it" in other.stderr
+    assert "south: the cluster is unknown" in other.stderr
 
 
 def test_silence_of_what_is_old_is_no_health(derived, rows, tmp_path):
@@ -101,10 +101,10 @@ def test_silence_of_what_is_old_is_no_health(derived, rows, tmp_path):
     assert (old.exit_code, "north: the newest heartbeat is 1m 3" in old.stderr) == (1, True)
     write(derived, rows.gauges(time_ms=now_ms(), ready=False))
     unready = alerts(derived)
-    assert (unready.exit_code, "north: no complete read of it has come" in unready.stderr) == (1, True)
+    assert (unready.exit_code, "north: no complete read of it has arrived" in unready.stderr) == (1, True)
     write(derived, rows.gauges(time_ms=now_ms()), raw=b'{"kind":"alert","v":99,"cluster":"north"}', output="alerts")
     newer = alerts(derived)
-    assert (newer.exit_code, "north: a newer Kontrast wrote of it" in newer.stderr) == (1, True)
+    assert (newer.exit_code, "north: a newer Kontrast wrote its rows" in newer.stderr) == (1, True)
 
 
 def test_a_past_is_called_so_and_is_no_fault_of_a_part(derived, rows, settings):
@@ -114,7 +114,7 @@ def test_a_past_is_called_so_and_is_no_fault_of_a_part(derived, rows, settings):
     past = alerts(derived)
     assert past.stdout.splitlines()[1].split()[:4] == ["page", "1m", "2s", "north"], "ages count to the past's end"
     assert "in north for 1m 2s" in alerts(derived, "--long").stdout
-    assert (past.exit_code, "north: this is the past, as `kontrast replay` published it" in past.stderr) == (1, True)
+    assert (past.exit_code, "north: this is a past that `kontrast replay` published" in past.stderr) == (1, True)
     _, told = parts(settings)
     assert "watch" not in told
     assert (told["replay"]["ok"], told["replay"]["agreement_of_last_hour"]) == (True, 0.5)

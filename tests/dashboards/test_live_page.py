@@ -317,9 +317,9 @@ def test_nothing_is_said_of_a_cluster_that_was_not_read_completely(exporter, row
 def test_a_past_is_called_so_and_its_times_are_its_own(exporter, rows):
     offline = rows.offline("refunds", controller_epoch=7, problem_since_ms=TIME_MS)
     exporter.write(*healthy(rows), offline, gauges(rows, session="replay", time_ms=TIME_MS + 90_000))
-    exporter.page_with("/", "This is the past, as <code>kontrast replay</code> published it: nothing here is of now")
+    exporter.page_with("/", "This is a past that <code>kontrast replay</code> published, not the present")
     page = exporter.page("/clusters/north")
-    assert "This is the past" in page
+    assert "This is a past" in page
     assert "; for 1 min 30 s" in page
     assert "; for 1 min 30 s" in exporter.page("/clusters/north/topics/refunds")
 

@@ -274,11 +274,11 @@ def _tell(history: History, writer: RowWriter) -> None:
     for note in history.files.notes:
         output.say(note)
     if writer.refused:
-        output.say(f"{counted(writer.refused, 'znode value')} could not be read; --emit refused shows what")
+        output.say(f"{counted(writer.refused, 'znode value')} could not be read; --emit refused shows them")
 
 
 def _complain_of_chroot(history: History, chroot: str) -> None:
     """Name the chroot without a cluster, and the others that have one."""
     others = " and ".join(sorted(history.other_chroots))
     hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
-    output.complain(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
+    output.complain(f"the files have no Kafka cluster below {chroot}; {hint}")

@@ -39,8 +39,8 @@ Examples:
 
 \b
 Exit codes:
-  0  all parts are up and nothing is wrong
-  1  something is wrong; the last column says what
+  0  all parts work
+  1  a problem; see the last column
   2  a flag or setting is wrong
   3  the outputs cannot be read, or there are none
 """
@@ -134,7 +134,7 @@ def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None
             wrong.append("the stream takes no records from it")
         lag, version = _mean_lag(page, cluster), _version(page)
     if gauges is None:
-        wrong.append("nothing of this cluster has come through the pipeline")
+        wrong.append("no row of this cluster has arrived")
     elif age is not None and age > _STALE_SECONDS:
         # A job that still works off batches would have passed on a heartbeat.
         stream_works = job_age is not None and job_age < _STALE_SECONDS
@@ -173,7 +173,7 @@ def _wrong_with_source(settings: Settings) -> list[str]:
         finally:
             source.close()
         is_there = not source.missing
-    return [] if is_there else [f"its source {address} does not exist: look who deleted it"]
+    return [] if is_there else [f"its source {address} does not exist: check who deleted it"]
 
 
 def _source_of(settings: Settings) -> Address | None:
@@ -185,10 +185,10 @@ def _source_of(settings: Settings) -> Address | None:
 
 def _stream(job: JobRow | None, age: float | None, address: str, newer: frozenset[str], wrong: list[str]) -> Part:
     if job is None or age is None:
-        wrong = [*wrong, "it has finished no batch: look whether it runs, and at its log"]
+        wrong = [*wrong, "it has finished no batch; check whether it runs, and its log"]
         return Part("stream", address, None, None, "", "; ".join(wrong))
     if age > _STALE_SECONDS:
-        wrong = [*wrong, f"no batch is done since {age_of(age)}: look whether it runs, and at its log"]
+        wrong = [*wrong, f"no batch is done since {age_of(age)}: check whether it runs, and its log"]
     if newer:
         wrong = [*wrong, f"it is newer than this command ({', '.join(sorted(newer))}): upgrade"]
     lag = max((progress.lag_ms for progress in job.clusters.values()), default=0) / 1000
@@ -199,7 +199,7 @@ def _serve(settings: Settings) -> Part:
     layer = settings.sections["serve"]
     page = page_of(layer, "listen", "", default=str(keys_of(ServeConfig)["listen"].default))
     if page is None:
-        return Part("serve", "any free port", None, None, "", "nobody can say where it answers: give listen a port")
+        return Part("serve", "any free port", None, None, "", "its address is unknown; give listen a port")
     ready = ask_page(page, "/readyz")
     if isinstance(ready, OSError):
         elsewhere = "" if "listen" in layer else "; if it is elsewhere, name that by listen in [serve]"
