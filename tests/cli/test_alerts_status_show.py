@@ -246,7 +246,7 @@ def test_a_source_of_the_job_that_is_away_or_deleted_is_named(derived, settings,
     write(derived, rows.gauges(time_ms=now_ms()), rows.job(time_ms=now_ms()))
     file = settings.read_text()
     for address, wrong in (
-        (f"journal:{derived}/none", f"its source journal:{derived}/none does not exist: look who deleted it"),
+        (f"journal:{derived}/none", f"its source journal:{derived}/none does not exist: check who deleted it"),
         (f"kafka://{shared_broker}/{own_name}", f"its source kafka://{shared_broker}/{own_name} does not exist: look"),
         (f"kafka://127.0.0.1:1/{own_name}", "Kafka at 127.0.0.1:1 does not answer: "),
     ):
