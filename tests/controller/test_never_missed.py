@@ -80,6 +80,21 @@ def test_a_broker_that_left_with_one_that_is_back_left_for_itself():
     assert set(history.open_alerts()) == {"BrokerCrashed/broker 3"}
 
 
+def test_a_broker_whose_return_was_handled_does_not_leave_again():
+    topics = {"t": {0: ([1], 1, 0, [1]), 1: ([2], 2, 0, [2]), 2: ([3], 3, 0, [3])}}
+    history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics=topics)
+    history.broker_leaves(3)
+    history.broker_leaves(2)
+    history.elect_preferred(("t", 0), ("t", 1))
+    history.broker(2)
+    history.broker(3)
+    history.state("t", 1, 2, 1, [2])  # the preferred election's, and as well the return's
+    history.state("t", 0, 1, 1, [1])
+    history.delete("/admin/preferred_replica_election")
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
 def test_of_a_departure_that_has_begun_only_a_part_is_taken_back():
     topics = {"t": {0: ([2], 2, 0, [2]), 1: ([3, 1], 3, 0, [3, 1]), 2: ([1, 2], 1, 0, [1, 2])}}
     history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics=topics)
