@@ -280,6 +280,14 @@ def test_a_broker_that_a_read_missed_and_that_leads_again_needs_no_election():
     assert_nothing_is_expected(history)
 
 
+def test_a_controller_with_another_write_due_may_still_come_to_a_registration():
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, topics=on([3], 3, 0, [3]))
+    history.topic("u", {0: [1]})
+    history.broker(3)
+    at_rest(history)
+    assert history.gauges().pending_writes == 2
+
+
 def test_a_shutdown_attempt_that_no_write_follows_was_not_made():
     topics = {"t": {0: ([1, 2], 1, 0, [1]), 1: ([2, 1], 2, 0, [2, 1])}}
     history = ZnodeHistory(release=(2, 7)).start(1, 2, 3, controller=3, topics=topics)
