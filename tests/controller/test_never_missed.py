@@ -302,6 +302,18 @@ def test_a_shutdown_attempt_that_no_write_follows_was_not_made():
     assert history.context.header.shutdowns.under_way == ()
 
 
+def test_a_broker_that_stays_in_its_isrs_did_not_shut_down():
+    topics = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([2, 1], 2, 0, [2, 1])}}
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, 3, controller=3, topics=topics)
+    history.state("t", 0, 2, 1, [2])
+    assert history.context.header.shutdowns.under_way == (1,)
+    assert history.predicted("t", 1) == (2, 1, (2,))
+    the_controller_reads_a_notification(history)
+    at_rest(history)
+    assert provisional(history) == set()
+    assert history.context.header.shutdowns.under_way == ()
+
+
 def reassigned_by_znode(read: dict[str, object], isr: list[int], replicas: list[int]) -> ZnodeHistory:
     """A complete read of 2.0 with t-0 on its way to [3]: its assignment and ISR are these."""
     entry = {"topic": "t", "partition": 0, "replicas": [3]}
