@@ -11,7 +11,7 @@ reason to write, or acted otherwise since. ZooKeeper names live leaders meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from controller.contract.ids import TopicPartition
@@ -98,7 +98,7 @@ def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> Non
         _count_as_online(tx, hosted, back)
     else:
         tx.undo(failure.id)
-        _fail_again(tx, failure, back)
+        _fail_again(tx, failure)
     for broker in back:
         broker_change.touch_hosted(tx, broker)
 
@@ -117,8 +117,8 @@ def _count_as_online(tx: Transaction, tps: Iterable[TopicPartition], back: Seque
             tx.queue(tp, replace(partition, state=PartitionState.ONLINE), change)
 
 
-def _fail_again(tx: Transaction, failure: Event, back: Collection[int]) -> None:
-    left = {broker: was for broker, was in failure.failed_brokers.items() if broker not in back}
+def _fail_again(tx: Transaction, failure: Event) -> None:
+    left = {broker: was for broker, was in failure.failed_brokers.items() if broker not in tx.header.brokers}
     if left:
         event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker_change.names_of(left)} left")
         event.detail = BrokersChanged(left)
