@@ -25,6 +25,9 @@ ROOT: Final = Path(__file__).parents[2]
 BENCHMARKS: Final = ("core", "questions", "streaming")
 ROUNDS: Final = 3
 
+# Modules that the present benchmarks need, and their names in older checkouts.
+FORMER_NAMES: Final = {"controller.restore.stored_context": "controller.derived.stored_context"}
+
 Figures = dict[str, float]
 
 
@@ -37,7 +40,16 @@ def checked_out(revision: str) -> Path:
         _git("worktree", "add", "--detach", str(directory), commit)
         (directory / "tests").rename(directory / "tests-of-its-own")
         (directory / "tests").symlink_to(ROOT / "tests")
+        for name, former in FORMER_NAMES.items():
+            _give_present_name(directory, name, former)
     return directory
+
+
+def _give_present_name(directory: Path, name: str, former: str) -> None:
+    module = directory.joinpath(*name.split(".")).with_suffix(".py")
+    if not module.is_file() and directory.joinpath(*former.split(".")).with_suffix(".py").is_file():
+        module.parent.mkdir(exist_ok=True)
+        module.write_text(f"from {former} import *\n", encoding="utf-8")
 
 
 def _git(*words: str) -> str:
