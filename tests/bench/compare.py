@@ -108,6 +108,23 @@ def table(benchmark: str, base: str, rounds: list[tuple[Figures, Figures]]) -> T
     return shown
 
 
+def keep(file: Path, benchmark: str, base: str, options: list[str], rounds: list[tuple[Figures, Figures]]) -> None:
+    """Add the rounds to a file, with the machine and the two checkouts."""
+    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    kept.append(
+        {
+            "benchmark": benchmark,
+            "options": options,
+            "base": _git("rev-parse", "--short", base),
+            "now": _git("rev-parse", "--short", "HEAD"),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+            "load_average": round(os.getloadavg()[0], 1),
+            "rounds": [{"base": then, "now": now} for then, now in rounds],
+        }
+    )
+    file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
 def _rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
 
@@ -119,6 +136,9 @@ def main() -> None:
     parser.add_argument("--benchmark", nargs="+", choices=BENCHMARKS, default=BENCHMARKS)
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
     parser.add_argument("--partitions", default="200000", metavar="N")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="add the rounds to this file, from which docs/benchmarks.py draws"
+    )
     parser.add_argument("options", nargs="*", help="of the benchmarks, behind `--`")
     asked = parser.parse_args()
     base = checked_out(asked.base)
@@ -132,6 +152,8 @@ def main() -> None:
             screen.print(str(error))
             continue
         screen.print(table(benchmark, asked.base, rounds))
+        if asked.out:
+            keep(asked.out, benchmark, asked.base, [asked.partitions, *asked.options], rounds)
 
 
 if __name__ == "__main__":
