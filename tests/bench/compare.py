@@ -131,7 +131,7 @@ def _rounded(value: float) -> str:
 
 def main() -> None:
     """Compare, and print a table a benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Other options go to the benchmarks.")
     parser.add_argument("base", help="the revision to compare with")
     parser.add_argument("--benchmark", nargs="+", choices=BENCHMARKS, default=BENCHMARKS)
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
@@ -139,21 +139,20 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="add the rounds to this file, from which docs/benchmarks.py draws"
     )
-    parser.add_argument("options", nargs="*", help="of the benchmarks, behind `--`")
-    asked = parser.parse_args()
+    asked, of_benchmarks = parser.parse_known_args()
     base = checked_out(asked.base)
     screen = Console(width=140)
     screen.print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     for benchmark in asked.benchmark:
         options = ["--partitions", asked.partitions, *(["--no-fleet"] if benchmark == "streaming" else [])]
         try:
-            rounds = in_turn(benchmark, base, asked.rounds, [*options, *asked.options])
+            rounds = in_turn(benchmark, base, asked.rounds, [*options, *of_benchmarks])
         except RuntimeError as error:
             screen.print(str(error))
             continue
         screen.print(table(benchmark, asked.base, rounds))
         if asked.out:
-            keep(asked.out, benchmark, asked.base, [asked.partitions, *asked.options], rounds)
+            keep(asked.out, benchmark, asked.base, [asked.partitions, *of_benchmarks], rounds)
 
 
 if __name__ == "__main__":
