@@ -46,7 +46,7 @@ test-faults: install-dev ## The long tests: processes are killed and starved, ra
 	@echo "$(HISTORIES) random histories of the modelled cluster, from seed $(HISTORIES_SEED)"
 	HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest -m faults $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
 
-# The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 -- --placement kafka' asks for less.
+# The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 --placement kafka' asks for less.
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
 	@.venv/bin/python -m tests.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
 
@@ -132,6 +132,7 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/pins.py
 	.venv/bin/python docs/metrics.py > docs/reference/metrics.md
 	.venv/bin/python docs/postmortem.py
+	.venv/bin/python docs/benchmarks.py
 
 SITE_PYTHON := build/site-env/bin/python
 

@@ -22,9 +22,7 @@ class CountingRules(NamedTuple):
 
     def least_in_sync_under(self, leader: int) -> int:
         """Least number of in-sync replicas for topics without an own setting, on this leader."""
-        return (
-            dict(self.least_in_sync_on).get(leader, self.least_in_sync) if self.least_in_sync_on else self.least_in_sync
-        )
+        return dict(self.least_in_sync_on).get(leader, self.least_in_sync)
 
 
 class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
