@@ -3,7 +3,7 @@
 .PHONY: help install install-dev demo test test-faults check check-deploy bench bench-core bench-ingest
 .PHONY: bench-exporter bench-streaming bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated prose audit format docs docs-site
-.PHONY: boards board-schema previews record dist lock clean
+.PHONY: boards board-schema pictures previews record dist lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -152,6 +152,9 @@ boards: install-dev ## Write the Grafana boards, the rules by kind of alert, and
 
 previews: boards ## Draw docs/boards/*.svg: the boards over recorded incidents, as a real Prometheus answers
 	.venv/bin/python docs/previews.py
+
+pictures: install-dev ## Take the screenshots in docs/page: the live page in every state, in a real browser
+	.venv/bin/python -m tests.dashboards.page_pictures
 
 board-schema: ## Renew the JSON Schema of a board from Grafana's published types (needs npm)
 	cd tests/dashboards/grafana_schema && npm install --silent --no-audit --no-fund && npm run --silent make

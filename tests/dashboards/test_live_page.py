@@ -104,7 +104,6 @@ def test_a_killed_broker_shows_within_two_seconds_of_its_row(exporter, rows, vis
     page.get_by_text("online and in sync").first.wait_for()
     page.get_by_role("link", name="north").first.click()
     page.get_by_role("heading", name="eu-2").wait_for()
-    visit.screenshot("well")
     took_seconds = [seconds_until_a_kill_shows(exporter, rows, page)]
     while took_seconds[-1] >= 2 and len(took_seconds) < 3:  # a busy machine may be late once
         exporter.write(rows.alert("broker/2", state="resolved"), *healthy(rows))
@@ -112,7 +111,6 @@ def test_a_killed_broker_shows_within_two_seconds_of_its_row(exporter, rows, vis
         took_seconds.append(seconds_until_a_kill_shows(exporter, rows, page))
     assert min(took_seconds) < 2
     assert "clients affected" in page.inner_text("main")
-    visit.screenshot("broker-killed")
     assert visit.findings() == []
     page.locator("summary", has_text="payments").click()
     page.get_by_role("link", name="payments-0").first.click()
@@ -124,7 +122,6 @@ def test_a_killed_broker_shows_within_two_seconds_of_its_row(exporter, rows, vis
     page.locator("summary", has_text="payments").click()
     assert page.get_by_role("link", name="payments-0").count() == 2  # what it takes with it, and the alert
     assert visit.findings() == []
-    visit.screenshot("broker")
     page.get_by_role("link", name="Controller", exact=True).click()
     page.get_by_role("heading", name="Controller").wait_for()
     page.get_by_text("broker 1 in epoch 7 is active").wait_for()
@@ -151,7 +148,6 @@ def test_what_if_is_played_by_keyboard_on_a_phone(exporter, rows, visit, scheme)
     assert "orders-1: leader 2 → none" in page.inner_text("#result")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
     assert visit.findings() == []
-    visit.screenshot(f"what-if-{scheme}")
 
 
 def test_hostile_names_are_text_on_every_page(exporter, rows, visit):
