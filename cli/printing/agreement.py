@@ -28,7 +28,7 @@ class Agreement(NamedTuple):
     @classmethod
     def so_far(cls, header: Header) -> Agreement:
         """Agreement since the cluster's state was created."""
-        return cls(header.tally.writes, header.tally.inferences)
+        return cls(header.tally.writes, header.tally.happened.inferences)
 
     def since(self, earlier: Agreement) -> Agreement:
         """Agreement of the writes that came after the earlier ones."""

@@ -98,11 +98,6 @@ class Tally(msgspec.Struct, array_like=True):
         happened = self.happened
         return Writes(happened.expected_writes, sum(happened.inferences.values()), happened.unexplained_writes)
 
-    @property
-    def inferences(self) -> dict[str, int]:
-        """Inferred writes by rule."""
-        return self.happened.inferences
-
     def writes_of_last_hour(self, now_ms: int) -> Writes:
         """Writes of the last 55 to 60 minutes: of the spans that began within the last hour."""
         within = next((before for before in self.hour if before.time_ms > now_ms - _HOUR_MS), None)
