@@ -27,8 +27,8 @@ _GROWTH = 50
 
 
 def test_600_batches_leave_no_files_and_no_threads_behind(streams):
-    # Each batch takes two records or three.
-    streams.append(life_of("east", topics=12, losses=90).lines)
+    # A batch takes about six records.
+    streams.append(life_of("east", topics=12, losses=200).lines)
     with tempfile.TemporaryDirectory(prefix="k", dir="/tmp") as temporary:
         process = _job(streams, temporary)
         try:
