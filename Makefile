@@ -38,7 +38,7 @@ else
 	.venv/bin/python -m pytest $(TEST_ARGS)
 endif
 
-test-faults: install-dev ## The long tests, which kill, pause and starve real processes: within 8 minutes
+test-faults: install-dev ## The long tests: processes are killed and starved, random histories played (HISTORIES=20000)
 	.venv/bin/python -m pytest -m faults $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
 
 # The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 -- --placement kafka' asks for less.

@@ -23,8 +23,8 @@ _SECTIONS: Final = {
     "Run": Section(
         "cli.commands.run",
         {
-            "init": "Write a configuration for a cluster, by one complete read of its ZooKeeper.",
-            "up": "Run watch, stream and serve of one configuration file, and start again what ends.",
+            "init": "Write a configuration from one complete read of a cluster's ZooKeeper.",
+            "up": "Run watch, stream and serve of one configuration file, and restart them.",
             "watch": "Watch clusters' ZooKeeper and forward every change into a stream.",
             "stream": "Derive metadata, transitions, requests and alerts in a Spark job.",
             "serve": "Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers.",
@@ -34,31 +34,31 @@ _SECTIONS: Final = {
     "Ask": Section(
         "cli.commands.ask",
         {
-            "check": "Say whether a cluster is well: what is wrong, worst first, since when, and what to do.",
-            "explain": "Say why a partition, a topic, a broker or the controller is as it is.",
-            "timeline": "Print what happened in a cluster, in order; or write a page with a picture of it.",
+            "check": "Check a cluster: its problems, worst first, with start and next step.",
+            "explain": "Explain the state of a partition, topic, broker or controller.",
+            "timeline": "Print the events of a cluster in order, or write a page with a picture.",
             "report": "Report availability, failovers and alerts of one or hundreds of clusters over weeks.",
-            "lint": "Say what lies in ZooKeeper and will hurt, what it will do, and the mend.",
-            "whatif": "Say what would follow if brokers were lost, shut down or restored, or partitions reassigned.",
-            "restartable": "Answer whether a broker may be restarted now, with every reason against it.",
-            "diff": "Compare snapshots, moments, ZooKeeper with what must be, or with what brokers answer clients.",
+            "lint": "Find znodes that will cause trouble, and how to fix them.",
+            "whatif": "Simulate the loss, shutdown or return of brokers, or a reassignment.",
+            "restartable": "Show whether a broker may be restarted now, with every reason against it.",
+            "diff": "Compare snapshots, moments, ZooKeeper with due writes, or ZooKeeper with brokers.",
             "place": "Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.",
-            "alerts": "Print the alerts that are open now, worst first.",
+            "alerts": "Print the open alerts, worst first.",
             "show": "Print the rows of an output for people.",
-            "snapshot": "Print a cluster's metadata as its ZooKeeper has it now.",
-            "replay": "Work out what the controller did from the files of a ZooKeeper server.",
-            "migration": "Ask about a cluster's way to KRaft: what would stop, kill or spoil it.",
+            "snapshot": "Print a cluster's metadata from one read of ZooKeeper.",
+            "replay": "Derive the controller's actions from the files of a ZooKeeper server.",
+            "migration": "Check a cluster before and during its migration to KRaft.",
         },
     ),
     "Operate": Section(
         "cli.commands.operate",
         {
-            "status": "Say whether watch, stream and serve are up, how far behind, and what is wrong.",
-            "topics": "Compare the Kafka topics of stream and outputs with the brokers, and make or mend them.",
+            "status": "Show whether watch, stream and serve work, with their lag and problems.",
+            "topics": "Compare the Kafka topics of stream and outputs with the brokers. Create and fix them.",
             "size": "Print cores, memory, disk and topic settings for a fleet.",
-            "maintenance": "Say that people work on brokers; what follows from it pages nobody then.",
-            "support-bundle": "Write status, settings and a recording into a file, for who helps you.",
-            "forget": "Drop a cluster that is not watched any more from everything that is shown.",
+            "maintenance": "Announce work on brokers, so that its effects do not page.",
+            "support-bundle": "Write status, settings and a recording into one file, for whoever helps you.",
+            "forget": "Remove a cluster that is no longer watched from every output and page.",
         },
     ),
 }
@@ -66,18 +66,18 @@ _SECTIONS: Final = {
 _EXIT_CODES: Final = """\b
 Exit codes:
   0    done, or stopped by a first Ctrl-C or SIGTERM
-  1    failed unexpectedly, or a check found something
+  1    failed unexpectedly, or a check found a problem
   2    a flag, a setting or the configuration file is wrong
-  3    what is needed cannot be used: ZooKeeper, Kafka, a journal, a checkpoint, a port
-  130  a question that Ctrl-C stopped, another command that a second one ended (143: SIGTERM)
+  3    ZooKeeper, Kafka, a journal, a checkpoint or a port cannot be used
+  130  stopped by Ctrl-C, a service by a second one (143: SIGTERM)
 """
 
 
 class _Kontrast(LazyGroup):
-    """The commands, and how a mistake of their user ends."""
+    """The commands, with one sentence for each mistake of their user."""
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:  # noqa: ANN401 (click's own)
-        """Run a command and exit; every mistake of its user ends as one sentence."""
+        """Run a command and exit. Print one sentence for a mistake of its user."""
         output.configure()
         extra["standalone_mode"] = False
         try:
@@ -95,7 +95,7 @@ class _Kontrast(LazyGroup):
         sys.exit(int(code or ExitCode.OK))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the whole command line; refuse an argument whose bytes are not UTF-8, which no file or row can hold."""
+        """Parse the command line. Reject an argument that is not UTF-8, because no file or row can hold it."""
         for argument in args:
             try:
                 argument.encode()
@@ -130,16 +130,18 @@ def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) ->
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print it.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
     default="info",
     show_default=True,
     envvar="KONTRAST_LOG_LEVEL",
-    help="How much is logged to standard error. [env: KONTRAST_LOG_LEVEL]",
+    help="Level of the log on standard error. [env: KONTRAST_LOG_LEVEL]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Log one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Log one JSON object per line.")
 def main(log_level: str, *, as_json: bool) -> None:
     """A second Kafka controller that never writes.
 

@@ -50,7 +50,7 @@ from controller.events import (
     topic_deletion,
 )
 from controller.feed import clock_step, complete_read, forgotten, loaded_states, older_generation, rollback
-from controller.inference import expected_writes, owed_removals, partition_state, read_by_load, topic_assignment
+from controller.inference import partition_state, read_by_load, shown_by_time, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.transaction.transaction import Outcome as Outcome, Transaction
 
@@ -126,13 +126,13 @@ def _in_one_transaction(
 
 
 def _apply(tx: Transaction, record: Record, last: Position) -> None:
-    tx.count(_COUNTED[record.kind])
+    tx.count(tx.happened.records, _WORDS[record.kind])
     header = tx.header
     header.feed.forgotten = False
     if _lacks_records_before(record, last):
         # Their content is not known, so nothing can be concluded until the next complete read.
         header.phase, header.feed.lacks_records = BOOTSTRAPPING, True
-        tx.count("divergences/records_missing")
+        tx.count(tx.happened.divergences, "records_missing")
     if tx.clock_set_by_ms:
         clock_step.note(tx, of_another_generation=record.generation != last.generation)
     older_generation.forget_in_time(header, last)
@@ -154,8 +154,7 @@ def _run_timers(tx: Transaction) -> None:
     if header.phase is not FOLLOWING:
         return
     if header.events:
-        owed_removals.judge(tx)
-        expected_writes.give_up_on_overtaken(tx)
+        shown_by_time.judge(tx)
     if header.shutdowns.attempts:
         controlled_shutdown.ask_again(tx)
     if header.deletions.halted and header.acting:
@@ -172,7 +171,7 @@ def _node(tx: Transaction, record: Record) -> None:
     try:
         handler(tx, where, record)
     except ZnodeError as error:
-        tx.count("refused")
+        tx.happened.refused += 1
         cause = f"{record.path} cannot be read ({error}): Kontrast goes by its last good value"
         occurrences.note(tx, kinds.ZNODE_REFUSED, cause, about=record.path)
         tx.effects.append(
@@ -360,7 +359,7 @@ _HANDLERS: Final[Mapping[RecordKind, Callable[[Transaction, Record], None]]] = {
     RecordKind.SESSION: _session,
 }
 
-_COUNTED: Final[Mapping[RecordKind, str]] = {kind: f"records/{kind.value}" for kind in RecordKind}
+_WORDS: Final[Mapping[RecordKind, str]] = {kind: kind.value for kind in RecordKind}
 
 # Handlers of a znode's new value, by its place; other places mean nothing to the replica.
 _WRITTEN: Final[Mapping[Place, Callable[[Transaction, ZnodePath, Record], None]]] = {

@@ -8,8 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
+import msgspec
+
+from controller.contract.decoding import JsonDecoder
 from controller.contract.records import Record, RecordKind, data_fields
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
@@ -24,6 +27,7 @@ from ingest.observed.paths import (
     partitions_path,
     rank,
     state_path,
+    topic_path,
 )
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import ConnectionLostError
@@ -33,6 +37,7 @@ _LOG = logging.getLogger("kontrast.ingest.complete_read")
 _STOP_CHECK_SECONDS = 0.2
 _FIRST_WARNING_SECONDS = 2.0
 _JUTE_MAXBUFFER_BYTES = 0xFFFFF
+_TOPIC_DECODER: Final[JsonDecoder[dict[str, Any]]] = JsonDecoder(dict[str, Any])
 _NODE = RecordKind.NODE  # to find a member in its enum takes Python 3.11 0.2 µs
 
 # The parents of which a child has a topic's name.
@@ -117,6 +122,23 @@ class CompleteRead:
         in_order = enumerate((*causes, *states), start=1)
         nodes = [_node(cluster, seq, now_ms, path, self.values[path]) for seq, path in in_order]
         return [bound(0, RecordKind.SNAPSHOT_BEGIN), *nodes, bound(len(nodes) + 1, RecordKind.SNAPSHOT_END)]
+
+    def without(self, partitions: Mapping[str, Collection[int]]) -> CompleteRead:
+        """The read of the same cluster if these partitions, by topic, were neither assigned nor had a state."""
+        values = dict(self.values)
+        for topic, numbers in partitions.items():
+            path = topic_path(topic)
+            values[path] = msgspec.structs.replace(values[path], data=_without_assignments(values[path].data, numbers))
+            for number in numbers:
+                values.pop(state_path(topic, str(number)), None)
+        return CompleteRead(values, self.forbidden)
+
+
+def _without_assignments(data: bytes | None, partitions: Collection[int]) -> bytes:
+    content = _TOPIC_DECODER.decode(data or b"{}")
+    assigned = content["partitions"].items()
+    content["partitions"] = {number: replicas for number, replicas in assigned if int(number) not in partitions}
+    return msgspec.json.encode(content)
 
 
 def _node(cluster: str, seq: int, now_ms: int, path: str, value: Value) -> Record:

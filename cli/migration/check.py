@@ -85,7 +85,7 @@ def _read_release(_ctx: click.Context, _param: click.Parameter, text: str | None
     "Ask these nodes, and the registered brokers, for their mode; name the quorum's controllers here.", required=False
 )
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def check(  # noqa: PLR0913 (one parameter an option)
     config_file: Path | None,
     cluster: str | None,

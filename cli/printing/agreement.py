@@ -1,4 +1,4 @@
-"""Agreement of a controller's writes with what Kontrast expected of it, as a line for people and as JSON fields."""
+"""Agreement of a controller's writes with Kontrast's expectations, as a line and as JSON fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wording.sentences import plural
 
 
 def percent(agreement: float | None) -> str:
-    """Agreement in per cent, rounded down: only what agrees entirely is 100 %."""
+    """Round agreement down to per cent, so that 100 % means full agreement."""
     return "-" if agreement is None else f"{math.floor(round(agreement * 1_000, 6)) / 10:.1f} %"
 
 

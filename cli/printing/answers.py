@@ -1,4 +1,4 @@
-"""Make the lines of answers to questions: times, ages and coloured words, with foreign text escaped."""
+"""Lines of answers with times, ages and coloured words, and foreign text escaped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def time_of(ms: int) -> str:
 
 
 def since(moment: Beginning, as_of_ms: int) -> str:
-    """How long something has lasted, and since when; what a first look found may have begun before."""
+    """Return a duration and its start. The findings of a first look may be older."""
     if moment.ms is None:
         return "since an unknown time"
     lasted = age_of(max(0, as_of_ms - moment.ms) / 1000)
@@ -30,7 +30,7 @@ def since(moment: Beginning, as_of_ms: int) -> str:
 
 
 def line(*parts: str | tuple[str, str], indent: int = 0) -> RenderableType:
-    """A line of texts, each plain or with its colour; a terminal wraps it behind its indent."""
+    """Return a line of plain or coloured texts. A terminal wraps it behind its indent."""
     text = Text()
     for part in parts:
         said, colour = (part, "") if isinstance(part, str) else part

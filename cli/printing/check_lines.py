@@ -1,4 +1,4 @@
-"""Print the health of a cluster: on one screen for people, and as the one line of a monitoring probe."""
+"""Health of a cluster on one screen for people, and as the one line of a monitoring probe."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STATES: Final = {Severity.PAGE: ProbeState.CRITICAL, Severity.WARN: ProbeState.
 
 
 def health_lines(health: Health, *, is_long: bool = False) -> Iterator[RenderableType]:
-    """The cluster in two lines, then each finding; notes get a line, and their details with `is_long`."""
+    """Return the cluster in two lines, then each finding. Notes get a line, and details with `is_long`."""
     verdict = (
         ("well", "ok") if health.is_well else (_verdict(health), health.worst.value if health.worst else "unknown")
     )
@@ -97,7 +97,7 @@ def _finding(health: Health, finding: Finding, *, is_long: bool) -> Iterator[Ren
 
 
 def probe_state(health: Health) -> ProbeState:
-    """The state for a monitoring system: what is seen to be wrong goes before what may be hidden."""
+    """Return the state for a monitoring system. Visible problems precede hidden ones."""
     found = _STATES.get(health.worst) if health.worst else None
     return found or (ProbeState.UNKNOWN if health.doubts else ProbeState.OK)
 
@@ -122,5 +122,5 @@ def probe_line(health: Health) -> str:
 
 
 def plugin_line(state: ProbeState, said: str) -> str:
-    """What a plugin says; a bar would begin its performance data."""
+    """Return a plugin's text. A bar would begin its performance data."""
     return f"KAFKA {state.name} - {printable(said).replace('|', '/')}"

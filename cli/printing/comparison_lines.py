@@ -28,7 +28,7 @@ _SENTENCES: Final = {
 
 
 def print_comparison(nodes: Nodes, comparison: Comparison) -> None:
-    """Print it for people: the nodes, each subject with its differences, and the sum."""
+    """Print the nodes, each subject with its differences, and the sum, for people."""
     print_renderables(_lines(nodes, comparison))
 
 
@@ -72,7 +72,7 @@ def _sides(difference: Difference) -> str:
 
 
 def print_json(nodes: Nodes, comparison: Comparison) -> None:
-    """Print one object a line: each node, each subject, and the whole."""
+    """Print one object per line, each node, each subject, and the whole."""
     for node in nodes.nodes:
         print_object(_node_row(node))
     for result in comparison.subjects:

@@ -1,4 +1,4 @@
-"""Print what differs between two sides of a cluster, the worst first."""
+"""Differences between two sides of a cluster, worst first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED: Final = 20
 
 
 def print_differences(differences: Differences, *, is_all: bool) -> None:
-    """Print how much differs, and the worst of it, or all."""
+    """Print the number of differences, and the worst of them or all."""
     print_renderables(_lines(differences, None if is_all else _NAMED))
 
 

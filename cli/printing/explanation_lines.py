@@ -1,4 +1,4 @@
-"""Print an explanation: the verdict, what is known and how surely, what led to it, and the alerts about it."""
+"""An explanation with the verdict, the facts and their certainty, the causes, and the alerts."""
 
 from __future__ import annotations
 

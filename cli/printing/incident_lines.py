@@ -1,4 +1,4 @@
-"""The incidents of a replay, one line each: when, how long, and how bad each was at its worst."""
+"""Incidents of a replay, one line each, with time, duration and worst alert."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _URGENCY: Final = {severity: place for place, severity in enumerate(reversed(Sev
 
 
 class Incidents:
-    """Collects incidents from rows: alerts of one group that overlap in time are one incident."""
+    """Incidents from rows. Overlapping alerts of one group are one incident."""
 
     def __init__(self) -> None:
         self._newest: dict[str, _Incident] = {}  # by group
@@ -29,7 +29,7 @@ class Incidents:
             self._racks[row.broker] = row.rack
 
     def take(self, row: AlertRow) -> None:
-        """Add what an alert's row says."""
+        """Add an alert's row."""
         if row.severity is Severity.INFO:
             return
         incident = self._newest.get(row.group)

@@ -1,4 +1,4 @@
-"""Print what will hurt, the worst first: what it is in, what it will do, and the mend."""
+"""Trouble ahead, worst first, with its places, its effect and its fix."""
 
 from __future__ import annotations
 

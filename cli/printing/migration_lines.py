@@ -1,4 +1,4 @@
-"""The way to KRaft as `kontrast replay` tells it at its end: a line or an object a phase, and where it ended."""
+"""Phases of a migration to KRaft at the end of `kontrast replay`, a line or object each, and its end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MigrationPast:
         self._controller: ControllerRow | None = None
 
     def take(self, row: Row) -> None:
-        """Add what a row says."""
+        """Add a row."""
         if isinstance(row, ControllerRow):
             self._controller = row
         elif isinstance(row, MigrationRow):
@@ -58,7 +58,7 @@ class MigrationPast:
         self._phases.append(_PhasePast(row, row, self._controller))
 
     def objects(self) -> Iterator[dict[str, Any]]:
-        """An object a phase; the last has no `lasted_ms`, and the way back as of the end."""
+        """Return an object per phase. The last has no `lasted_ms`, and the way back as of the end."""
         for phase in self._phases:
             row = phase.first
             yield {
@@ -74,7 +74,7 @@ class MigrationPast:
             }
 
     def lines(self, time_in_words: Callable[[int], str]) -> Iterator[str]:
-        """The lines for people, none where there was no migration."""
+        """Return the lines for people, none without a migration."""
         if not self._phases:
             return
         yield "the way to KRaft, by phase:"

@@ -15,17 +15,17 @@ import msgspec
 from transport.complaints import Complaints
 from transport.printable import printable, printable_json
 
-_LONGEST_LINE: Final = 8_000  # kafka-python quotes what it cannot decode, megabytes of it
+_LONGEST_LINE: Final = 8_000  # kafka-python quotes megabytes of undecodable data
 _MOST_KNOWN: Final = 1_000
 
 _OWN = logging.getLogger("kontrast.cli")
 
-# What is let through of the client libraries' own logs; the parts say in their own words what these meet.
+# Permitted logs of the client libraries. The parts report these failures in their own words.
 _LIBRARIES: Final = {
     "kafka": logging.CRITICAL,  # it calls each attempt that fails an error, several a second while brokers are away
     "kazoo": logging.ERROR,
     "kontrast.ingest.kazoo": logging.ERROR,
-    "py4j": logging.CRITICAL,  # it logs the stack of what a callback raises, which also comes as the query's failure
+    "py4j": logging.CRITICAL,  # it logs the stack of a callback's error, which the query's failure repeats
     "uvicorn": logging.ERROR,
 }
 
@@ -46,22 +46,22 @@ def configure(level: str = "info", *, as_json: bool = False) -> None:
 
 
 def say(sentence: str) -> None:
-    """Tell the person who started the command something."""
+    """Print a message for the user of the command."""
     _OWN.info(sentence)
 
 
 def warn(sentence: str) -> None:
-    """Tell the person who started the command what may be a mistake, in one sentence."""
+    """Print a warning of a likely mistake, in one sentence."""
     _OWN.warning(sentence)
 
 
 def complain(sentence: str) -> None:
-    """Tell the person who started the command what went wrong, in one sentence."""
+    """Print an error in one sentence."""
     _OWN.error(sentence)
 
 
 class _OnceAMinute(logging.Filter):
-    """Lets a library say the same thing once a minute; what Kontrast itself says, it says as often as it means to."""
+    """Limit a library's repeated message to once a minute. Kontrast's own messages have no limit."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class _TextLine(logging.Formatter):
 
 
 class _JsonLine(logging.Formatter):
-    """One JSON object: time, level, logger, message, and the exception if there is one."""
+    """One JSON object with time, level, logger, message, and the exception if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -124,7 +124,7 @@ class _JsonLine(logging.Formatter):
 
 
 def _harmless(text: str) -> str:
-    """One line that does nothing to a terminal, whatever is quoted in it."""
+    """Return one line without an effect on a terminal, whatever it quotes."""
     return printable(text, _LONGEST_LINE)
 
 

@@ -20,7 +20,7 @@ _COLOURS: Final = {"loses": "red", "kills": "red", "sticks": "red", "blocks": "y
 
 
 def print_report(report: Report) -> None:
-    """Print it for people: what was found, worst first, then advice, what was not checked, and the sum."""
+    """Print findings, worst first, then advice, impossible checks, and the sum, for people."""
     print_renderables(_lines(report))
 
 
@@ -64,7 +64,7 @@ def _releases(report: Report) -> str:
 
 
 def print_json(report: Report) -> None:
-    """Print one JSON object a line: each finding, each advice, each check that was not made, and the releases."""
+    """Print one JSON object per line, each finding, advice and impossible check, and the releases."""
     for kind, of_kind in (("finding", report.found), ("advice", report.advice)):
         for found in of_kind:
             for finding in found.findings:

@@ -1,4 +1,4 @@
-"""Print what `kontrast replay` derived: as JSON objects, or as lines for people."""
+"""Rows of `kontrast replay`, as JSON objects, or as lines for people."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from questions.report.cluster_report import report_of
 
 EMITTABLE: Final = OUTPUTS
 
-# What belongs to the stream that a row usually travels in; a replay has none.
+# Fields about the usual stream of a row. A replay has none.
 _OF_THE_STREAM: Final = frozenset({"v", "cluster", "generation", "seq", "ordinal", "effect", "status"})
 
 # Kafka's name of each gauge, and where the row has it.
@@ -52,9 +52,9 @@ _KAFKA_GAUGES: Final[Mapping[str, Callable[[GaugesRow], Any]]] = {
 
 
 class RowWriter:
-    """Writes the chosen outputs to standard output, each transaction's gauges behind it if they differ.
+    """Write the chosen outputs to standard output, and each transaction's gauges after it if they differ.
 
-    Nothing is written before the first znode: of a chroot without a cluster there is nothing to say.
+    The first znode starts the output, so a chroot without a cluster prints no row.
     """
 
     def __init__(self, outputs: Collection[str], *, as_json: bool, from_zxid: int = 0, unchanged: bool = False) -> None:
@@ -66,16 +66,16 @@ class RowWriter:
         self._unchanged = unchanged
         self._incidents = Incidents()
         self._migration = MigrationPast()
-        self._account = Account(since_ms=LATEST_MS)  # until what is printed begins
+        self._account = Account(since_ms=LATEST_MS)  # until the output begins
         self._account.begin(EVER_MS)
         self._since_ms: int | None = None
         self._gauges: dict[str, Any] | None = None
         self._newest: Record | None = None
         self._held: list[Mapping[str, Any]] = []
-        self._before: Agreement | None = None  # until what is printed begins
+        self._before: Agreement | None = None  # until the output begins
 
     def before(self, record: Record, context: Context) -> None:
-        """A record comes; when it is another transaction's, the one before is complete."""
+        """Note a record. A record of another transaction completes the one before."""
         if self._before is None and record.zxid >= self._from_zxid:
             self._before = Agreement.so_far(context.header)
             self._begin_account(record, context)
@@ -177,14 +177,14 @@ def row_object(row: Row) -> dict[str, Any]:
 
 
 def _is_written(row: Row) -> bool:
-    """Transitions and requests are written when they are certain; gauges are written by transaction."""
+    """Return whether to write the row. Transitions and requests are written when certain, gauges by transaction."""
     if isinstance(row, (Transition, Request)):
         return row.status is Status.FINAL
     return not isinstance(row, GaugesRow)
 
 
 def _changes_nothing(row: Row) -> bool:
-    """Whether a transition is from a state to itself, and no leader was elected: Kafka's machines make many."""
+    """Return whether a transition keeps its state without an election. Kafka's machines make many of these."""
     return isinstance(row, Transition) and row.from_state == row.to_state and row.leader is None
 
 
@@ -200,7 +200,7 @@ def _by_broker(counts: Mapping[int, int]) -> dict[str, int]:
 
 
 def sentence(fields: Mapping[str, Any]) -> str:
-    """The JSON object as a line for people: time, zxid, kind, and what it says."""
+    """Return the JSON object as a line for people, with time, zxid, kind and content."""
     said = _SAID.get(fields["kind"], _pairs)(fields)
     return f"{time_in_words(fields['time_ms'])}  {fields['zxid'] or '-':>8}  {fields['kind']:<10}  {said}"
 

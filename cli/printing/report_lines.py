@@ -1,4 +1,4 @@
-"""Print a report: for people, or as CSV tables, a file each."""
+"""A report for people, or as CSV tables in a file each."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _lasted(seconds: float) -> str:
 
 
 def write_tables(report: Report, directory: Path) -> None:
-    """Write a file a table, each row with its cluster; raises OSError."""
+    """Write one file per table, each row with its cluster. Raise OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     clusters = [{"cluster": cluster.cluster, **_flat(cluster)} for cluster in report.clusters]
     _write(directory / "clusters.csv", ("cluster", *_CLUSTER_COLUMNS), clusters)
@@ -135,5 +135,5 @@ def _write(file: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]
 
 
 def _inert(value: object) -> object:
-    """The value as no spreadsheet computes it: a name in a znode may begin like a formula."""
+    """Return the value so that no spreadsheet computes it. A name in a znode may begin like a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

@@ -29,7 +29,7 @@ def restartable_lines(answer: Restartable) -> Iterator[RenderableType]:
 
 
 def headline(answer: Restartable) -> str:
-    """Say the verdict in a sentence."""
+    """Return the verdict as a sentence."""
     if answer.verdict is Verdict.YES:
         return f"broker {answer.broker} may be restarted now"
     if answer.verdict is Verdict.NO:
@@ -38,7 +38,7 @@ def headline(answer: Restartable) -> str:
 
 
 def one_line(answer: Restartable) -> str:
-    """Say the verdict with all reasons on one line."""
+    """Return the verdict with all reasons on one line."""
     why = "; ".join([*answer.doubts, *(reason.sentence for reason in answer.reasons)])
     return f"{headline(answer)}{': ' if why else ''}{why}"
 

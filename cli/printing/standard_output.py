@@ -1,7 +1,7 @@
-"""Print lines, JSON objects and documents to standard output: no other module of `cli` writes there.
+"""Lines, JSON objects and documents on standard output. No other module of `cli` writes there.
 
 Names in znodes, reasons of maintenance and answers of brokers are foreign text. Every control, line and direction
-character in it is escaped here. A reader that leaves early (`kontrast check | head -1`) ends only the printing: the
+character in it is escaped here. A reader that leaves early (`kontrast check | head -1`) ends only the printing. The
 command finishes, and its exit code stays the verdict.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _UNBOUNDED: Final = 10_000  # columns of a file or a pipe
-_ENCODE: Final = msgspec.json.Encoder().encode
+_ENCODER: Final = msgspec.json.Encoder()
 
 READER_LEFT: Final = 141  # the exit code of a command that goes on only for its reader: 128 + SIGPIPE
 _reader_left = threading.Event()
@@ -34,16 +34,26 @@ def print_line(line: str, *, flush: bool = True) -> None:
 
 def print_json(value: Any, *, flush: bool = True) -> None:  # noqa: ANN401 (whatever msgspec encodes)
     """Print one JSON object in a line."""
-    print_json_line(_ENCODE(value), flush=flush)
+    print_json_line(_ENCODER.encode(value), flush=flush)
 
 
 def print_json_line(line: bytes, *, flush: bool = True) -> None:
-    """Print a JSON object that is encoded already; characters that are not printable become escapes of JSON."""
+    """Print an encoded JSON object. Unprintable characters become escapes of JSON."""
     _write(printable_json(line) + b"\n", flush=flush)
 
 
+def print_json_lines(values: Sequence[Any]) -> None:
+    """Print these as JSON objects, one a line, all at once; `flush` hands them to the reader."""
+    lines = _ENCODER.encode_lines(values)
+    if lines.isascii() and b"\x7f" not in lines:
+        _write(lines, flush=False)
+        return
+    for value in values:
+        print_json(value, flush=False)
+
+
 def print_renderables(items: Iterable[RenderableType]) -> None:
-    """Print what `answers.line` and `tables.table_of` make: as wide as a terminal, unwrapped elsewhere."""
+    """Print the results of `answers.line` and `tables.table_of`, as wide as a terminal, unwrapped elsewhere."""
     if is_terminal():
         from rich.console import Console  # not for --help
 

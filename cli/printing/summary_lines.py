@@ -1,4 +1,4 @@
-"""Print the report of a cluster as a summary: failovers, time without a controller, partition-minutes, elections."""
+"""Summary of a cluster's report, with failovers, time without a controller, partition-minutes and elections."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def _topic(topic: TopicAvailability) -> str:
 
 
 def share(availability: float) -> str:
-    """An availability in per cent, rounded down: only what was never away is 100 %."""
+    """Round an availability down to per cent, so that 100 % means never away."""
     return f"{math.floor(round(availability * 100_000, 6)) / 1_000:.3f} %"
 
 
 def minutes_of(minutes: float) -> str:
-    """Minutes with enough digits to distinguish a short outage from none."""
+    """Return minutes with enough digits to show a short outage."""
     return f"{minutes:,.1f}" if minutes >= 100 or not minutes else f"{minutes:.4g}"

@@ -16,9 +16,9 @@ _COLOURS: Final = {"page": "bold red", "warn": "yellow", "wrong": "bold red", "o
 
 
 def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, is_one_line_a_row: bool = False) -> Table:
-    """A table of texts; a cell that is one of the words of trouble has its colour.
+    """Return a table of texts. Words of trouble have their colour.
 
-    With one line a row, what is too long for the terminal is cut in the last two columns, which get what is left.
+    With one line per row, the last two columns are cut to the width of the terminal.
     """
     table = Table(box=SIMPLE_HEAD if is_terminal() else None, pad_edge=False, show_edge=False)
     table.expand = is_one_line_a_row

@@ -1,4 +1,4 @@
-"""Print a timeline: each event in a line, with its changes below it."""
+"""A timeline with each event in a line, and its changes below it."""
 
 from __future__ import annotations
 

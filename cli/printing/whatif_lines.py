@@ -1,4 +1,4 @@
-"""Print what would follow: steps with their consequences, the ranking of losses, and the order of restarts."""
+"""Consequences of steps, the ranking of losses, and the order of restarts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RANKED: Final = ("lost", "offline", "refuse acks=all", "unclean", "leaders move
 
 
 def print_scenario(scenario: Scenario, *, is_all: bool, as_json: bool) -> None:
-    """Print each step, and what all of them leave behind."""
+    """Print each step, and the common effect."""
     if as_json:
         print_json(scenario)
         return

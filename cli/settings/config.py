@@ -1,7 +1,7 @@
-"""Read one TOML file and the environment into the configuration of each part.
+"""The configuration of each part, from one TOML file and the environment.
 
-The file has `[watch]`, `[clusters.NAME]`, `[stream]` and `[serve]`; defaults < TOML < environment < flags. The keys are
-the fields of the parts' dataclasses (`cli.settings.keys`); nothing here lists them.
+The file has `[watch]`, `[clusters.NAME]`, `[stream]` and `[serve]`. Defaults < TOML < environment < flags. The keys are
+the fields of the parts' dataclasses (`cli.settings.keys`), not a list here.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Setting:
     place: str
 
     def over(self, earlier: Setting | None) -> Setting:
-        """Override an earlier setting: a table does it key by key."""
+        """Override an earlier setting, a table key by key."""
         if earlier is None or not isinstance(earlier.value, dict) or not isinstance(self.value, dict):
             return self
         return Setting({**earlier.value, **self.value}, self.place)
@@ -65,7 +65,7 @@ Layer = Mapping[str, Setting]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of the file and the environment: a layer a section, and one a cluster."""
+    """Settings of the file and the environment, one layer per section and cluster."""
 
     sections: Mapping[str, Layer]
     clusters: Mapping[str, Layer]
@@ -85,14 +85,14 @@ def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings
         else:
             raise ConfigError(_unknown(f"{path}: unknown table or key {name!r}", name, [*_tables_of(""), "clusters"]))
     for variable in sorted(environment):
-        # A name with single underscores is not ours to judge: Kubernetes sets KONTRAST_PORT for a service "kontrast".
+        # Ignore names with single underscores. Kubernetes sets KONTRAST_PORT for a service "kontrast".
         if variable.startswith(_PREFIX) and _NESTING in variable:
             _read_variable(variable, environment[variable], sections, clusters)
     return Settings(sections, clusters)
 
 
 def read_flags(section: str, values: Mapping[str, Any]) -> Layer:
-    """The settings given on a command line: values by option, None where the flag is absent."""
+    """Return the settings of a command line, values by option, None for an absent flag."""
     given = {}
     for key in keys_of(SECTIONS[section]).values():
         value = values.get(option_name(section, key))
@@ -103,9 +103,9 @@ def read_flags(section: str, values: Mapping[str, Any]) -> Layer:
 
 
 def build(config_type: type[Config], section: str, *layers: Layer, subject: str = "") -> Config:
-    """The configuration that the layers give, a later one over an earlier one; raises ConfigError.
+    """Return the configuration of the layers, later ones over earlier ones. Raise ConfigError.
 
-    What a layer has beside the configuration's own keys is another configuration's.
+    Keys outside this configuration belong to another one.
     """
     keys = keys_of(config_type)
     settings: dict[str, Setting] = {}
@@ -125,7 +125,7 @@ def build(config_type: type[Config], section: str, *layers: Layer, subject: str 
 
 
 def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> list[IngestConfig]:
-    """The clusters to watch: the chosen ones, else the one that [watch] names, else all that are configured."""
+    """Return the clusters to watch, which are the chosen ones, the one of [watch], or all configured ones."""
     defaults = dict(settings.sections["watch"])
     default_cluster = defaults.pop("cluster", None)
     names = list(dict.fromkeys(chosen or ([str(default_cluster.value)] if default_cluster else settings.clusters)))
@@ -149,7 +149,7 @@ def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> li
 def snapshot_config(
     settings: Settings, cluster: str | None, flags: Layer, brokers_flags: Layer
 ) -> tuple[ZooKeeperConfig, BrokersConfig]:
-    """The ZooKeeper to read once and its brokers: of the named cluster, else of the only one that is configured."""
+    """Return the ZooKeeper and brokers of the named cluster, or of the only configured one."""
     name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else None)
     if cluster is not None and cluster not in settings.clusters and "zookeeper" not in flags:
         raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, settings.clusters))
@@ -163,7 +163,7 @@ def snapshot_config(
 
 
 def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
-    """The exporter and what is switched on beside it; the flags are by section."""
+    """Return the exporter's configuration with its optional parts. The flags are by section."""
 
     def layers(section: str) -> tuple[Layer, Layer]:
         return settings.sections[section], flags.get(section, {})
@@ -181,7 +181,7 @@ def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
 
 
 def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
-    """The file with the cluster's maintenance windows; raises ConfigError if none is set or nobody watches it."""
+    """Return the cluster's file of maintenance windows. Raise ConfigError without one, or if it is not watched."""
     known = known_clusters(settings)
     if known and cluster not in known:
         raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, known))
@@ -206,7 +206,7 @@ def known_clusters(settings: Settings) -> list[str]:
 
 
 def cluster_zookeeper(settings: Settings, cluster: str) -> ZooKeeperConfig | None:
-    """The address of a cluster's ZooKeeper; None where none is set. Raises ConfigError."""
+    """Return the address of a cluster's ZooKeeper, or None. Raise ConfigError."""
     own, everywhere = settings.clusters.get(cluster, {}), settings.sections["watch"]
     if "zookeeper" not in {**everywhere, **own}:
         return None
@@ -226,7 +226,7 @@ def watched_into(settings: Settings, stream: Address, connect_timeout_seconds: f
 
 
 def maintenance_files(settings: Settings, flags: Layer) -> list[Path]:
-    """Every file of maintenance windows that is configured; raises ConfigError if none is."""
+    """Return every configured file of maintenance windows. Raise ConfigError without one."""
     layers = [flags] if "maintenance_file" in flags else [settings.sections["watch"], *settings.clusters.values()]
     files = [layer["maintenance_file"].value for layer in layers if "maintenance_file" in layer]
     found = dict.fromkeys(file for file in files if isinstance(file, Path))
@@ -260,7 +260,7 @@ def variable_name(section: str, key: Key) -> str:
 
 
 def flag_name(section: str, key: Key) -> str:
-    """The key on a command line: what is in a table of its own has that table's name in front."""
+    """Return the key's flag. A nested table's name precedes it."""
     *_, table = section.split(".")
     return key.flag if table == section else f"--{table}-{key.flag[2:]}"
 
@@ -282,7 +282,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 def _cluster_keys() -> dict[str, Key]:
     keys = keys_of(IngestConfig)
-    del keys["cluster"]  # the table's name says it
+    del keys["cluster"]  # the table's name shows it
     return keys | keys_of(BrokersConfig) | keys_of(KafkaLoginConfig)
 
 
@@ -351,7 +351,7 @@ def _read_variable(
 
 
 def _cluster_meant(written: str, clusters: Iterable[str], variable: str) -> str:
-    # A variable's name has no dash or dot and is mostly upper case; a cluster's name may have both.
+    # A variable's name has no dash or dot and is mostly upper case. A cluster's name may have both.
     meant = [name for name in clusters if re.sub(r"[^A-Za-z0-9]", "_", name).upper() == written.upper()]
     if len(meant) > 1:
         raise ConfigError(f"the environment variable {variable} could mean any of the clusters {', '.join(meant)}")

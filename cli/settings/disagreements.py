@@ -1,4 +1,4 @@
-"""Refuse settings of clusters that contradict each other: what they share can only be one thing."""
+"""Reject contradicting settings of clusters. Shared settings must be equal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def refuse_disagreements(configs: Sequence[IngestConfig]) -> None:
 
 
 def refuse_parted_pipeline(configs: Sequence[IngestConfig], stream: StreamConfig, serve: ServeConfig) -> None:
-    """Raise ConfigError where one command does not read what the one before it writes."""
+    """Raise ConfigError if a command does not read the output of the one before it."""
     for config in configs:
         if config.to != stream.source:
             raise ConfigError(

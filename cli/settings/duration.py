@@ -13,12 +13,12 @@ _LONGEST: Final = timedelta(days=366)
 
 
 class Duration(click.ParamType[timedelta]):
-    """Duration of more than nothing and at most a year."""
+    """A positive duration of at most a year."""
 
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Parse the text; fail with the reason in a sentence."""
+        """Parse the text, or fail with the reason in a sentence."""
         match = _DURATION.fullmatch(str(value))
         if match is None or not any(match.groups()):
             self.fail(f"{value!r} is no duration: write it like 30m, 2h or 1h30m", param, ctx)

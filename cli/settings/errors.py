@@ -2,4 +2,4 @@
 
 
 class ConfigError(Exception):
-    """A setting that cannot be used: one sentence that names it, its place, and what to do."""
+    """An unusable setting, in one sentence with its name, place and the next step."""

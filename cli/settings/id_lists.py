@@ -11,7 +11,7 @@ _MOST_DIGITS: Final = len(str(HIGHEST_ID))
 
 
 def read_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[int, ...]:
-    """The ids of a list like 1,2,3, each once, in its order; none without a list. Raises BadParameter."""
+    """Return the ids of a list like 1,2,3, each once, in order. Raise BadParameter."""
     if text is None:
         return ()
     parts = [part.strip() for part in text.split(",") if part.strip()]

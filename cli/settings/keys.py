@@ -1,7 +1,7 @@
-"""The settings of a part as people write them: each field of its frozen dataclass is a key.
+"""Settings of a part in their written form. Each field of its frozen dataclass is a key.
 
-A key has spellings (TOML, flag, environment) and reads what is written as the field's type. Which source wins is
-decided in `cli.settings.config`; what a value may be, by the dataclass.
+A key has spellings (TOML, flag, environment) and parses text as the field's type. `cli.settings.config` decides the
+precedence, and the dataclass the permitted values.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import msgspec
 
 from transport.address import JournalAddress, parse_address
 
-# A field that cannot be called what an operator calls it (`from` is a Python keyword).
+# A field that cannot have the operator's name (`from` is a Python keyword).
 _WRITTEN_AS: Final = {"source": "from", "sink": "to"}
 
-# How a setting that may be None is written; TOML has no word for it.
+# Notation of an unset setting. TOML has no word for it.
 NONE: Final = "none"
 
 _TYPE_WORDS: Final[Mapping[object, str]] = {
@@ -37,12 +37,12 @@ _TYPE_WORDS: Final[Mapping[object, str]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One setting: how it is written, the field that takes it, and the field's type and default."""
+    """One setting with its spellings, its field, and the field's type and default."""
 
     name: str
     field: str
     hint: object
-    default: object  # dataclasses.MISSING: there is none
+    default: object  # dataclasses.MISSING without a default
     reader: Callable[[Any], object] | None = None  # raises ValueError for a value that the part could not read
 
     @property
@@ -82,11 +82,11 @@ class Key:
         return " or ".join([*words, repr(NONE)] if self.can_be_none else words)
 
     def from_toml(self, value: object) -> object:
-        """The field's value for a value of TOML; raises ValueError with what was expected."""
+        """Return the field's value for a TOML value. Raise ValueError with the expected form."""
         return self._checked(self._convert(_as_texts(value) if self.is_table else value, strict=True))
 
     def from_text(self, text: str) -> object:
-        """The field's value for a flag or an environment variable; raises ValueError with what was expected."""
+        """Return the field's value for a flag or an environment variable. Raise ValueError with the expected form."""
         if self.is_table:
             return self._checked(read_pairs(text.split(",")))
         if any(typing.get_origin(hint) in (tuple, list, frozenset) for hint in _without_none(self.hint)):
@@ -133,7 +133,7 @@ def keys_of(config_type: type) -> dict[str, Key]:
 
 
 def read_pairs(items: Iterable[str]) -> dict[str, str]:
-    """Read KEY=VALUE texts; raises ValueError."""
+    """Return the pairs of KEY=VALUE texts. Raise ValueError."""
     pairs: dict[str, str] = {}
     for item in items:
         name, equals, value = (part.strip() for part in item.partition("="))

@@ -1,1 +1,1 @@
-"""Where the cluster that a question is about comes from: ZooKeeper, its files, or what Kontrast has written."""
+"""Sources of a question's cluster, which are ZooKeeper, its files, or Kontrast's own data."""

@@ -1,4 +1,4 @@
-"""Clusters as the output `metadata` had them at an earlier moment: the newest row of each subject until then."""
+"""Cluster metadata at an earlier time, from the rows of the `metadata` output."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EarlierRows:
         self._known_from = self._read
 
     def side(self, address: Address) -> Side:
-        """The cluster as one side of a comparison; raises NotFoundError where it is not known as of the moment."""
+        """Return the cluster as one side of a comparison. Raise NotFoundError if it is unknown at the moment."""
         if not self.is_readable:
             raise NotFoundError(f"a newer Kontrast wrote of cluster {self.cluster}: upgrade this one")
         first = self._known_from
@@ -64,7 +64,7 @@ class EarlierRows:
 
 
 def earlier_rows(where: Where, until: Until, stop: threading.Event) -> dict[str, EarlierRows]:
-    """The rows of each cluster as of the moment; raises StoppedError and ServeError."""
+    """Return the rows of each cluster at the moment. Raise StoppedError or ServeError."""
     found: dict[str, EarlierRows] = {}
     for chunk in chunks_until_now(where, PartitionRow.output, stop):
         if chunk.begins_anew:

@@ -60,7 +60,7 @@ def side_of(picture: Picture) -> Side:
 
 
 def take_all(gathering: Gathering, records: Iterable[Record], stop: threading.Event) -> None:
-    """Apply the records, some at once; raises StoppedError."""
+    """Apply the records, some at a time. Raise StoppedError."""
     iterator: Iterator[Record] = iter(records)
     while block := list(islice(iterator, _RECORDS_AT_ONCE)):
         if stop.is_set():

@@ -24,7 +24,7 @@ class Zxid(click.ParamType[int]):
     name = "ZXID"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number; fails for what is no zxid."""
+        """Return the number, or fail for an invalid zxid."""
         text = str(value)
         try:
             return int(text.removeprefix("0x"), 16) if text.startswith("0x") else self.fail(_not_a_zxid(text))
@@ -38,7 +38,7 @@ class MomentParameter(click.ParamType["Until"]):
     name = "ZXID|TIME"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Until:
-        """The end that is meant; fails for what is neither."""
+        """Return the end, or fail for an invalid one."""
         from ingest.files.data_directory import Until  # not for --help
 
         if not isinstance(value, str):
@@ -62,12 +62,12 @@ class MomentParameter(click.ParamType["Until"]):
 
 
 class Ago(click.ParamType[int]):
-    """A time, or how long before the end of a window it begins; in milliseconds, below zero: before the end."""
+    """A time, or an age before the end of a window, in milliseconds. An age is below zero."""
 
     name = "AGE|TIME"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The moment that is meant; fails for what is none."""
+        """Return the moment, or fail for an invalid one."""
         if isinstance(value, int):
             return value
         found = _AGE.fullmatch(str(value))
@@ -90,7 +90,7 @@ def _not_a_zxid(text: str) -> str:
 
 
 def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> str:
-    """The chroot as it is given; raises BadParameter."""
+    """Return the given chroot. Raise BadParameter."""
     if not chroot.startswith("/"):
         raise click.BadParameter(f"{chroot!r} does not begin with /.")
     return chroot

@@ -1,4 +1,4 @@
-"""The options that say which cluster a question is about, and where it comes from."""
+"""Options that select a question's cluster and its source."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OPTIONS: Final = (
     click.option(
         "--cluster",
         metavar="NAME",
-        help="Which of the clusters that the file or the stream has; may be left out for one.",
+        help="Name of the cluster. Optional if the file or stream has only one.",
     ),
     settings_options("watch", leave_out=_ONLY_OF_WATCHING),
     click.option(
@@ -48,20 +48,20 @@ _OPTIONS: Final = (
         type=click.Path(path_type=Path),
         multiple=True,
         metavar="DIR",
-        help="Ask the files of a ZooKeeper server instead: its dataDir, and its dataLogDir if that is another one.",
+        help="Read the files of a ZooKeeper server instead: its dataDir, and its separate dataLogDir.",
     ),
     chroot_option("In --zk-data, the znode below which Kafka keeps everything."),
     click.option(
         "--until",
         type=MomentParameter(),
-        help="In --zk-data, the moment to ask about: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.",
+        help="Moment in --zk-data: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.",
     ),
     click.option(
         "--from",
         "stream",
         callback=read_address,
         metavar="ADDRESS",
-        help="Ask what Kontrast has written instead: the changes of `kontrast watch` or the outputs of `kontrast "
+        help="Read Kontrast's data instead: the changes of `kontrast watch` or the outputs of `kontrast "
         "stream`, as journal:DIRECTORY or kafka://HOST:PORT/TOPIC.",
     ),
     settings_options("stream", leave_out=_ONLY_OF_THE_JOB),
@@ -69,7 +69,7 @@ _OPTIONS: Final = (
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a grouped command the options of a source; `source_of` reads what they got."""
+    """Add the options of a source to a grouped command. `source_of` reads their values."""
     own = len(getattr(command, "__click_params__", ()))
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -79,9 +79,9 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def source_of(flags: Mapping[str, Any], *, cuts_streams: bool = False, patience_seconds: float | None = None) -> Source:
-    """The source that the options of `source_options` name; raises ConfigError.
+    """Return the source of the options of `source_options`. Raise ConfigError.
 
-    What Kontrast has written is read to its end: --until is only for a question that `cuts_streams` by itself.
+    Kontrast's data is read to its end. Only a question that `cuts_streams` itself accepts --until for it.
     `patience_seconds` replaces the default of connect_timeout_seconds.
     """
     settings = read_settings(flags["config_file"], os.environ)

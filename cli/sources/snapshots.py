@@ -16,7 +16,7 @@ _DECODER: Final[JsonDecoder[Metadata]] = JsonDecoder(Metadata)  # type: ignore[a
 
 
 def read_snapshot(file: Path) -> Side:
-    """A snapshot as one side of a comparison; raises ConfigError for what is none."""
+    """Return a snapshot as one side of a comparison. Raise ConfigError for another file."""
     try:
         metadata = [_DECODER.decode(line) for line in file.read_bytes().splitlines() if line.strip()]
     except OSError as error:

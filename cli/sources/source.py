@@ -1,4 +1,4 @@
-"""What a question needs of the place that a cluster comes from, and how a command asks it."""
+"""Requirements of a question on its source, and how a command asks it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from questions.picture import Picture
 
 PROBE_PATIENCE_SECONDS: Final = 5.0  # monitoring systems kill a plugin that does not answer
-UNNAMED: Final = "cluster"  # what a cluster is called that nothing names
+UNNAMED: Final = "cluster"  # name of a nameless cluster
 
-# To let go of ZooKeeper or Kafka in order. In the middle of reading 30,000 partitions that took 0.1 s; however large
-# the cluster is, it waits for one request at most.
+# To close ZooKeeper or Kafka in order. Among reads of 30,000 partitions that took 0.1 s. With any cluster it waits for
+# one request at most.
 _FINISH_SECONDS: Final = 2.0
 
 
 class NotFoundError(Exception):
-    """Something that is not where it was asked for: one sentence."""
+    """A missing subject, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a question needs of a cluster: some of its topics (None: all), and its past, of which it `keeps` rows.
+    """The part of a cluster that a question needs, its topics (None is all) and the past rows that it `keeps`.
 
-    Where the past is in outputs, it is in `past_outputs`.
+    If the past is in outputs, it is in `past_outputs`.
     """
 
     topics: frozenset[str] | None = None
@@ -48,7 +48,7 @@ EVERYTHING_NOW: Final = Scope()
 
 
 class Source(Protocol):
-    """A place that a cluster's picture is made from; `is_live` where it should have the present."""
+    """A source of a cluster's picture. `is_live` means that it should have the present."""
 
     is_live: ClassVar[bool]
     has_past: ClassVar[bool]
@@ -61,17 +61,17 @@ class Source(Protocol):
 
 
 class SourceWithPast(Source, Protocol):
-    """A place that knows what a cluster was at earlier moments."""
+    """A source that knows a cluster at earlier moments."""
 
     def side_at(self, moment: Until, stop: threading.Event) -> Side:
-        """The cluster at a moment, as one side of a comparison, named by zxid and time of the last that was seen.
+        """Return the cluster at a moment as one side of a comparison, named by its last zxid and time.
 
-        Raises what `picture` raises.
+        Raise as `picture` does.
         """
 
 
 def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
-    """Answer a question with one picture, and say why that may not be all; gives the exit code.
+    """Answer a question with one picture and print doubts. Return the exit code.
 
     An answer may raise NotFoundError.
     """
@@ -87,21 +87,21 @@ def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
 
 
 def moment_named(zxid: int, time_ms: int) -> str:
-    """What a side of a comparison is called that is of a moment."""
+    """Return the name of a side at a moment."""
     from cli.printing.answers import time_of  # not for --help
 
     return f"{zxid:#x} ({time_of(time_ms)})"
 
 
 def present_ms(source: Source) -> int | None:
-    """The present, where the source should have it; files have what they have."""
+    """Return the present if the source should have it. Files have a fixed end."""
     return time.time_ns() // 1_000_000 if source.is_live else None
 
 
 def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:
-    """Run what asks and answers, until it is done or stopped; what is not there is one sentence and exit code 2.
+    """Run the question until it is done or stopped. A missing subject is one sentence and exit code 2.
 
-    Who reads stops by itself; who computes does not look up, and has nothing to tidy.
+    A reader stops by itself. A computation is interrupted, because it has no resource to close.
     """
 
     def run(stop: threading.Event) -> int:

@@ -1,4 +1,4 @@
-"""A cluster from what Kontrast has written: the changes of `kontrast watch`, or the outputs of `kontrast stream`."""
+"""A cluster from Kontrast's data, the changes of `kontrast watch` or the outputs of `kontrast stream`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STANDING: Final = ("job", "metadata", "alerts", "gauges")
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """The stream of changes or the outputs at an address; the cluster may be left out if there is only one."""
+    """The changes or outputs at an address. The cluster's name is optional if there is only one."""
 
     is_live: ClassVar[bool] = True
     has_past: ClassVar[bool] = True
@@ -65,7 +65,7 @@ class StreamSource:
         return side_of(self._of_changes(cluster, begin, Scope(), moment, stop))
 
     def _beginnings(self, until: Until, stop: threading.Event) -> dict[str, int | None]:
-        """Where the newest complete read until the moment begins; empty where there are outputs, or nothing."""
+        """Return the beginning of the newest complete read until the moment, empty for outputs or without one."""
         address = self.where.address
         if isinstance(address, JournalAddress) and (address.directory / "metadata").exists():
             return {}
@@ -96,7 +96,7 @@ class StreamSource:
         return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms)
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:
-        """Return the rows that the question keeps, in order; None where an output of them cannot be read."""
+        """Return the rows that the question keeps, in order, or None if an output is unreadable."""
         if not scope.past:
             return None
         kept: dict[tuple[int, int, int], Row] = {}  # a batch that Kafka has twice is one
@@ -133,7 +133,7 @@ def newest_records(where: Where, stop: threading.Event) -> Iterator[Record]:
 
 
 def _beginnings(where: Where, until: Until, stop: threading.Event) -> dict[str, int | None]:
-    """The line at which each cluster's newest complete read until the moment begins, None where there is none."""
+    """Return the line of each cluster's newest complete read until the moment, or None."""
     begun: dict[str, tuple[int, int]] = {}
     found: dict[str, int | None] = {}
 
@@ -160,7 +160,7 @@ def _placed_records(where: Where, stop: threading.Event) -> Iterator[tuple[int, 
         try:
             yield at, decode_record(line)
         except BadRecordError:
-            continue  # the job refuses it too; what it was is missing in the numbers, which `step` sees
+            continue  # the job rejects it too, and `step` sees the gap in the numbers
 
 
 def _until(placed: Iterable[tuple[int, Record]], until: Until) -> Iterator[tuple[int, Record]]:

@@ -1,4 +1,4 @@
-"""A cluster as its ZooKeeper has it now: one complete read, over a session that watches nothing."""
+"""A cluster from one complete read of its ZooKeeper, over a session without watches."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class ZooKeeperSource:
     brokers: BrokersConfig
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
-        """The cluster as it is now, with nothing of its past."""
+        """Return the present cluster without a past."""
         gathering = Gathering(new_context(self.cluster, *self.brokers.read()))  # no past, so no story
         with no_cycles_looked_for():
             return gathering.look(*self._read(scope, stop))
 
     def _read(self, scope: Scope, stop: threading.Event) -> tuple[list[Record], dict[str, int], frozenset[str]]:
-        """Records of a complete read, when its znodes were written, and what may not be read: no more is kept of it."""
+        """Return records of a complete read, the write times of its znodes, and the hidden paths."""
         from ingest.complete_read import read_once  # not for --help
 
         with shown_progress() as show:
@@ -53,10 +53,9 @@ class ZooKeeperSource:
 
 @contextmanager
 def no_cycles_looked_for() -> Iterator[None]:
-    """Keep Python from searching for garbage: all that is made is used, and at 200,000 partitions it takes a tenth.
+    """Turn Python's garbage collector off. All objects are in use, and at 200,000 partitions it takes a tenth.
 
-    Nor is it searched later, while the question is answered. Where one look follows another, what the last one left
-    is thrown away first.
+    It stays off while the question is answered. Before a repeated look, the last one's objects are collected.
     """
     if gc.get_freeze_count():
         gc.unfreeze()
@@ -70,7 +69,7 @@ def no_cycles_looked_for() -> Iterator[None]:
 
 
 def where_clusters_are(config: ZooKeeperConfig, stop: threading.Event) -> str:
-    """Says that the address has no cluster, and which others of the ensemble have one."""
+    """Return a sentence that the address has no cluster, with the ensemble's other clusters."""
     from ingest.complete_read import find_chroots
 
     found = find_chroots(config, stop)

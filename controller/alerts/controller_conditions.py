@@ -267,15 +267,14 @@ def _invalid_reassignment(header: Header) -> Condition | None:
 def _imbalance(header: Header) -> Condition | None:
     gauge_counts, settings = header.tally.gauges, header.settings
     worst = 0
-    for broker in header.brokers if "imbalanced" in gauge_counts else ():
-        preferred = gauge_counts.get(f"preferred_by_broker/{broker}", 0)
-        if preferred:
-            worst = max(worst, gauge_counts.get(f"imbalanced_by_broker/{broker}", 0) * 100 // preferred)
+    for broker, imbalanced in gauge_counts.imbalanced.items():
+        if broker in header.brokers:
+            worst = max(worst, imbalanced * 100 // gauge_counts.preferring[broker])
     if worst <= settings.leader_imbalance_per_broker_percentage:
         return None
     interval_ms = settings.leader_imbalance_check_interval_seconds * 1_000
     automatic = settings.auto_leader_rebalance_enable
-    count = gauge_counts.get("imbalanced", 0)
+    count = gauge_counts.imbalanced_partitions
     return Condition(
         kind=kinds.PREFERRED_IMBALANCE,
         group="controller",
@@ -289,7 +288,7 @@ def _imbalance(header: Header) -> Condition | None:
 
 
 def _missing_ids(header: Header) -> Condition | None:
-    topics, with_id = header.tally.gauges.get("topics", 0), header.tally.gauges.get("topics_with_id", 0)
+    topics, with_id = header.tally.gauges.topics, header.tally.gauges.topics_with_id
     if not 0 < with_id < topics or header.profile.release < _IDS_SINCE or not header.acting:
         return None
     lacking = topics - with_id
@@ -303,7 +302,7 @@ def _missing_ids(header: Header) -> Condition | None:
 
 
 def _storm(header: Header) -> Condition | None:
-    partitions = header.tally.gauges.get("partitions", 0)
+    partitions = header.partitions
     storm = max(_STORM_AT_LEAST, 2 * partitions)
     pace = header.alerts.recent_elections
     elections = max(pace.last_minute, header.elections - pace.total)

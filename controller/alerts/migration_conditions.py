@@ -139,7 +139,7 @@ def _old_migration(header: Header) -> Condition | None:
     migration = header.migration
     if header.led_by_kraft or migration.offset <= 0:
         return None
-    topics = header.tally.gauges.get("topics", 0)
+    topics = header.tally.gauges.topics
     made, configured = migration.made, migration.configured
     since = f"; of those {made.count} made since{names(made.examples, made.count)} in any case" if made.count else ""
     if configured.count:
@@ -160,7 +160,7 @@ def _old_claimed(header: Header) -> Condition | None:
     shown = header.time_ms - claim.time_ms <= _OLD_CLAIM_SHOWN_MS
     if not (header.led_by_kraft and claim.over_old_attempt and shown):
         return None
-    topics = header.tally.gauges.get("topics", 0)
+    topics = header.tally.gauges.topics
     left = f"{counted(topics, 'topic')} {plural(topics, 'is', 'are')} left"
     so_far = f", {deleted.count} {plural(deleted.count, 'is', 'are')} deleted" if deleted.count else ""
     return Condition(

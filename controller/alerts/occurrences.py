@@ -36,7 +36,7 @@ def note(  # noqa: PLR0913 (what an alert says)
     During a complete read divergences are counted, and only kinds about Kontrast itself are recorded.
     """
     if kind.divergence is not None:
-        tx.count(f"divergences/{kind.divergence}", times)
+        tx.count(tx.happened.divergences, kind.divergence, times)
     header = tx.header
     if header.phase is not FOLLOWING and not kind.of_replica:
         return

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NewType
 
 import msgspec
+
+# Epochs of three kinds meet in states, requests and memories, all of them integers. mypy tells them apart.
+LeaderEpoch = NewType("LeaderEpoch", int)  # of a partition: each election raises it
+ControllerEpoch = NewType("ControllerEpoch", int)  # of a controller's term, as in /controller_epoch
+BrokerEpoch = NewType("BrokerEpoch", int)  # of a broker's registration: the czxid of its znode
 
 NO_BROKER: Final = -1
 NO_LEADER: Final = -1

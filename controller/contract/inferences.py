@@ -33,4 +33,5 @@ INFERENCES: Final = (
     "ran-unfenced",
     "deletion-answered-in-time",
     "reassignment-completed-unread",
+    "never-missed",
 )

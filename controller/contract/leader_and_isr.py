@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
+from controller.contract.ids import ControllerEpoch, LeaderEpoch
+
 
 class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Content of a partition's state znode; `partition_epoch` is its data version, -1 while only predicted."""
 
     leader: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     isr: tuple[int, ...]
-    controller_epoch: int
+    controller_epoch: ControllerEpoch
     partition_epoch: int = -1
     recovering: bool = False
 
@@ -19,7 +21,7 @@ class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """Whether leader, leader epoch and ISR are equal: the identity of a controller's write."""
         return self.leader_epoch == other.leader_epoch and self.leader == other.leader and self.isr == other.isr
 
-    def is_refused_in(self, controller_epoch: int) -> bool:
+    def is_refused_in(self, controller_epoch: ControllerEpoch) -> bool:
         """Whether a ZooKeeper controller of this epoch refuses to change the state: its own has a later one.
 
         After a rollback it may be, for KRaft wrote its own epoch there (KAFKA-20488).

@@ -13,9 +13,11 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.ids import ControllerEpoch, LeaderEpoch
 from controller.contract.records import Int64, TimeMs
 
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+_INT32 = msgspec.Meta(ge=-(2**31), lt=2**31)
+Int32 = Annotated[int, _INT32]
 PartitionId = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Brokers = tuple[Int32, ...]
 
@@ -149,8 +151,8 @@ class StateZnode(msgspec.Struct, frozen=True):
     """/brokers/topics/T/partitions/P/state."""
 
     leader: Int32
-    leader_epoch: Int32
-    controller_epoch: Int32
+    leader_epoch: Annotated[LeaderEpoch, _INT32]
+    controller_epoch: Annotated[ControllerEpoch, _INT32]
     isr: Brokers
     leader_recovery_state: Int32 = 0
 
@@ -276,9 +278,9 @@ def decode_status(data: bytes | str | None) -> ForwarderStatus:
         return ForwarderStatus()
 
 
-def decode_epoch(data: bytes | None) -> int:
+def decode_epoch(data: bytes | None) -> ControllerEpoch:
     """Epoch in /controller_epoch, a decimal text; raises ZnodeError."""
     text = (data or b"").decode("ascii", "replace").strip()
     if not text.isdigit() or len(text) > 10 or int(text) >= 2**31:
         raise ZnodeError(f"no epoch: {text[:40]!r}")
-    return int(text)
+    return ControllerEpoch(int(text))

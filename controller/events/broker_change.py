@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerEpoch, TopicPartition
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode
 from controller.events import controlled_shutdown, fenced_controller, partition_reassignment, topic_deletion
@@ -84,7 +84,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
 
 def _registration(znode: BrokerZnode, record: Record, known: Broker | None, since_ms: int, release: Release) -> Broker:
     return Broker(
-        epoch=record.czxid,
+        epoch=BrokerEpoch(record.czxid),
         session=record.ephemeral_owner,
         since_ms=since_ms if known is None else known.since_ms,
         endpoints=znode.addresses(),

@@ -118,6 +118,22 @@ def give_up_on_missing(tx: Transaction) -> None:
         tx.undo(event.id)
 
 
+def give_up_on_unanswered(tx: Transaction) -> None:
+    """Take back attempts that only the backoff showed, and that the controller would have answered by a write.
+
+    The broker did not ask again, so it does not shut down.
+    """
+    header = tx.header
+    for event in [event for event in tx.open_events() if event.inferred_by == ASKED_AGAIN and event.writes_due]:
+        if event.begun or not header.has_outlasted_a_hang(event.time_ms):
+            continue
+        stays = {broker for broker, asked_ms in header.shutdowns.last_asked_ms.items() if asked_ms == event.time_ms}
+        tx.undo(event.id)
+        header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if broker not in stays)
+        for broker in stays:
+            _forget_next(tx, broker)
+
+
 def _moves_leaders(tx: Transaction, event: Event) -> bool:
     return any(isinstance(action, Elect) for action in tx.actions_of(event))
 

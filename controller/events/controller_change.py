@@ -12,7 +12,7 @@ from typing import Final
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from controller.contract.ids import NO_BROKER
+from controller.contract.ids import NO_BROKER, BrokerEpoch, ControllerEpoch
 from controller.contract.metadata_rows import ControllerRow
 from controller.contract.problem import UNUSABLE
 from controller.contract.records import Record
@@ -157,7 +157,7 @@ def controller_removed(tx: Transaction) -> None:
     publish_controller(tx)
 
 
-def epoch_written(tx: Transaction, epoch: int) -> None:
+def epoch_written(tx: Transaction, epoch: ControllerEpoch) -> None:
     """Handle the content of /controller_epoch."""
     header = tx.header
     if epoch < header.controller_epoch and not header.led_by_kraft:
@@ -249,7 +249,7 @@ def _note_process(tx: Transaction) -> None:
     header = tx.header
     registered = header.brokers.get(header.controller)
     header.term.broker, header.term.removed_replicas = header.controller, False
-    header.term.registration = registered.epoch if registered is not None else -1
+    header.term.registration = registered.epoch if registered is not None else BrokerEpoch(-1)
     if header.is_poisoned:
         header.former.confirm_poisoned(header.controller)
     tx.note_at_work(header.controller)

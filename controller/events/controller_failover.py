@@ -5,7 +5,7 @@ As Kafka 3.9's `onControllerFailover` and `onControllerResignation`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from controller.contract.ids import NO_BROKER, TopicPartition
@@ -64,10 +64,28 @@ def may_have_read(tx: Transaction, event: Event) -> bool:
 
 def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
     """Load partitions of a topic that a new controller finds while it reads the cluster."""
-    topic = tx.topics[name]
-    tx.begin(EventKind.CONTROLLER_FAILOVER, f"topic {name} was there when the cluster was read")
-    found = {number: topic.partitions[number] for number in numbers}
-    start_machines(tx, [(name, replace(topic, partitions=found))])
+    _load(tx, f"topic {name} was there when the cluster was read", {name: numbers})
+
+
+def load_with(tx: Transaction, broker: int) -> None:
+    """Load the partitions on a broker again, which the new controller has found registered."""
+    failovers = [event.id for event in tx.open_events() if _is_of_this_term(tx, event)]
+    by_topic: dict[str, list[int]] = {}
+    for tp in tx.hosted_by(broker):
+        for failover in failovers:
+            tx.undo_in(tp, failover)
+        by_topic.setdefault(tp.topic, []).append(tp.partition)
+    _load(tx, f"broker {broker} was registered when the cluster was read", by_topic, retries=False)
+
+
+def _load(tx: Transaction, cause: str, found: Mapping[str, Iterable[int]], *, retries: bool = True) -> None:
+    tx.begin(EventKind.CONTROLLER_FAILOVER, cause)
+    topics = [(name, tx.topics[name], numbers) for name, numbers in found.items()]
+    loaded = [
+        (name, replace(topic, partitions={number: topic.partitions[number] for number in numbers}))
+        for name, topic, numbers in topics
+    ]
+    start_machines(tx, loaded, retries=retries)
 
 
 def load_again(tx: Transaction, tp: TopicPartition) -> None:
@@ -92,10 +110,8 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     ISR, the rest of its batch stays in the process, which is poisoned (KAFKA-12315; seen on 2.4, 2.8 and 3.9).
     """
     header = tx.header
-    events = [event for event in tx.open_events() if not _is_resumed(tx, event) or event.controller == broker]
+    events = _in_flight_of(tx, broker)
     header.former.deposed = NO_BROKER
-    if not events:
-        return
     # An event of which a write was seen, else the oldest: a controller that loads goes on until its first write.
     due = [event for event in events if event.writes_due]
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
@@ -106,6 +122,17 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
             shown = f"broker {broker} lost its term {stopped_in.epoch} while it had replicas to take out of ISRs"
             header.former.note_poisoned(broker, registered.epoch, f"{shown}, for {stopped_in.sentence}")
     _abort(tx, events)
+
+
+def forget_in_flight_events(tx: Transaction) -> None:
+    """Forget the in-flight events of the controller, because a complete read will show what it has written."""
+    events = _in_flight_of(tx, tx.header.controller)
+    tx.header.former.deposed = NO_BROKER
+    _abort(tx, events)
+
+
+def _in_flight_of(tx: Transaction, broker: int) -> list[Event]:
+    return [event for event in tx.open_events() if not _is_resumed(tx, event) or event.controller == broker]
 
 
 def abort_resumed_events(tx: Transaction, broker: int) -> None:
@@ -153,8 +180,11 @@ def _drop_actions(tx: Transaction, tp: TopicPartition, events: Collection[int]) 
     tx.put_partition(tp, replace(partition, queue=tuple(kept)))
 
 
-def start_machines(tx: Transaction, topics: list[tuple[str, Topic]]) -> None:
-    """Initialize the states of topics' replicas and partitions as loaded, and start both state machines."""
+def start_machines(tx: Transaction, topics: list[tuple[str, Topic]], *, retries: bool = True) -> None:
+    """Initialize the states of topics' replicas and partitions as loaded, and start both state machines.
+
+    `retries` elects leaders of all partitions that wait. Without it, only partitions with dead replicas get leaders.
+    """
     brokers = frozenset(tx.header.brokers)
     online: dict[TopicPartition, tuple[int, ...]] = {}
     offline: list[Replica] = []
@@ -167,6 +197,8 @@ def start_machines(tx: Transaction, topics: list[tuple[str, Topic]]) -> None:
                 online[tp] = tuple([broker for broker in loaded.replicas if broker in brokers])
                 offline += [Replica(tp, broker) for broker in loaded.replicas if broker not in brokers]
     replica_machine.bring_online(tx, online)
+    if not (retries or offline):
+        return
     if tx.header.profile.removes_offline_replicas_at_failover:
         take_offline(tx, offline)
     else:

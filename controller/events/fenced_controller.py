@@ -18,7 +18,6 @@ from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import FencedController
 from controller.model.event import Event, EventKind
 from controller.model.leadership import Done, StateChange
-from controller.model.tally import EVENTS_INFERRED
 from controller.rules import timing
 from controller.transaction.pending_requests import RequestContents
 from controller.transaction.transaction import Transaction, replace
@@ -39,7 +38,7 @@ def hold_back(tx: Transaction) -> None:
     aside = tx.set_aside(event)
     for name, actions in aside.by_topic.items():
         _keep(tx, name, (*tx.topics[name].unproven, *actions))
-    held = replace(event, batches=aside.batches)
+    held = replace(event.stored(), batches=aside.batches)
     fenced = FencedController(former.deposed, former.deposed_session, former.deposed_ms, held)
     former.fenced = (*former.fenced, fenced)
 
@@ -129,14 +128,14 @@ def _outlived(header: Header, fenced: FencedController) -> bool:
 
 
 def _ran(tx: Transaction, fenced: FencedController, evidence: str) -> None:
-    tx.count(f"{EVENTS_INFERRED}{RAN_TO_FENCED_WRITE}")
+    tx.count(tx.happened.inferred_events, RAN_TO_FENCED_WRITE)
     event = replace(fenced.event, inferred_by=RAN_TO_FENCED_WRITE, inferred_from=evidence)
     _conclude(tx, replace(fenced, event=event), FINAL)
 
 
 def _conclude(tx: Transaction, fenced: FencedController, status: Status) -> None:
     """Publish what was held back of a deposed controller."""
-    former, event = tx.header.former, replace(fenced.event)
+    former, event = tx.header.former, fenced.event.opened()
     former.fenced = tuple(other for other in former.fenced if other.event.id != event.id)
     publish, contents = tx.publisher_of(event, status), RequestContents(event.batches, tx.header.profile)
     for name in event.topics:

@@ -31,6 +31,7 @@ def removed(tx: Transaction, name: str) -> None:
     """Handle the removal of a notification: the controller has read its states, after all its writes so far."""
     waiting = tx.header.triggers.isr_notifications
     if name in waiting:
+        tx.header.term.acted_ms = tx.header.time_ms
         states_read(tx, waiting[name].partitions)
         tx.header.triggers.isr_notifications = {key: other for key, other in waiting.items() if key != name}
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import NO_BROKER, NO_LEADER
+from controller.contract.ids import NO_BROKER, NO_LEADER, BrokerEpoch
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode, MigrationZnode
@@ -224,11 +224,7 @@ def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | No
     if before is None or before.leader == written.leader or before.leader not in header.in_kraft_mode:
         return
     lost = written.leader == NO_LEADER or before.leader not in written.isr
-    if (
-        lost
-        and before.leader in partition.replicas
-        and header.tally.gauges.get(f"leaders_by_broker/{before.leader}") == 1
-    ):
+    if lost and before.leader in partition.replicas and header.tally.gauges.led_by.get(before.leader) == 1:
         _leaves(tx, before.leader)
         brokers_changed(tx)
 
@@ -239,9 +235,9 @@ def _lives(tx: Transaction, broker: int) -> None:
     # It comes back in KRaft mode with the listeners that it registered last: the other settings of a broker stay.
     was = departure.was if departure is not None else None
     lives = (
-        Broker(-1, 0, header.time_ms, inferred=True)
+        Broker(BrokerEpoch(-1), 0, header.time_ms, inferred=True)
         if was is None
-        else replace(was, epoch=-1, session=0, since_ms=header.time_ms, inferred=True, at_work=False)
+        else replace(was, epoch=BrokerEpoch(-1), session=0, since_ms=header.time_ms, inferred=True, at_work=False)
     )
     header.brokers = {**header.brokers, broker: lives}
     header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}

@@ -48,7 +48,7 @@ def znode_removed(tx: Transaction) -> None:
     """
     header = tx.header
     entries = header.triggers.reassign
-    header.triggers.reassign = None
+    header.triggers.reassign, header.term.acted_ms = None, header.time_ms
     if header.acting and not header.profile.reassigns_in_topic_znode and tx.record.author == header.term.session:
         _drop_asked_twice(tx, entries or ())
     if header.acting and entries is not None and header.profile.reassigns_in_topic_znode:
@@ -79,6 +79,29 @@ def take_up(tx: Transaction) -> None:
         partition = tx.partition(tp)
         if partition is not None and tp not in requested:
             run(tx, tp, partition.assignment)
+
+
+def adopt(tx: Transaction) -> None:
+    """Take over the reassignments that a complete read found: up to 2.3 only the znode that asks for them shows them.
+
+    A topic's znode with more replicas than the target shows that the reassignment has begun.
+    """
+    header = tx.header
+    if header.profile.reassigns_in_topic_znode or not header.acting:
+        return
+    for entry in header.triggers.reassign or ():
+        tp = TopicPartition(entry.topic, entry.partition)
+        topic, partition = tx.topic(tp.topic), tx.partition(tp)
+        if topic is None or partition is None or topic.queued_for_deletion or partition.replicas == entry.replicas:
+            continue
+        assignment = partition.assignment.reassign_to(entry.replicas)
+        value = partition.zk_state
+        if set(entry.replicas) < set(partition.replicas) and value and not set(entry.replicas) <= set(value.isr):
+            shown = replace(partition, zk_assignment=partition.assignment)
+            tx.put_partition(tp, shown.with_assignment(assignment))
+        else:
+            tx.begin(EventKind.ZK_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(entry.replicas)} by znode")
+            run(tx, tp, assignment)
 
 
 def remember(tx: Transaction) -> None:

@@ -29,7 +29,7 @@ def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_n
 
 def znode_removed(tx: Transaction) -> None:
     """Handle the removal of /admin/preferred_replica_election: the controller has finished it."""
-    tx.header.triggers.preferred = None
+    tx.header.triggers.preferred, tx.header.term.acted_ms = None, tx.header.time_ms
 
 
 def take_up(tx: Transaction, *, at_failover: bool = False) -> None:
@@ -109,8 +109,8 @@ def _is_rebalancing(tx: Transaction, tp: TopicPartition) -> bool:
     since_first_ms = header.time_ms - header.term.began_ms - timing.FIRST_REBALANCE.ms
     if header.term.began_ms and since_first_ms % interval_ms > timing.REBALANCE_SLACK.of(header.partitions):
         return False
-    imbalanced = header.tally.gauges.get(f"imbalanced_by_broker/{broker}", 0)
-    preferred = header.tally.gauges.get(f"preferred_by_broker/{broker}", 0)
+    imbalanced = header.tally.gauges.imbalanced.get(broker, 0)
+    preferred = header.tally.gauges.preferring.get(broker, 0)
     if imbalanced * 100 <= preferred * header.settings.leader_imbalance_per_broker_percentage:
         return False
     header.triggers.rebalancing = {**header.triggers.rebalancing, broker: header.time_ms}

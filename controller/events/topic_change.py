@@ -39,6 +39,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     if topic.queued_for_deletion and is_notified:
         # The controller leaves them out, and from 2.0 on restores the znode; a next one that finds them loads them.
         refused, added = {number: assignment_in(znode, number) for number in added}, []
+    before = _without_unread(tx, name, before, znode)
     created = {number: Partition(assignment_in(znode, number).replicas) for number in added}
     tx.put_topic(name, replace(topic, partitions={**before.partitions, **created}, refused=refused))
     if added and is_loading:
@@ -54,6 +55,25 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
             _note_risks(tx, name, created)
         leaked = before.leaked if before.leaked_epoch == tx.header.controller_epoch else ()
         partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
+
+
+def _without_unread(tx: Transaction, name: str, topic: Topic, znode: TopicZnode) -> Topic:
+    """Topic without partitions that the controller had not read when it rewrote the topic's znode from memory."""
+    kept = dict(topic.partitions)
+    for number, partition in topic.partitions.items():
+        if number in znode.partitions or partition.zk_state is not None or not _is_unread(tx, partition):
+            continue
+        for action in reversed(partition.queue):
+            tx.withdraw(TopicPartition(name, number), action)
+        del kept[number]
+    return replace(topic, partitions=kept)
+
+
+def _is_unread(tx: Transaction, partition: Partition) -> bool:
+    if partition.queue:
+        return not any(tx.open_event(action.event).begun for action in partition.queue)
+    by_controller = tx.record.author in (0, tx.header.term.session)
+    return partition.state is PartitionState.NON_EXISTENT or (partition.state is PartitionState.NEW and by_controller)
 
 
 def _unknown_broker(tx: Transaction, event: Event, partitions: Mapping[int, Partition]) -> UnknownBroker | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import ControllerEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events.topic_deletion import ANSWERED_IN_TIME
 from controller.machines import partition_creation
@@ -40,7 +40,7 @@ def keep_in_flight_events(tx: Transaction, broker: int) -> None:
     # One that still loads resigns right after that, whatever came meanwhile.
     loading = [event for event in own if event.kind is EventKind.CONTROLLER_FAILOVER]
     kept = [event for event in loading or own if _waits(own[0]) or event.inferred_by != ANSWERED_IN_TIME]
-    events = {event.id: replace(event, due=list(event.due)) for event in kept}  # the events themselves are aborted
+    events = {event.id: event.stored() for event in kept}  # the events themselves are aborted
     if not events:
         return
     waiting = dict.fromkeys(tp for event in events.values() for tp in tx.waiting(event))
@@ -194,7 +194,9 @@ def _create(tx: Transaction, tp: TopicPartition, partition: Partition, known: di
     tx.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
 
 
-def _as_read_now(value: LeaderAndIsr | None, actions: tuple[AnyAction, ...], epoch: int) -> Iterator[AnyAction]:
+def _as_read_now(
+    value: LeaderAndIsr | None, actions: tuple[AnyAction, ...], epoch: ControllerEpoch
+) -> Iterator[AnyAction]:
     """Actions that the controller of this epoch had planned and still does, with the state that it reads now."""
     if value is None or value.controller_epoch > epoch:
         yield from _without_state(actions)

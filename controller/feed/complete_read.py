@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.events import controller_failover, fenced_controller, migration, topic_change, topic_deletion
+from controller.events import (
+    controller_failover,
+    fenced_controller,
+    migration,
+    partition_reassignment,
+    topic_change,
+    topic_deletion,
+)
 from controller.events.broker_change import forget_unseen_brokers, publish_broker, with_initial_states
 from controller.events.controller_change import adopt, publish_controller
 from controller.feed import rollback
@@ -23,7 +30,7 @@ _OFFLINE: Final = ReplicaState.OFFLINE
 def begin(tx: Transaction) -> None:
     """Begin a complete read: values stay until the read replaces them, except settings of topics and brokers."""
     header, newest = tx.header, tx.header.zxid
-    controller_failover.abort_in_flight_events(tx, tx.header.controller)
+    controller_failover.forget_in_flight_events(tx)
     fenced_controller.give_up(tx)
     header.phase = LOADING
     header.term.active = False
@@ -53,6 +60,7 @@ def end(tx: Transaction) -> None:
     for name, topic in tx.topics:
         if topic.exists:
             tx.put_topic(name, _set_up(tx, topic, queued=name in header.read.deletions))
+    partition_reassignment.adopt(tx)
     before, header.deletions.unheeded = header.deletions.unheeded, {}
     for name in header.read.deletions:
         topic_deletion.note_unheeded(tx, name)

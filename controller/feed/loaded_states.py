@@ -27,7 +27,7 @@ def load(context: Context, records: Sequence[Record]) -> Context | None:
     if tx.clock_set_by_ms or not _store(tx, records):
         return None
     older_generation.forget_in_time(tx.header, newest)
-    tx.count(f"records/{RecordKind.NODE.value}", len(records))
+    tx.count(tx.happened.records, RecordKind.NODE.value, len(records))
     tx.advance_to(records[-1])
     tx.header.zxid = max(tx.header.zxid, max(record.zxid for record in records))
     return tx.finish()

@@ -21,7 +21,7 @@ def note_flaws(tx: Transaction, tp: TopicPartition, partition: Partition, writte
         return
     missed = written.partition_epoch - before.partition_epoch - 1
     if missed > 0:
-        tx.count("divergences/missed_changes", missed)  # no alert: the newest state is known
+        tx.count(tx.happened.divergences, "missed_changes", missed)  # no alert: the newest state is known
     if written.leader_epoch > before.leader_epoch and _is_of_deposed(tx, written):
         cause = (
             f"the controller of epoch {written.controller_epoch} wrote {tp} after epoch {tx.header.controller_epoch} "

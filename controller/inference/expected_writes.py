@@ -28,7 +28,6 @@ from controller.model.leadership import (
     Write,
     fold,
 )
-from controller.model.tally import INFERRED
 from controller.model.topics import OverdueElection, Partition
 from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction, replace
@@ -66,7 +65,7 @@ def match_under(tx: Transaction, rule: str, tp: TopicPartition, written: LeaderA
     if not match_expected_write(trial, tp, written):
         return False
     tx.adopt(trial)
-    tx.count_write(f"{INFERRED}{rule}")
+    tx.count_write(inferred_by=rule)
     return True
 
 
@@ -74,9 +73,9 @@ def count_isr_change(tx: Transaction, before: tuple[int, ...], after: tuple[int,
     """Count an ISR change as a shrink, an expansion, or both."""
     then, now = frozenset(before), frozenset(after)
     if not then <= now:
-        tx.count("isr_changes/shrink")
+        tx.count(tx.happened.isr_changes, "shrink")
     if not now <= then:
-        tx.count("isr_changes/expand")
+        tx.count(tx.happened.isr_changes, "expand")
 
 
 def _candidates(
@@ -208,7 +207,7 @@ def _count_election(tx: Transaction, tp: TopicPartition, action: Write, before: 
     if isinstance(action, Elect) and before is not None:
         elected = action.choose(before.isr)
         if elected is not None and elected.unclean:
-            tx.count(f"elections/Unclean{action.strategy.value}")
+            tx.count(tx.happened.elections, f"Unclean{action.strategy.value}")
             had = listed(before.isr) if before.isr else "its last in-sync replicas"  # up to 1.0 an ISR may be empty
             cause = (
                 f"records of {tp} that only {had} had are lost, up to leader epoch "
@@ -216,7 +215,7 @@ def _count_election(tx: Transaction, tp: TopicPartition, action: Write, before: 
             )
             occurrences.note(tx, kinds.UNCLEAN_ELECTION, cause, about=str(tp))
         else:
-            tx.count(f"elections/{action.strategy.value}")
+            tx.count(tx.happened.elections, action.strategy.value)
 
 
 def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> None:
@@ -282,7 +281,7 @@ def give_up_on_overtaken(tx: Transaction) -> None:
     for event_id, event in list(header.events.items()):
         if event.writes_due and _is_over(tx, event):
             for tp in tx.waiting(event):
-                _give_up(tx, tp, event_id)
+                give_up(tx, tp, event_id)
 
 
 def _is_over(tx: Transaction, event: Event) -> bool:
@@ -293,7 +292,8 @@ def _is_over(tx: Transaction, event: Event) -> bool:
     return event.id < header.last_written_event and tx.has_written_all(event)
 
 
-def _give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
+def give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
+    """Give up the event's expected writes of a partition, with what belongs to them."""
     partition = tx.partition(tp)
     assert partition is not None, f"{tp} waits, and is not there"
     if any(action.event == event_id and isinstance(action, Create) for action in partition.queue):

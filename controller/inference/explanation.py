@@ -14,7 +14,6 @@ from controller.inference.hypotheses.observed_write import Hypothesis, ObservedW
 from controller.inference.hypotheses.table import RULES, Rule
 from controller.model.event import EventKind
 from controller.model.leadership import StateChange
-from controller.model.tally import INFERRED, UNEXPLAINED
 from controller.model.topics import Partition
 from controller.rules.states import PartitionState
 from controller.transaction.pending_events import before_state_change
@@ -39,7 +38,7 @@ def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
                 trial = tx.fork()
                 if _explains(trial, rule, hypothesis, write, deferred):
                     tx.adopt(trial)
-                    tx.count_write(f"{INFERRED}{rule.name}")
+                    tx.count_write(inferred_by=rule.name)
                     return True
     return False
 
@@ -60,7 +59,7 @@ def _explains(tx: Transaction, rule: Rule, hypothesis: Hypothesis, write: Observ
 
 def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     divergences.note_unexplained(tx, tp, partition, written)
-    tx.count_write(UNEXPLAINED)
+    tx.count_write(explained=False)
     tx.begin(EventKind.UNEXPLAINED, f"partition {tp} was written, and nothing that the controller does explains it")
     for action in reversed(partition.queue):
         tx.withdraw(tp, action)

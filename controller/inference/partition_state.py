@@ -19,7 +19,6 @@ from controller.inference.read_by_load import shows_failure_read
 from controller.inference.read_together import shows_both_read
 from controller.model.context import FOLLOWING
 from controller.model.leadership import Write
-from controller.model.tally import EXPECTED, UNEXPLAINED
 from controller.model.topics import Partition
 from controller.transaction.transaction import Transaction, replace
 
@@ -64,18 +63,18 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
         partition = tx.partition(tp) or partition
     if _was_reassigned_unseen(partition, written):
         topic_assignment.adopt_zk_assignment(tx, tp, partition, written)
-        tx.count_write(UNEXPLAINED)
+        tx.count_write(explained=False)
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         change_isr(tx, tp, partition, written)  # each write of the controller makes the leader epoch grow
     elif not tx.is_idle and (shows_both_read(tx, tp, written) or shows_failure_read(tx, tp, written)):
         topic_deletion.written_before_asking(tx, tp.topic)
     elif not tx.is_idle and match_expected_write(tx, tp, written):
         topic_deletion.written_before_asking(tx, tp.topic)
-        tx.count_write(EXPECTED)
+        tx.count_write()
         if before is None and written.controller_epoch < tx.header.term.epoch:
             controller_failover.load_again(tx, tp)
     elif before is not None and match_across_unread_isr_change(tx, tp, before, written):
-        tx.count_write(EXPECTED)
+        tx.count_write()
     else:
         explanation.explain(tx, tp, written)
 

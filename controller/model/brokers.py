@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from controller.contract.ids import BrokerEpoch
 from controller.rules.releases import Release
 
 
 class Broker(msgspec.Struct, frozen=True, array_like=True):
     """Live broker; `epoch` is its znode's czxid, Kafka's broker epoch."""
 
-    epoch: int
+    epoch: BrokerEpoch
     session: int
     since_ms: int
     endpoints: tuple[str, ...] = ()
@@ -55,6 +56,6 @@ class Shutdowns(msgspec.Struct, array_like=True):
     """Controlled shutdowns, as far as writes show them."""
 
     under_way: tuple[int, ...] = ()  # Kafka's `shuttingDownBrokerIds`: brokers that are not elected
-    asked: dict[int, int] = {}  # brokers that asked in any term: broker -> epoch of its registration
+    asked: dict[int, BrokerEpoch] = {}  # brokers that asked in any term: broker -> epoch of its registration
     attempts: dict[int, ShutdownAttempt] = {}  # of brokers that will ask again, because they still lead partitions
     last_asked_ms: dict[int, int] = {}

@@ -10,7 +10,7 @@ from enum import Enum
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER
+from controller.contract.ids import NO_BROKER, ControllerEpoch
 from controller.contract.records import NOWHERE, Position
 from controller.contract.znodes import ConfigZnode, MaintenanceWindow
 from controller.model.alert_state import AlertState
@@ -18,7 +18,7 @@ from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker, Departures, Shutdowns
 from controller.model.configuration import Configuration
 from controller.model.controllership import FormerControllers, Ownership, Term
-from controller.model.event import Event
+from controller.model.event import StoredEvent
 from controller.model.feed_state import Clocks, CompleteRead, Feed
 from controller.model.migration import Migration
 from controller.model.tally import CountingRules, Reactions, Tally
@@ -27,7 +27,7 @@ from controller.model.triggers import Deletions, Triggers
 from controller.model.wall_clock import shown_ms
 from controller.rules.releases import NEWEST, Profile, profile_of
 from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
-from controller.rules.timing import CONTEXT_LOADED, Time
+from controller.rules.timing import CONTEXT_LOADED, UNFINISHED, Time
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 LEAST_IN_SYNC = "min.insync.replicas"
@@ -65,7 +65,7 @@ class Header(msgspec.Struct, array_like=True):
     departures: Departures = msgspec.field(default_factory=Departures)
     shutdowns: Shutdowns = msgspec.field(default_factory=Shutdowns)
     controller: int = NO_BROKER  # named by /controller
-    controller_epoch: int = -1  # in /controller_epoch
+    controller_epoch: ControllerEpoch = ControllerEpoch(-1)  # in /controller_epoch
     term: Term = msgspec.field(default_factory=Term)
     former: FormerControllers = msgspec.field(default_factory=FormerControllers)
     preferred_controllers: tuple[int, ...] = ()  # the brokers on which the controller should be, if that matters
@@ -76,7 +76,7 @@ class Header(msgspec.Struct, array_like=True):
     deletions: Deletions = msgspec.field(default_factory=Deletions)
     next_event: int = 0
     last_written_event: int = -1  # the newest event of which a write was seen
-    events: dict[int, Event] = {}  # in flight
+    events: dict[int, StoredEvent] = {}  # in flight
     tally: Tally = msgspec.field(default_factory=Tally)
     reactions: Reactions = msgspec.field(default_factory=Reactions)
     maintenance: tuple[MaintenanceWindow, ...] = ()  # windows that the operator gave
@@ -141,11 +141,16 @@ class Header(msgspec.Struct, array_like=True):
     @property
     def partitions(self) -> int:
         """Number of partitions in the cluster."""
-        return self.tally.gauges.get("partitions", 0)
+        return self.tally.gauges.partitions
 
     def has_passed(self, time: Time, since_ms: int) -> bool:
         """Whether more than this time has passed in a cluster of this size."""
         return self.time_ms - since_ms > time.of(self.partitions)
+
+    def has_outlasted_a_hang(self, since_ms: int) -> bool:
+        """Whether a controller that hung all the time would have lost its session, and one that works has written."""
+        hangs_ms = max(self.settings.zookeeper_session_timeout_ms, UNFINISHED.of(self.partitions))
+        return self.time_ms - since_ms > hangs_ms
 
     @property
     def loaded_within_ms(self) -> int:
@@ -155,7 +160,7 @@ class Header(msgspec.Struct, array_like=True):
     @property
     def elections(self) -> int:
         """Number of leader elections since this state was created."""
-        return sum(count for key, count in self.tally.happened.items() if key.startswith("elections/"))
+        return sum(self.tally.happened.elections.values())
 
     @property
     def counting_rules(self) -> CountingRules:

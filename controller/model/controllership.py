@@ -6,9 +6,9 @@ from enum import Enum
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER
+from controller.contract.ids import NO_BROKER, BrokerEpoch, ControllerEpoch
 from controller.contract.znodes import ReassignmentEntry
-from controller.model.event import Event
+from controller.model.event import StoredEvent
 from controller.model.leadership import AnyAction
 
 
@@ -35,7 +35,7 @@ class Term(msgspec.Struct, array_like=True):
     ownership: Ownership = Ownership.ELECTED
     in_its_name: InItsName | None = None  # the present /controller, where it is an edit and no election's
     epoch_zxid: int = -1  # of the write of /controller_epoch
-    epoch: int = -1  # the newest whose controller took over
+    epoch: ControllerEpoch = ControllerEpoch(-1)  # the newest whose controller took over
     began_ms: int = 0  # when it took over, 0 if before the last complete read
     broker: int = NO_BROKER  # the controller of that epoch
     active: bool = False  # it has not resigned or failed
@@ -45,13 +45,14 @@ class Term(msgspec.Struct, array_like=True):
     raised_epoch: int = -1  # written to /controller_epoch while there was a controller: by hand, unless it elected one
     removed_replicas: bool = False  # it took a replica out of an ISR, which a poisoned controller cannot
     changed_isr_ms: int = 0  # when it last changed an ISR at its leader's request, as from 2.7 on
-    registration: int = -1  # epoch of its broker's registration when it took over, -1 for none
+    registration: BrokerEpoch = BrokerEpoch(-1)  # of its broker when it took over, -1 for none
+    acted_ms: int = 0  # when it last wrote a partition's state or removed a request
 
 
 class Unfinished(msgspec.Struct, frozen=True, array_like=True):
     """Reassignments that a former controller remembers, while its broker has this registration."""
 
-    epoch: int
+    epoch: BrokerEpoch
     entries: tuple[ReassignmentEntry, ...]
 
 
@@ -59,9 +60,9 @@ class UnfencedController(msgspec.Struct, frozen=True, array_like=True):
     """Deposed controller that may resume unfenced, and what it still had to do; see `events/unfenced_controller.py`."""
 
     broker: int
-    epoch: int
+    epoch: ControllerEpoch
     since_ms: int
-    events: dict[int, Event]
+    events: dict[int, StoredEvent]
     queues: tuple[tuple[str, int, tuple[AnyAction, ...]], ...]  # by topic and partition
     lost_ms: int = 0  # when /controller was taken from its session, which lives on; 0 if it ended with its session
 
@@ -75,7 +76,7 @@ class FencedController(msgspec.Struct, frozen=True, array_like=True):
     broker: int
     session: int
     lost_ms: int  # when /controller was taken from it
-    event: Event  # with the batches of requests before the write
+    event: StoredEvent  # with the batches of requests before the write
 
 
 class FormerControllers(msgspec.Struct, array_like=True):
@@ -83,7 +84,7 @@ class FormerControllers(msgspec.Struct, array_like=True):
 
     deposed: int = NO_BROKER  # the last controller, while it may not know yet that it was deposed
     unfenced: dict[int, UnfencedController] = {}  # by broker, only in releases that do not fence a controller's writes
-    poisoned: dict[int, int] = {}  # KAFKA-12315: broker -> epoch of its registration
+    poisoned: dict[int, BrokerEpoch] = {}  # KAFKA-12315: broker -> epoch of its registration
     unfinished: dict[int, Unfinished] = {}  # by broker of the former controller: see `Profile.forgets_reassignments`
     changes: int = 0
     terms_since_ms: tuple[int, ...] = ()  # when the newest controllers took over
@@ -94,7 +95,7 @@ class FormerControllers(msgspec.Struct, array_like=True):
     fenced: tuple[FencedController, ...] = ()  # that nothing has shown yet to have lived on, or not
     poisoned_and_awake: tuple[int, ...] = ()  # of the poisoned: what shows it is more than the end of a term
 
-    def note_poisoned(self, broker: int, registration: int, evidence: str) -> None:
+    def note_poisoned(self, broker: int, registration: BrokerEpoch, evidence: str) -> None:
         """Note that the process of this registration of the broker can move no replica any more."""
         self.poisoned = {**self.poisoned, broker: registration}
         self.poisoned_by = {**self.poisoned_by, broker: evidence}
@@ -103,7 +104,7 @@ class FormerControllers(msgspec.Struct, array_like=True):
         """Note that the poisoned process went on: asleep, it would have lost its session, and dropped what was left."""
         self.poisoned_and_awake = tuple(sorted({*self.poisoned_and_awake, broker}))
 
-    def follow_poisoned(self, broker: int, registration: int) -> None:
+    def follow_poisoned(self, broker: int, registration: BrokerEpoch) -> None:
         """Note the new registration of a process that lost its session and lives on."""
         if broker in self.poisoned_and_awake:
             self.poisoned = {**self.poisoned, broker: registration}

@@ -6,7 +6,7 @@ from enum import Enum
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER
+from controller.contract.ids import NO_BROKER, BrokerEpoch, ControllerEpoch
 from controller.model.brokers import Broker
 
 
@@ -54,7 +54,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     at_batch: int
     requests: tuple[Sending, ...]
     live_brokers: tuple[int, ...]
-    broker_epochs: tuple[int, ...]  # of the live brokers
+    broker_epochs: tuple[BrokerEpoch, ...]  # of the live brokers
 
 
 class BrokersChanged(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -80,7 +80,7 @@ class Event(msgspec.Struct, array_like=True):
     """Event of the controller that is in flight: some of its planned actions are not certain yet.
 
     It runs in batches of the state machines, one after the other: the actions of a batch are certain once the event has
-    begun and no earlier write of it is due. A transaction changes a copy.
+    begun and no earlier write of it is due. A transaction changes it; a context has it as a `StoredEvent`.
     """
 
     id: int
@@ -88,7 +88,7 @@ class Event(msgspec.Struct, array_like=True):
     cause: str
     zxid: int
     time_ms: int
-    epoch: int  # the controller's
+    epoch: ControllerEpoch
     due: list[int] = []  # writes by batch that ZooKeeper has not shown yet
     begun: bool = False  # a write of it was seen, or it has none
     pending: int = 0  # planned actions and request batches that are not certain yet
@@ -146,3 +146,20 @@ class Event(msgspec.Struct, array_like=True):
     def writes_due(self) -> int:
         """Number of writes that are due."""
         return sum(self.due)
+
+    def stored(self) -> StoredEvent:
+        """Event as a context stores it."""
+        return StoredEvent(*msgspec.structs.astuple(_copy(self)))
+
+
+class StoredEvent(Event, frozen=True, array_like=True):  # type: ignore[misc]  # msgspec can freeze a subclass
+    """Event in a context, which nobody can change: a transaction opens a copy."""
+
+    def opened(self) -> Event:
+        """Copy of the event to change."""
+        return Event(*msgspec.structs.astuple(_copy(self)))
+
+
+def _copy(event: Event) -> Event:
+    """Copy the event with the only field that is changed in place once the event has begun to wait."""
+    return msgspec.structs.replace(event, due=list(event.due))

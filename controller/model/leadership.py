@@ -14,7 +14,7 @@ from typing import ClassVar, Union
 
 import msgspec
 
-from controller.contract.ids import NO_LEADER
+from controller.contract.ids import NO_LEADER, ControllerEpoch, LeaderEpoch
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.rules.election import (
     Elected,
@@ -27,8 +27,8 @@ from controller.rules.election import (
 from controller.rules.states import ReplicaState
 
 LEADER_DURING_DELETE = -2  # in UpdateMetadata: brokers drop the partition from their metadata
-EPOCH_DURING_DELETE = -2  # in StopReplica, in place of a leader epoch
-NO_EPOCH = -1
+EPOCH_DURING_DELETE = LeaderEpoch(-2)  # in StopReplica, in place of a leader epoch
+NO_EPOCH = LeaderEpoch(-1)
 _OFFLINE = Strategy.OFFLINE
 
 # After a broker failure the same choice is made for many partitions, and several times for each.
@@ -45,7 +45,7 @@ class PlannedAction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     at_batch: int
     ordinal: int
 
-    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:  # noqa: ARG002
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:  # noqa: ARG002
         """Value after the action; None where it writes nothing."""
         return None
 
@@ -61,9 +61,9 @@ class Create(Write, frozen=True, array_like=True, tag=1, gc=False):
 
     isr: tuple[int, ...]
 
-    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
         """First state; None where there is one already: it is never overwritten."""
-        return None if value else LeaderAndIsr(self.isr[0], 0, self.isr, controller_epoch)
+        return None if value else LeaderAndIsr(self.isr[0], LeaderEpoch(0), self.isr, controller_epoch)
 
 
 class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
@@ -88,14 +88,14 @@ class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
             return elect_preferred(self.candidates, isr, self.online)
         return elect_for_controlled_shutdown(self.candidates, isr, self.online, self.shutting_down)
 
-    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
         """Elected leader with its ISR; None where no replica can be elected."""
         elected = self.choose(value.isr) if value is not None else None
         if value is None or elected is None:
             return None
         recovering = elected.unclean or value.recovering
         return LeaderAndIsr(
-            elected.leader, value.leader_epoch + 1, elected.isr, controller_epoch, recovering=recovering
+            elected.leader, LeaderEpoch(value.leader_epoch + 1), elected.isr, controller_epoch, recovering=recovering
         )
 
 
@@ -105,24 +105,26 @@ class RemoveFromIsr(Write, frozen=True, array_like=True, tag=3, gc=False):
     replica: int
     empties: bool = False  # up to 1.0: the last member leaves too where unclean elections are allowed
 
-    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
         """Value without the replica; None where it is not in the ISR."""
         if value is None or self.replica not in value.isr:
             return None
         leader = NO_LEADER if value.leader == self.replica else value.leader
         last_stays = len(value.isr) == 1 and not self.empties
         isr = value.isr if last_stays else tuple([member for member in value.isr if member != self.replica])
-        return LeaderAndIsr(leader, value.leader_epoch + 1, isr, controller_epoch, recovering=value.recovering)
+        return LeaderAndIsr(
+            leader, LeaderEpoch(value.leader_epoch + 1), isr, controller_epoch, recovering=value.recovering
+        )
 
 
 class BumpLeaderEpoch(Write, frozen=True, array_like=True, tag=4, gc=False):
     """Increment of the leader epoch alone, so that the brokers accept a changed replica list."""
 
-    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
         """Same value under the next leader epoch."""
         if value is None:
             return None
-        epoch = value.leader_epoch + 1
+        epoch = LeaderEpoch(value.leader_epoch + 1)
         return LeaderAndIsr(value.leader, epoch, value.isr, controller_epoch, recovering=value.recovering)
 
 
@@ -131,7 +133,7 @@ class KnownWrite(Write, frozen=True, array_like=True, tag=8, gc=False):
 
     value: LeaderAndIsr
 
-    def apply(self, value: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:  # noqa: ARG002
+    def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:  # noqa: ARG002
         """Known result."""
         return self.value
 
@@ -182,7 +184,7 @@ class StopEntry(PlannedAction, frozen=True, array_like=True, tag=7, gc=False):
 
     broker: int
     delete: bool
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
 
 
 AnyEntry = Union[StateEntry, StopEntry]  # noqa: UP007 (msgspec needs it at run time on 3.10)
@@ -205,7 +207,9 @@ def with_cached_state(actions: Iterable[AnyAction], cached: LeaderAndIsr | None)
     )
 
 
-def fold(actions: Iterable[PlannedAction], zk_state: LeaderAndIsr | None, controller_epoch: int) -> LeaderAndIsr | None:
+def fold(
+    actions: Iterable[PlannedAction], zk_state: LeaderAndIsr | None, controller_epoch: ControllerEpoch
+) -> LeaderAndIsr | None:
     """Value that ZooKeeper will hold once all writes among the actions are done."""
     value = zk_state
     for action in actions:

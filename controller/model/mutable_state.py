@@ -12,13 +12,14 @@ from itertools import chain
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerEpoch, TopicPartition
 from controller.contract.records import Record
 from controller.contract.row import Row, Stamp
 from controller.model import clock
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker
 from controller.model.context import FOLLOWING, Context, Header
+from controller.model.tally import Counts, Happened
 from controller.model.topics import InTopic, Partition, Topic
 
 
@@ -58,7 +59,7 @@ class MutableState:
         self.shows_gauges = False  # publish the cluster's counts, as at each heartbeat
         self._judged_brokers = context.header.brokers
         self._registered: tuple[dict[int, Broker], tuple[int, ...]] | None = None
-        self._epochs: tuple[dict[int, Broker], tuple[int, ...]] | None = None
+        self._epochs: tuple[dict[int, Broker], tuple[BrokerEpoch, ...]] | None = None
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         index = context.replica_index
         self._replica_index = index if index is not None and index.topics is context.topics else None
@@ -85,13 +86,18 @@ class MutableState:
         """Number the rows of this record from this ordinal on."""
         self._first = len(self.effects) - ordinal
 
-    def count(self, key: str, by: int = 1) -> None:
-        """Add to a counter of the tally."""
-        self.header.tally.count(key, by)
+    @property
+    def happened(self) -> Happened:
+        """Counters of this cluster, to change."""
+        return self.header.tally.happened
 
-    def count_write(self, key: str) -> None:
+    def count(self, counts: Counts, word: str, by: int = 1) -> None:
+        """Add to one of the counters of `happened`."""
+        counts[word] = counts.get(word, 0) + by
+
+    def count_write(self, inferred_by: str | None = None, *, explained: bool = True) -> None:
         """Count a write of the controller by how it was explained."""
-        self.header.tally.count_write(key, self.header.time_ms)
+        self.header.tally.count_write(self.header.time_ms, inferred_by, explained=explained)
 
     def note_at_work(self, *brokers: int) -> None:
         """Note what shows that registered brokers do their work; see `Broker.at_work`."""
@@ -220,7 +226,7 @@ class MutableState:
         return self._registered[1]
 
     @property
-    def broker_epochs(self) -> tuple[int, ...]:
+    def broker_epochs(self) -> tuple[BrokerEpoch, ...]:
         """Epochs of the registered brokers, in the brokers' order."""
         brokers = self.header.brokers
         if self._epochs is None or self._epochs[0] is not brokers:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from controller.contract.gauges_row import ReactionTimes, SlowReaction
 from controller.contract.writes import Writes
+from controller.model.gauge_counts import GaugeCounts
 
 
 class CountingRules(NamedTuple):
@@ -41,10 +42,28 @@ class WritesBefore(msgspec.Struct, frozen=True, array_like=True):
     writes: Writes
 
 
-EXPECTED: Final = "writes/expected"
-UNEXPLAINED: Final = "writes/unexplained"
-INFERRED: Final = "inferred/"  # and the rule
-EVENTS_INFERRED: Final = "events_inferred/"  # and the rule: events that no znode announced
+Counts = dict[str, int]
+
+
+class Happened(msgspec.Struct, array_like=True):
+    """Counters since the state was created."""
+
+    records: Counts = {}  # applied, by kind
+    elections: Counts = {}  # by strategy
+    isr_changes: Counts = {}  # shrink | expand
+    divergences: Counts = {}  # by kind
+    refused: int = 0  # znodes that could not be read
+    expected_writes: int = 0  # of partition states by the controller
+    unexplained_writes: int = 0
+    inferences: Counts = {}  # inferred writes, by rule
+    inferred_events: Counts = {}  # events that no znode announced, by rule
+
+    def copy(self) -> Happened:
+        """Copy to change."""
+        values: tuple[Any, ...] = msgspec.structs.astuple(self)
+        copied: list[Any] = [value if isinstance(value, int) else value.copy() for value in values]
+        return Happened(*copied)
+
 
 # The last hour is counted by spans of five minutes: twelve small counts a cluster.
 _SPAN_MS: Final = 5 * 60_000
@@ -54,36 +73,37 @@ _HOUR_MS: Final = 60 * 60_000
 class Tally(msgspec.Struct, array_like=True):
     """Counters since this state was created, and gauges as of the last transaction."""
 
-    happened: dict[str, int] = {}
-    gauges: dict[str, int] = {}
+    happened: Happened = msgspec.field(default_factory=Happened)
+    gauges: GaugeCounts = msgspec.field(default_factory=GaugeCounts)
     issues: dict[str, IssueGroup] = {}  # of partitions, by group
     offline_by_topic: dict[str, int] = {}
     judged_by: CountingRules | None = None  # the rules by which all partitions were last judged together
     hour: tuple[WritesBefore, ...] = ()  # the spans of the last hour in which something was written, the oldest first
 
-    def count(self, key: str, by: int = 1) -> None:
-        """Add to a counter."""
-        self.happened[key] = self.happened.get(key, 0) + by
-
-    def count_write(self, key: str, time_ms: int) -> None:
+    def count_write(self, time_ms: int, inferred_by: str | None = None, *, explained: bool = True) -> None:
         """Count a write of the controller at this moment of the cluster's time, by how it was explained."""
         if not self.hour or time_ms >= self.hour[-1].time_ms + _SPAN_MS:
             began_ms = time_ms - time_ms % _SPAN_MS
             kept = tuple(before for before in self.hour if before.time_ms > began_ms - _HOUR_MS)
             self.hour = (*kept, WritesBefore(began_ms, self.writes))
-        self.count(key)
+        happened = self.happened
+        if inferred_by is not None:
+            happened.inferences[inferred_by] = happened.inferences.get(inferred_by, 0) + 1
+        elif explained:
+            happened.expected_writes += 1
+        else:
+            happened.unexplained_writes += 1
 
     @property
     def writes(self) -> Writes:
         """Writes since this state was created."""
-        inferred = sum(self.inferences.values())
-        return Writes(self.happened.get(EXPECTED, 0), inferred, self.happened.get(UNEXPLAINED, 0))
+        happened = self.happened
+        return Writes(happened.expected_writes, sum(happened.inferences.values()), happened.unexplained_writes)
 
     @property
     def inferences(self) -> dict[str, int]:
         """Inferred writes by rule."""
-        counts = self.happened.items()
-        return {key.removeprefix(INFERRED): count for key, count in counts if key.startswith(INFERRED)}
+        return self.happened.inferences
 
     def writes_of_last_hour(self, now_ms: int) -> Writes:
         """Writes of the last 55 to 60 minutes: of the spans that began within the last hour."""

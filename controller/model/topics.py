@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import ControllerEpoch, LeaderEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import Problem
 from controller.model.leadership import AnyAction, Create, Done, fold
@@ -26,8 +26,8 @@ class OverdueElection(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Election that the controller passed over: it wrote later events, and not this election."""
 
     leader: int  # the expected one
-    leader_epoch: int  # of the state that the election was to replace
-    controller_epoch: int
+    leader_epoch: LeaderEpoch  # of the state that the election was to replace
+    controller_epoch: ControllerEpoch
     since_ms: int  # when the event came to which the election belongs
 
 
@@ -50,7 +50,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     passed_over: OverdueElection | None = None
     in_sync_lacking: int = 0  # replicas that must still get in sync before its leader accepts acks=all
 
-    def value(self, controller_epoch: int) -> LeaderAndIsr | None:
+    def value(self, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
         """State that ZooKeeper will hold once the controller has done its due writes."""
         return fold(self.queue, self.zk_state, controller_epoch) if self.queue else self.zk_state
 
@@ -62,7 +62,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
                 return True
         return False
 
-    def owed(self, controller_epoch: int) -> OverdueElection | None:
+    def owed(self, controller_epoch: ControllerEpoch) -> OverdueElection | None:
         """Election that this controller still owes: no later write has taken its place."""
         owed, value = self.passed_over, self.zk_state
         if owed is None or value is None:
@@ -118,7 +118,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     asked_ms: int = 0  # when StopReplica with delete was last sent for it
     doubtful_ms: int = 0  # from then until a silent broker lost its session: others may be silent too
     leaked: tuple[int, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand
-    leaked_epoch: int = -1  # of that controller
+    leaked_epoch: ControllerEpoch = ControllerEpoch(-1)  # of that controller
     seen_generation: int = 0  # of the forwarder whose records last named it
     refused: dict[int, ReplicaAssignment] = {}  # partitions added during its deletion: the next controller loads them
     unproven: tuple[Done, ...] = ()  # by deposed controllers if they lived on

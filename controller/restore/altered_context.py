@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from controller.model.context import Context
+from controller.model.gauge_counts import GaugeCounts
 from controller.model.topics import Partition
 
 
@@ -18,10 +19,10 @@ def with_partitions(context: Context, kept: Mapping[str, Mapping[int, Partition]
     return Context(context.header, topics.freeze())
 
 
-def with_gauges(context: Context, gauges: Mapping[str, int]) -> Context:
+def with_gauges(context: Context, gauges: GaugeCounts) -> Context:
     """Context with these counts in place of its own."""
     header = context.header.copy()
-    header.tally.gauges = {key: count for key, count in gauges.items() if count}
+    header.tally.gauges = gauges
     return msgspec.structs.replace(context, header=header)
 
 

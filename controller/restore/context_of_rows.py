@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from controller.contract.gauges_row import ClusterStatus, GaugesRow, PendingEvent
+from controller.contract.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import (
     Assignment,
@@ -22,6 +23,7 @@ from controller.contract.metadata_rows import (
     MigrationRow,
     PartitionDetails,
     PartitionRow,
+    PassedOver,
     TopicRow,
 )
 from controller.contract.problem import Problem
@@ -30,7 +32,7 @@ from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Context, Header
 from controller.model.controllership import Ownership
-from controller.model.event import Event, EventKind
+from controller.model.event import EventKind, StoredEvent
 from controller.model.leadership import AnyAction, BumpLeaderEpoch, KnownWrite
 from controller.model.migration import Claim, Migration
 from controller.model.topics import MutableTopics, OverdueElection, Partition, Topic, Topics
@@ -38,7 +40,7 @@ from controller.rules.assignment import ReplicaAssignment
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.releases import Evidence, profile_of, read_release
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState, ReplicaState
-from controller.view.gauges import count_gauges
+from controller.view.counting import count_gauges
 from controller.view.partition_issues import index_issues
 from controller.view.rows import DELETION_STARTED, DELETION_WAITING
 from controller.view.state_epochs import count_state_epochs, never_elected
@@ -84,9 +86,10 @@ def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesR
 def _take_status(header: Header, status: ClusterStatus) -> None:
     """Give the header the facts of the status; its controller and controller epoch are known already."""
     header.read.began_ms = status.read_ms
-    header.term.active, header.term.epoch, header.term.broker = status.acts, status.term_epoch, status.term_broker
+    header.term.active, header.term.broker = status.acts, status.term_broker
+    header.term.epoch = ControllerEpoch(status.term_epoch)
     header.term.duplicate_topic_ids = status.duplicate_topic_ids
-    header.former.poisoned = status.poisoned
+    header.former.poisoned = {broker: BrokerEpoch(epoch) for broker, epoch in status.poisoned.items()}
     header.shutdowns.under_way = status.shutting_down
     known = {field.name for field in msgspec.structs.fields(Evidence)}
     header.configuration.evidence = Evidence(**{name: n for name, n in status.evidence.items() if name in known})
@@ -97,8 +100,8 @@ def _take_status(header: Header, status: ClusterStatus) -> None:
     header.next_event = max(header.events, default=-1) + 1
 
 
-def _pending_event(pending: PendingEvent, header: Header) -> Event:
-    return Event(
+def _pending_event(pending: PendingEvent, header: Header) -> StoredEvent:
+    return StoredEvent(
         id=pending.id,
         kind=_KINDS.get(pending.event, EventKind.UNEXPLAINED),
         cause=pending.cause,
@@ -114,7 +117,7 @@ def _pending_event(pending: PendingEvent, header: Header) -> Event:
 
 def _take_broker(header: Header, row: BrokerRow) -> None:
     broker = Broker(
-        epoch=row.epoch,
+        epoch=BrokerEpoch(row.epoch),
         session=row.session,
         since_ms=row.since_ms,
         endpoints=row.endpoints,
@@ -130,7 +133,7 @@ def _take_broker(header: Header, row: BrokerRow) -> None:
 
 
 def _take_controller(header: Header, row: ControllerRow) -> None:
-    header.controller, header.controller_epoch = row.broker, row.epoch
+    header.controller, header.controller_epoch = row.broker, ControllerEpoch(row.epoch)
     header.term.since_ms, header.term.session = row.since_ms, row.session
     of_broker = Ownership.OVERWRITTEN if row.overwritten else Ownership.ELECTED
     header.term.ownership = of_broker if row.kraft_epoch < 0 else Ownership.KRAFT
@@ -190,9 +193,7 @@ def _partition(row: PartitionRow, header: Header) -> Partition:
         offline_dirs=details.offline_dirs,
         zk_assignment=None if in_zookeeper is None else _assignment(in_zookeeper),
         pending_assignments=tuple(map(_assignment, details.assignments_due)),
-        passed_over=None
-        if owed is None
-        else OverdueElection(owed.leader, owed.leader_epoch, owed.controller_epoch, owed.since_ms),
+        passed_over=None if owed is None else _overdue(owed),
         in_sync_lacking=row.in_sync_lacking,
     )
 
@@ -202,9 +203,13 @@ def _value(row: PartitionRow) -> LeaderAndIsr | None:
     if row.leader_epoch < 0:
         return None
     recovering = row.details is not None and row.details.recovering
-    return LeaderAndIsr(
-        row.leader, row.leader_epoch, row.isr, row.controller_epoch, row.partition_epoch, recovering=recovering
-    )
+    leader_epoch, controller_epoch = LeaderEpoch(row.leader_epoch), ControllerEpoch(row.controller_epoch)
+    return LeaderAndIsr(row.leader, leader_epoch, row.isr, controller_epoch, row.partition_epoch, recovering=recovering)
+
+
+def _overdue(owed: PassedOver) -> OverdueElection:
+    leader_epoch, controller_epoch = LeaderEpoch(owed.leader_epoch), ControllerEpoch(owed.controller_epoch)
+    return OverdueElection(owed.leader, leader_epoch, controller_epoch, owed.since_ms)
 
 
 def _assignment(assigned: Assignment) -> ReplicaAssignment:
@@ -226,7 +231,7 @@ def _due(row: PartitionRow, value: LeaderAndIsr | None, header: Header) -> Itera
     unclean = value is not None and row.predicted_leader >= 0 and row.predicted_leader not in value.isr
     known = LeaderAndIsr(
         row.predicted_leader,
-        row.predicted_leader_epoch or 0,
+        LeaderEpoch(row.predicted_leader_epoch or 0),
         isr,
         header.controller_epoch,
         recovering=unclean or (value is not None and value.recovering),
@@ -242,7 +247,8 @@ def _named(event_id: int, header: Header) -> int:
     known = header.events.get(event_id)
     if known is None:
         cause, at_ms = (EventKind.UNEXPLAINED, _NOT_NAMED, header.zxid), header.time_ms
-        known = Event(event_id, *cause, at_ms, header.controller_epoch, [0], begun=True, controller=header.controller)
+        due, epoch = [0], header.controller_epoch
+        known = StoredEvent(event_id, *cause, at_ms, epoch, due, begun=True, controller=header.controller)
         header.next_event = max(header.next_event, event_id + 1)
     if known.cause == _NOT_NAMED:
         counted = replace(known, due=[known.writes_due + 1], pending=known.pending + 1)

@@ -13,10 +13,10 @@ from controller.model.context import FOLLOWING, Context, Header
 from controller.model.topics import Topic, Topics
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
-from controller.view.gauges import count_gauges
+from controller.view.counting import count_gauges
 from controller.view.partition_issues import index_issues
 
-STATE_VERSION: Final = 10
+STATE_VERSION: Final = 11
 CHUNK_COUNT: Final = 64  # parts that topics are held and stored in; a change stores only the part with its topic
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")

@@ -1,7 +1,58 @@
 """Certainty of events: which have begun, which of their batches are done, and what is published of them then.
 
-The controller is one thread: what came before a write that ZooKeeper shows is done, and what comes behind one that is
-due is not.
+ZooKeeper shows the controller's writes. It shows neither its events nor its requests nor the states in its memory. This
+module decides when a planned action has certainly happened. It rests on one fact: **the controller has one thread**. It
+handles one event after the other, and one batch of a state machine after the other within an event.
+
+Terms
+    An *event* is a queue entry of the controller, as BrokerChange. Its handler runs here as soon as its cause is seen.
+    A *batch* is one call of a state machine. An event numbers its batches from 0. Requests have a batch of their own.
+    An *action* is a write, a state change, or a partition's entry in a request. Each has its event, its batch and an
+    ordinal. A partition queues its actions in the order in which the controller does them.
+    A write is *due* until ZooKeeper shows it (`Event.due` counts the due writes of each batch).
+
+Rows
+    An action is published as *provisional* when its event begins here. It becomes *final* once it is certain, and
+    *withdrawn* if it will not happen. Both are published once, under the effect id of the provisional row.
+
+Rules
+    1. **A write is final when ZooKeeper shows it.** The event has then begun (`mark_begun`).
+    2. **A begun event is certain up to its first batch with a due write** (`Event.next_batch`). Earlier batches are
+       done, because the thread came past them. Later batches wait, although the controller may be there already.
+    3. **A partition's queue keeps its order.** A state change is final only at the front of the queue. Behind a due
+       write of the same partition it waits, whichever event the write belongs to (`_flush`).
+    4. **Requests wait for the whole event.** A batch of requests names many partitions. It is final when no due write
+       stands before it, in its own event (rule 2) or, in the queue of one of its partitions, in an older event
+       (`_certain_batches`).
+    5. **An event without due writes leaves no trace.** It is certain when no older event has a due write left, for the
+       thread must have come past it (`_begun_now`).
+    6. **Time ends waiting.** A due write that later writes have overtaken does not come any more (`has_written_all`).
+       An event that a dead controller may never have handled waits until that controller shows a sign of life
+       (`await_proof`).
+    7. **A lost term ends all.** A controller that resigns has done what is certain; the rest is withdrawn. Nothing
+       follows from an expired session (`conclude_events`).
+
+A worked example
+    Topic t has t-0 on brokers 1 and 2 (leader 1) and t-1 on brokers 2 and 1 (leader 2). Broker 3 is the controller.
+    Broker 1 dies, and somebody creates topic u with u-0 on brokers 2 and 3. BrokerChange (B) elects in batch 1 and
+    removes broker 1 from ISRs in batch 3. TopicChange (T) writes the first state of u-0 in batch 3.
+
+    | seen in ZooKeeper       | due, by batch          | final now                                            |
+    | ----------------------- | ---------------------- | ---------------------------------------------------- |
+    | /brokers/ids/1 deleted  | B 0 1 0 1 0            | broker 1 is dead: ZooKeeper shows it. B 0 to 4 wait  |
+    | /brokers/topics/u       | B 0 1 0 1 0, T 0001000 | topic u exists. T 0 to 6 wait                        |
+    | state of t-0: leader 2  | B 0 0 0 1 0, T 0001000 | B 0 and 1: t-0 was offline, and is online            |
+    |                         |                        | B 2: LeaderAndIsr, UpdateMetadata about t-0 (rule 4) |
+    | state of t-1: ISR 2     | B 0 0 0 0 0, T 0001000 | B 3: the replicas of t-0 and t-1 on 1 are offline    |
+    |                         |                        | B 4: LeaderAndIsr, UpdateMetadata about both. B ends |
+    | state of u-0            | T 0000000              | T 0 to 6: u-0 is new, then online, with its replicas |
+    |                         |                        | and requests. T ends                                 |
+
+    The replica of t-0 on broker 1 becomes final with t-1's write, not with its own partition's. Nothing is due in t-0
+    any more, but batch 3 of B has a due write (rule 2). T waits although no partition has actions of both events. If
+    the state of u-0 came first, its own write would prove T at once (rule 1). B would keep waiting.
+
+`tests/controller/test_certainty_example.py` plays this example.
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ from controller.model.context import Context
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write
 from controller.model.mutable_state import MutableState
-from controller.model.tally import EVENTS_INFERRED
 from controller.model.topics import Partition
 from controller.rules import timing
 from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState, ReplicaState
@@ -66,7 +65,7 @@ class PendingEvents(MutableState):
             event.controller = header.term.broker
         if self._rule:
             event.inferred_by, event.inferred_from = self._rule, self._evidence
-            self.count(f"{EVENTS_INFERRED}{self._rule}")
+            self.count(self.happened.inferred_events, self._rule)
         header.next_event += 1
         return event
 
@@ -138,8 +137,7 @@ class PendingEvents(MutableState):
         """Event as a copy that this transaction may change."""
         event = self._open.get(event_id)
         if event is None:
-            stored = self.header.events[event_id]
-            event = self._open[event_id] = replace(stored, due=list(stored.due))
+            event = self._open[event_id] = self.header.events[event_id].opened()
         return event
 
     def last_event(self) -> Event | None:
@@ -228,7 +226,10 @@ class PendingEvents(MutableState):
 
     def mark_begun(self, event_id: int) -> None:
         """Mark an event as begun, because a write of it was seen: its actions before the first state are done."""
-        self.open_event(event_id).begun = True
+        event = self.open_event(event_id)
+        event.begun = True
+        if event.epoch == self.header.term.epoch:
+            self.header.term.acted_ms = self.header.time_ms
         self.header.last_written_event = max(event_id, self.header.last_written_event)
         self._advanced.add(event_id)
 

@@ -21,7 +21,7 @@ from controller.contract.effect_rows import (
     RequestedState,
     Status,
 )
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
 from controller.model.context import Context
@@ -251,7 +251,7 @@ def _without(receivers: tuple[int, ...], brokers: Collection[int]) -> tuple[int,
     return tuple([broker for broker in receivers if broker not in brokers])
 
 
-def _epochs(brokers: tuple[int, ...], batch: Batch) -> tuple[int, ...]:
+def _epochs(brokers: tuple[int, ...], batch: Batch) -> tuple[BrokerEpoch, ...]:
     if brokers == batch.live_brokers or not batch.broker_epochs:
         return batch.broker_epochs
     return tuple([batch.broker_epochs[batch.live_brokers.index(broker)] for broker in brokers])

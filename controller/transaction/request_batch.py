@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from controller.contract.effect_rows import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import LeaderEpoch, TopicPartition
 from controller.model.event import Sending
 from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, StateEntry, StopEntry
 from controller.model.topics import Partition
@@ -46,7 +46,7 @@ class RequestBatch:
         self._leader_and_isr: dict[TopicPartition, Receivers] = {}
         self._read: set[TopicPartition] = set()
         self._update_metadata: dict[TopicPartition, None] = {}
-        self._stop_replica: defaultdict[int, dict[TopicPartition, tuple[bool, int]]] = defaultdict(dict)
+        self._stop_replica: defaultdict[int, dict[TopicPartition, tuple[bool, LeaderEpoch]]] = defaultdict(dict)
 
     def leader_and_isr(self, brokers: Collection[int], tp: TopicPartition, *, is_new: bool, read: bool = False) -> None:
         """Add the partition to the brokers' LeaderAndIsr (`read`: its state was just read), and to UpdateMetadata."""
@@ -81,7 +81,7 @@ class RequestBatch:
             epoch = self._leader_epoch(tp)
             stopped[tp] = (delete or stopped.get(tp, (False, 0))[0], epoch)
 
-    def _leader_epoch(self, tp: TopicPartition) -> int:
+    def _leader_epoch(self, tp: TopicPartition) -> LeaderEpoch:
         topic, partition = self._tx.topic(tp.topic), self._tx.partition(tp)
         if topic is not None and topic.queued_for_deletion:
             return EPOCH_DURING_DELETE
@@ -139,7 +139,7 @@ class RequestBatch:
                 deletes = existing[together[0]][0] and not self._tx.header.profile.flags_each_stopped_replica
                 yield Sending(place[-1], STOP_REPLICA, (broker,), len(together), deletes)
 
-    def _by_request(self, stopped: dict[TopicPartition, tuple[bool, int]]) -> Iterator[list[TopicPartition]]:
+    def _by_request(self, stopped: dict[TopicPartition, tuple[bool, LeaderEpoch]]) -> Iterator[list[TopicPartition]]:
         """Group the replicas that a broker must stop by StopReplica request."""
         profile = self._tx.header.profile
         if profile.flags_each_stopped_replica:

@@ -24,7 +24,8 @@ from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.model.wall_clock import shown
 from controller.transaction.certainty import CertainEvents
 from controller.transaction.request_batch import RequestBatch
-from controller.view.gauges import GaugeCounts, count_gauges, gauges_row
+from controller.view.counting import GaugeIndex, count_gauges
+from controller.view.gauges import gauges_row
 from controller.view.health import judged, reason_for
 from controller.view.migration import migration_row
 from controller.view.partition_issues import PartitionIssueIndex, index_issues
@@ -44,7 +45,7 @@ class Outcome(msgspec.Struct, frozen=True):
 class Transaction(CertainEvents):
     """Transaction: a private copy of the context, its in-flight events, and the rows to be published."""
 
-    __slots__ = ("_gauge_counts", "_counted_by", "_issue_index", "_resized", "_rules", "_ruled_by")
+    __slots__ = ("_gauge_index", "_counted_by", "_issue_index", "_resized", "_rules", "_ruled_by")
 
     def __init__(self, context: Context, record: Record) -> None:
         super().__init__(context, record)
@@ -55,7 +56,7 @@ class Transaction(CertainEvents):
         header = self.header
         self._rules = self._counted_by = rules = header.counting_rules
         self._ruled_by = (header.settings, header.profile, header.configuration.dynamic)
-        self._gauge_counts = GaugeCounts(header.tally.gauges, rules)
+        self._gauge_index = GaugeIndex(header.tally.gauges, rules)
         self._issue_index = PartitionIssueIndex(header.tally.issues, header.tally.offline_by_topic, rules)
 
     def next_record(self, record: Record) -> None:
@@ -97,8 +98,7 @@ class Transaction(CertainEvents):
         if self._fresh:
             self.publish_expected_requests()
         if self._open:
-            events = {**self.header.events, **self._open}
-            self.header.events = {key: event for key, event in events.items() if event.pending > 0}
+            self._store_events()
         if self.shows_gauges or wants_judging or self.shows_all:
             lifecycle.judge(self)
             self._judged_brokers = self.header.brokers
@@ -108,6 +108,16 @@ class Transaction(CertainEvents):
             self.effects.append(gauges_row(self.header, self.stamp()))
         if self.header.clocks.walls:
             self.effects[self._first :] = [shown(row, self.header.clocks.walls) for row in self.effects[self._first :]]
+
+    def _store_events(self) -> None:
+        """Replace the events that this record changed, and drop those that are over."""
+        events = dict(self.header.events)
+        for key, event in self._open.items():
+            if event.pending > 0:
+                events[key] = event.stored()
+            else:
+                events.pop(key, None)
+        self.header.events = events
 
     def _publish_migration(self) -> None:
         """Publish the migration's row: at heartbeats, complete reads and new phases; counts follow at the next one."""
@@ -130,7 +140,7 @@ class Transaction(CertainEvents):
         for tp, before in self._touched.items():
             self._conclude(tp, before)
         for name, topic in self._touched_topics.items():
-            self._gauge_counts.recount_topic(topic, self.topics.get(name))
+            self._gauge_index.recount_topic(topic, self.topics.get(name))
         if self.shows_partitions and (self._touched_topics or self._resized):
             self._publish_topics()
         if follows:
@@ -167,7 +177,7 @@ class Transaction(CertainEvents):
             header.tally.issues, header.tally.offline_by_topic = index_issues(self.topics, header)
             self._start_counting()
         else:
-            header.tally.gauges, header.tally.issues = self._gauge_counts.counts, self._issue_index.groups
+            header.tally.gauges, header.tally.issues = self._gauge_index.counts, self._issue_index.groups
             header.tally.offline_by_topic = self._issue_index.offline_by_topic
 
     @property
@@ -217,7 +227,7 @@ class Transaction(CertainEvents):
         if self.header.phase is FOLLOWING and not self.shows_all:
             differs = partition != before
             if differs or not (then and now and _count_alike(then, now)):
-                self._gauge_counts.recount(was, (now, partition))
+                self._gauge_index.recount(was, (now, partition))
                 self._issue_index.recount(tp, was, (now, partition), self.header.time_ms)
             if self._replica_index is not None and (differs or self._indexed_amid):
                 self._replica_index.note(tp, None if self._indexed_amid else before, partition)

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER, NO_LEADER
+from controller.contract.ids import NO_BROKER, NO_LEADER, ControllerEpoch, LeaderEpoch
 from controller.contract.znodes import (
     BrokerZnode,
     ControllerZnode,
@@ -69,7 +69,7 @@ Metadata = BrokerMetadata | ControllerMetadata | PartitionMetadata | UnreadableZ
 
 UNREADABLE: Final = "Unreadable"
 _FORBIDDEN: Final = "its ACL does not let this session in"
-_NO_STATE = StateZnode(NO_LEADER, -1, -1, ())
+_NO_STATE = StateZnode(NO_LEADER, LeaderEpoch(-1), ControllerEpoch(-1), ())
 
 
 class Znode(msgspec.Struct, frozen=True, gc=False):

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from controller.contract.effect_rows import EffectStamp, RequestedState, Transition
-from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.ids import NO_LEADER, BrokerEpoch, ControllerEpoch, LeaderEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import (
     Assignment,
@@ -26,9 +26,9 @@ from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, ReplicaState
 from controller.view.health import back_in_sync_for_acks_all, takes_acks_all
 
 # What a partition without a state shows.
-_NO_VALUE: Final = LeaderAndIsr(NO_LEADER, -1, (), -1)
+_NO_VALUE: Final = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 _NO_DETAILS: Final = PartitionDetails()
-_NEVER_SEEN: Final = Broker(-1, 0, 0)
+_NEVER_SEEN: Final = Broker(BrokerEpoch(-1), 0, 0)
 
 DELETION_QUEUED, DELETION_STARTED, DELETION_WAITING = "queued", "started", "waiting"
 
@@ -79,7 +79,7 @@ def metadata_state(
         return RequestedState(tp.topic, tp.partition, replicas=replicas)
     leader, epoch, version = value.leader, value.leader_epoch, value.partition_epoch
     if deleted:
-        leader, epoch, version = LEADER_DURING_DELETE, 0, 0
+        leader, epoch, version = LEADER_DURING_DELETE, LeaderEpoch(0), 0
     return RequestedState(
         tp.topic,
         tp.partition,

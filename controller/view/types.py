@@ -10,4 +10,4 @@ from controller.model.context import (
     Header as Header,
 )
 from controller.model.tally import CountingRules as CountingRules
-from controller.model.topics import Partition as Partition, Topic as Topic
+from controller.model.topics import InTopic as InTopic, Partition as Partition, Topic as Topic

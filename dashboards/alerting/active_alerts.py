@@ -59,9 +59,15 @@ def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> ActiveAlerts:
     )
 
 
-def of_staleness(snapshot: ClusterSnapshot, heard_ms: int, *, stale: bool, certain: bool) -> ActiveAlerts:
-    """The alert ReplicaStale of a cluster whose newest heartbeat is of `heard_ms`."""
-    alerts = {STALE: _stale_row(snapshot, heard_ms)} if stale else {}
+def of_staleness(
+    snapshot: ClusterSnapshot, heard_ms: int, *, stale_since_ms: int | None, certain: bool
+) -> ActiveAlerts:
+    """Return the alert ReplicaStale of a cluster whose newest heartbeat is of `heard_ms`, if it is stale.
+
+    The alert begins when the silence was judged. Alertmanager sends an alert at once that began longer ago than its
+    `group_wait`, so one dead process would page in several messages.
+    """
+    alerts = {} if stale_since_ms is None else {STALE: _stale_row(snapshot, heard_ms, stale_since_ms)}
     return ActiveAlerts(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
 
 
@@ -72,7 +78,7 @@ def of_forgotten(cluster: str, endings: Mapping[str, AlertRow]) -> Iterator[Acti
         yield ActiveAlerts(cluster=cluster, source=source, certain=True, alerts={}, resolved=resolved)
 
 
-def _stale_row(snapshot: ClusterSnapshot, heard_ms: int) -> AlertRow:
+def _stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int) -> AlertRow:
     cluster, gauges = snapshot.cluster, snapshot.gauges
     unknown = len(snapshot.open_alerts)
     return AlertRow(
@@ -88,7 +94,7 @@ def _stale_row(snapshot: ClusterSnapshot, heard_ms: int) -> AlertRow:
         severity=Severity.PAGE,
         subject=f"cluster {cluster}",
         group="replica",
-        since_ms=heard_ms,
+        since_ms=stale_since_ms,
         cause=f"no heartbeat of {cluster} has come through Kontrast since {time_text(heard_ms)}: its "
         f"{counted(unknown, 'open alert')} may be over, and new ones are not seen",
         action="look whether `kontrast watch`, `kontrast stream` and `kontrast serve` run, in this order; until then "

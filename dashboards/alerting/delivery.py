@@ -53,6 +53,7 @@ class Delivery:
             Sender(Alertmanager(url, config), config, self._registry) for url in dict.fromkeys(config.urls)
         )
         self._heard: dict[str, _Heard] = {}  # by cluster
+        self._stale_since_ms: dict[str, int] = {}  # of the clusters that are stale
         self._stop = threading.Event()
         self._looking = threading.Lock()
         jobs = {f"alerts to {sender.url}": sender.run for sender in self.senders}
@@ -100,21 +101,27 @@ class Delivery:
                 self._registry.update(self._collect(reading, now_ms, steady_ms), now_ms, steady_ms)
 
     def _collect(self, reading: ReadingSnapshot, now_ms: int, steady_ms: int) -> Iterator[ActiveAlerts]:
-        stale_clusters = set()
+        stale_since_ms: dict[str, int] = {}
         for snapshot in self._view.snapshot():
             if snapshot.is_replayed:
                 continue  # nobody is to be called about the past, nor about its end
             heard = self._hear(snapshot, now_ms, steady_ms)
             stale = steady_ms - heard.at_ms > self._stale_after_ms
             if stale:
-                stale_clusters.add(snapshot.cluster)
+                stale_since_ms[snapshot.cluster] = self._stale_since_ms.get(snapshot.cluster, now_ms)
             certain = snapshot.ready and reading.vouches_for(snapshot.cluster) and heard.is_fresh and not stale
             yield of_outputs(snapshot, certain=certain)
-            yield of_staleness(snapshot, heard.shown_ms, stale=stale, certain=stale or heard.is_fresh)
+            yield of_staleness(
+                snapshot,
+                heard.shown_ms,
+                stale_since_ms=stale_since_ms.get(snapshot.cluster),
+                certain=stale or heard.is_fresh,
+            )
+        self._stale_since_ms = stale_since_ms
         for cluster, endings in self._view.endings_of_forgotten().items():
             yield from of_forgotten(cluster, endings)
         for said in self._more():
-            yield replace(said, certain=said.certain and said.cluster not in stale_clusters)
+            yield replace(said, certain=said.certain and said.cluster not in stale_since_ms)
 
     def _hear(self, snapshot: ClusterSnapshot, now_ms: int, steady_ms: int) -> _Heard:
         """Note when a fresh heartbeat comes; a cluster that is new here is given as long as the next."""

@@ -1,7 +1,7 @@
-"""The Grafana boards as code; `python -m dashboards.boards` writes them to `dashboards/grafana/`.
+"""The Grafana boards as code. `python -m dashboards.boards` writes them to `dashboards/grafana/`.
 
-Made with grafana-foundation-sdk, which needs Python 3.11. Nothing imports this at run time: people import the committed
-JSON into Grafana.
+They need grafana-foundation-sdk and Python 3.11. Users import the committed JSON, so no module imports this at run
+time.
 """
 
 import warnings

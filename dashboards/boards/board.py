@@ -1,4 +1,4 @@
-"""What surrounds the panels of every board: variables, links, annotations, and its JSON form."""
+"""Frame of every board, with variables, links, annotations and its JSON form."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _live_page() -> dashboard.DashboardLink:
         .type(models.DashboardLinkType.LINK)
         .url(LIVE_PAGE)
         .icon("external link")
-        .tooltip("Is a cluster well, and why not: the live page of kontrast serve")
+        .tooltip("The live page of kontrast serve, with the health of clusters")
         .target_blank(True)
     )
 

@@ -1,4 +1,4 @@
-"""Brokers: which are registered and were when, and what each leads and holds."""
+"""The board of brokers, with registrations over time, leaderships and replicas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REGISTERED = newest(broker_metrics.BROKER_REGISTERED, "broker")
 
 def board() -> dashboard.Dashboard:
     """The board."""
-    brokers = new_board("brokers", "brokers", "Which brokers are registered, what they lead and hold, and how evenly.")
+    brokers = new_board("brokers", "brokers", "Registered brokers, their leaderships and replicas, and their balance.")
     section(
         brokers,
         "Now",
@@ -37,7 +37,7 @@ def board() -> dashboard.Dashboard:
         ),
         number(
             "Not led by the preferred replica",
-            "Partitions; many of them: some brokers carry more than they should.",
+            "Number of partitions. A high number means that some brokers carry too much.",
             newest(partition_metrics.PREFERRED_IMBALANCE),
             limits=ANY_IS_DOUBTFUL,
         ),
@@ -55,7 +55,7 @@ def board() -> dashboard.Dashboard:
         ),
         listing(
             "What each broker leads and holds",
-            "Every known broker. One that is away leads nothing, and what it holds is out of sync.",
+            "Every known broker. A missing broker leads no partition, and its replicas are out of sync.",
             ("broker",),
             Column("registered", _REGISTERED, "bool_yes_no"),
             Column("leads", _LEADERS),
@@ -69,7 +69,7 @@ def board() -> dashboard.Dashboard:
         ).height(6),
         listing(
             "Maintenance in force",
-            "Of these brokers, or of `all`: what a maintenance explains pages nobody until it ends.",
+            "Maintenance windows by broker, or `all`. Their alerts do not page until the end.",
             ("broker",),
             Column("until", f"{newest(alert_metrics.MAINTENANCE_UNTIL, 'broker')} * 1000", "dateTimeAsIso"),
             sort_by="until",

@@ -1,4 +1,4 @@
-"""The board of the controller: who it is and was, and whether it does what it must."""
+"""The board of the controller, its history, and its compliance with its rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dashboards.boards.queries import JMX_ACTIVE_CONTROLLERS, age, increase, jmx
 from dashboards.catalogue import alert_metrics, broker_metrics, controller_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
 
-# Changes that Kontrast missed say nothing about the controller.
+# Changes that Kontrast missed are no evidence about the controller.
 _DIVERGENCES = newest(controller_metrics.DIVERGENCES, "kind", matchers=('kind!~"missed_changes|records_missing"',))
 _PENDING_WRITES = of_clusters(controller_metrics.PENDING_WRITES)
 
@@ -21,7 +21,7 @@ def board() -> dashboard.Dashboard:
     controller = new_board(
         "controller",
         "controller",
-        "Who is controller, how often that changed, and whether the controller does what it must.",
+        "The controller, its changes, and its compliance with its own rules.",
     )
     section(
         controller,
@@ -29,7 +29,7 @@ def board() -> dashboard.Dashboard:
         shared.active_controller(),
         number(
             "Controllers by JMX",
-            "How many brokers call themselves controller. 0 or 2 for longer than a failover: look into their logs.",
+            "Brokers that call themselves controller. If it is 0 or 2 for longer than a failover, read their logs.",
             jmx(JMX_ACTIVE_CONTROLLERS),
             limits=Limits(below="red", green=1, red=2),
             absent="JMX is not scraped",
@@ -37,14 +37,14 @@ def board() -> dashboard.Dashboard:
         shared.epoch(),
         number(
             "Controller for",
-            "Since this broker, or nobody, is controller.",
+            "Time since which this broker, or no broker, is controller.",
             age(controller_metrics.CONTROLLER_SINCE),
             unit="s",
         ),
         shared.pending_writes(),
         number(
             "Divergences",
-            "How often the real controller did not do what it must, since the job's state began.",
+            "Deviations of the real controller from its rules since the job's state began.",
             f"sum by ({CLUSTER_LABEL}) ({_DIVERGENCES}) or {newest(broker_metrics.BROKERS)} * 0",
             limits=ANY_IS_DOUBTFUL,
         ),
@@ -62,14 +62,14 @@ def board() -> dashboard.Dashboard:
         ),
         graph(
             "Controllers, by ZooKeeper and by the brokers",
-            "ZooKeeper knows one controller or none. Brokers that disagree are in a failover, or cut off.",
+            "ZooKeeper knows at most one controller. Brokers that disagree are in a failover, or cut off.",
             Line(newest(controller_metrics.CONTROLLER_ACTIVE), legend(word="by ZooKeeper")),
             Line(jmx(JMX_ACTIVE_CONTROLLERS), legend(word="by JMX")),
             stepped=True,
         ),
         graph(
             "Controller changes",
-            "How often another broker, or none, became controller.",
+            "Changes to another controller, or to no controller.",
             Line(increase(controller_metrics.CONTROLLER_CHANGES)),
         ),
         shared.elections(),
@@ -85,7 +85,7 @@ def board() -> dashboard.Dashboard:
         ),
         graph(
             "Pending for at least a rate interval",
-            "The smallest number of pending writes over the interval: what never was 0 is overdue, not in progress.",
+            "Smallest number of pending writes over the interval. A number above 0 means overdue, not in progress.",
             Line(
                 f"max by ({CLUSTER_LABEL}) (min_over_time({_PENDING_WRITES}[$__rate_interval]))",
                 legend(word="pending all the time"),
@@ -94,26 +94,26 @@ def board() -> dashboard.Dashboard:
         ),
         graph(
             "Divergences by kind",
-            "What the controller did not do though it must, or did without a reason that ZooKeeper shows, in all.",
+            "Missing writes, and writes without a reason in ZooKeeper, in all.",
             Line(newest(controller_metrics.DIVERGENCES, "kind"), legend("kind")),
             stepped=True,
         ),
         *_agreement(),
         graph(
             "Open alerts",
-            "Alerts of Kontrast itself, by kind: a controller that is overdue, flapping, or a ghost is among them.",
+            "Alerts on the controller by kind, among them overdue, flapping and ghost controllers.",
             Line(newest(alert_metrics.ALERTS_OPEN, "alert"), legend("alert")),
             stepped=True,
         ),
         graph(
             "Reaction: first write",
-            "From a change in ZooKeeper to the controller's first write after it: half and 99 of 100 are faster.",
+            "From a change in ZooKeeper to the controller's first write after it, median and 99th percentile.",
             *_reactions("first"),
             unit="s",
         ),
         graph(
             "Reaction: last write",
-            "From a change in ZooKeeper to the controller's last write after it: half and 99 of 100 are faster.",
+            "From a change in ZooKeeper to the controller's last write after it, median and 99th percentile.",
             *_reactions("last"),
             unit="s",
         ),
@@ -135,13 +135,13 @@ def _agreement() -> list[timeseries.Panel]:
         ),
         graph(
             "Writes explained by inference",
-            "What no znode announces, and a write shows: a controlled shutdown, an election by the API; in all.",
+            "Unannounced events with a write, such as a controlled shutdown or an election by the API, in all.",
             Line(f"{newest(controller_metrics.INFERRED_WRITES, 'rule')} > 0", legend("rule")),
             stepped=True,
         ),
         graph(
             "Inferred events",
-            "Events of the controller that no znode announced, by rule, with those that only time shows; in all.",
+            "Unannounced events of the controller by rule, including those that only time shows, in all.",
             Line(f"{newest(controller_metrics.INFERRED_EVENTS, 'rule')} > 0", legend("rule")),
             stepped=True,
         ),

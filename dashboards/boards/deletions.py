@@ -1,4 +1,4 @@
-"""Deletions and reassignments: what is queued, what goes on, what is stuck."""
+"""The board of queued, running and stuck deletions and reassignments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DELETING = 'state=~"deletion_.*"'
 def board() -> dashboard.Dashboard:
     """The board."""
     deletions = new_board(
-        "deletions", "deletions and reassignments", "Which deletions are queued or stuck, and what reassignments elect."
+        "deletions", "deletions and reassignments", "Queued and stuck deletions, and elections by reassignments."
     )
     section(
         deletions,
@@ -25,7 +25,8 @@ def board() -> dashboard.Dashboard:
         number("Topics to delete", "Topics whose deletion is queued.", newest(topic_metrics.TOPICS_TO_DELETE)),
         number(
             "Ineligible topics",
-            "Their deletion is queued and cannot go on: a broker with a replica is away, or the topic is reassigned.",
+            "Queued deletions that cannot continue, because a broker with a replica is missing or the topic is "
+            "reassigned.",
             newest(topic_metrics.TOPICS_INELIGIBLE),
             limits=ANY_IS_DOUBTFUL,
         ),
@@ -44,21 +45,22 @@ def board() -> dashboard.Dashboard:
         "Deletions",
         graph(
             "Queued deletions of topics",
-            "Queued deletions, and those of them that cannot go on.",
+            "Queued deletions, and those that cannot continue.",
             Line(newest(topic_metrics.TOPICS_TO_DELETE), legend(word="to delete")),
             Line(newest(topic_metrics.TOPICS_INELIGIBLE), legend(word="cannot go on")),
             stepped=True,
         ),
         graph(
             "Queued deletions of replicas",
-            "Replicas of topics that are being deleted, and those of them that cannot be.",
+            "Replicas of topics in deletion, and those that cannot be deleted.",
             Line(newest(topic_metrics.REPLICAS_TO_DELETE), legend(word="to delete")),
             Line(newest(topic_metrics.REPLICAS_INELIGIBLE), legend(word="cannot go on")),
             stepped=True,
         ),
         graph(
             "Replicas by state of deletion",
-            "Started: StopReplica was sent. Successful: the broker answered. Ineligible: it cannot, for now.",
+            "Started means that StopReplica was sent. Successful means that the broker answered. Ineligible "
+            "means blocked for now.",
             Line(newest(partition_metrics.REPLICAS, "state", matchers=(_DELETING,)), legend("state")),
             stepped=True,
         ),

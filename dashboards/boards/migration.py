@@ -1,4 +1,4 @@
-"""The way to KRaft: where a cluster is, whether there is a way back, who is missing, and what is wrong."""
+"""The board of a migration to KRaft, its progress, the way back, missing brokers and problems."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ ALERTS = "The way to KRaft"  # the section of the kinds
 _NOT_LED = "no KRaft leader"
 _NOT_ASKED = "not asked: set kafka_quorum"
 
-# An idle quorum writes /migration every half second: 2 s were three times the longest gap without a fault, and the
-# alert comes at 10 s. It writes two records a second: 20 are those 10 s.
+# An idle quorum writes /migration every half second. 2 s were three times the longest gap without a fault, and the
+# alert opens at 10 s. It writes two records a second, so 20 are those 10 s.
 _PULSE = Limits(orange=2, red=10)
 _LAG = Limits(orange=20)
 
@@ -38,15 +38,16 @@ def board() -> dashboard.Dashboard:
     way = new_board(
         "migration",
         "the way to KRaft",
-        "Where a migration from ZooKeeper to KRaft is, whether there is a way back, and what is wrong with it.",
+        "Progress of a migration from ZooKeeper to KRaft, the way back, and problems.",
     )
     section(
         way,
         "Now",
         number(
             "Phase",
-            "waiting: a quorum is there and the ZooKeeper controller rules. claimed, syncing: KRaft copies. hybrid, "
-            "dual_write: KRaft leads and writes to ZooKeeper too. silent: /migration stands still.",
+            "waiting means that a quorum exists and the ZooKeeper controller leads. claimed and syncing mean "
+            "that KRaft copies. hybrid and dual_write mean that KRaft leads and writes to ZooKeeper too. silent "
+            "means that /migration stands still.",
             f"{newest(migration_metrics.MIGRATION_PHASE, 'phase')} == 1",
             legend=legend("phase"),
             absent="no migration was seen",
@@ -54,13 +55,13 @@ def board() -> dashboard.Dashboard:
         number("In this phase for", "Since the phase began.", age(migration_metrics.MIGRATION_PHASE_SINCE), unit="s"),
         number(
             "May I go back",
-            "Whether ZooKeeper's controllers can take over again with nothing lost and nothing to raise. The sentence "
-            "below says how.",
+            "Whether ZooKeeper's controllers can take over again without a loss and without raising the epoch. "
+            "The sentence below has the steps.",
             newest(migration_metrics.MIGRATION_ROLLBACK_SAFE),
         ).mappings(words({1: ("yes", "green"), 0: ("not as it is", "red")})),
         number(
             "Raise /controller_epoch to",
-            "What it must at least be before a rollback; a ZooKeeper controller elects nobody above its own epoch.",
+            "Lowest value for a rollback. A ZooKeeper controller elects no leader above its own epoch.",
             newest(migration_metrics.MIGRATION_ROLLBACK_EPOCH),
             limits=Limits(below="orange"),
             unit="none",
@@ -88,7 +89,7 @@ def board() -> dashboard.Dashboard:
         "Brokers",
         number(
             "Missing brokers",
-            "They have replicas, and are neither registered nor seen in KRaft mode: the quorum waits for them.",
+            "Brokers with replicas that are neither registered nor seen in KRaft mode. The quorum waits for them.",
             newest(migration_metrics.MIGRATION_BROKERS, matchers=('mode="missing"',)),
             limits=ANY_IS_DOUBTFUL,
         ).span(12),
@@ -100,19 +101,19 @@ def board() -> dashboard.Dashboard:
         ).span(12),
         graph(
             "Brokers by mode",
-            "As ZooKeeper shows it: registered, inferred to live in KRaft mode, or missing.",
+            "As ZooKeeper shows them, registered, inferred in KRaft mode, or missing.",
             Line(newest(migration_metrics.MIGRATION_BROKERS, "mode"), legend("mode")),
             stepped=True,
         ),
         graph(
             "Nodes by mode, as they answer",
-            "What each broker and controller says itself, where the quorum is asked.",
+            "Each broker's and controller's own report, if Kontrast asks the quorum.",
             Line(newest(migration_quorum_metrics.MIGRATION_NODES, "mode"), legend("mode")),
             stepped=True,
         ),
         listing(
             "Each broker's mode",
-            "zookeeper: registered there, with the flag or without. kraft: it leads or is in sync, unregistered.",
+            "zookeeper is registered, with or without the flag. kraft leads or is in sync without registration.",
             ("broker", "mode"),
             Column("brokers", newest(migration_metrics.MIGRATION_BROKER, "broker", "mode")),
             sort_by="broker",
@@ -135,7 +136,8 @@ def board() -> dashboard.Dashboard:
         ),
         graph(
             "Pulse age over time",
-            "Under a second while the dual write lives; it climbs when it breaks, and Kafka's gauges stay green.",
+            "Under a second while the dual write lives. It grows when the dual write breaks, while Kafka's "
+            "gauges stay green.",
             Line(newest(migration_metrics.MIGRATION_PULSE_AGE)),
             unit="s",
         ),
@@ -192,7 +194,7 @@ def _alerts() -> table.Panel:
     since = newest(alert_metrics.ALERT_SINCE, "alert", "severity", "subject", matchers=(kinds,))
     return listing(
         "Alerts of the migration",
-        "Open and unknown alerts on the way to KRaft; each has a runbook.",
+        "Open and unknown alerts of the migration. Each has a runbook.",
         ("alert", "severity", "subject"),
         Column("since", f"{since} * 1000", "dateTimeAsIso"),
         sort_by="since",

@@ -1,4 +1,4 @@
-"""The overview: whether the cluster is healthy, which partitions are offline and why, how current Kontrast is."""
+"""The overview of a cluster's health, its offline partitions with causes, and the age of Kontrast's data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def board() -> dashboard.Dashboard:
     overview = new_board(
         "overview",
         "overview",
-        "What ZooKeeper says of the cluster, and what the controller must do, as Kontrast derives it.",
+        "The cluster in ZooKeeper, and the controller's due work as Kontrast derives it.",
     )
     section(
         overview,
@@ -53,7 +53,7 @@ def board() -> dashboard.Dashboard:
         ),
         number(
             "Under-replicated by JMX",
-            "Kafka's own UnderReplicatedPartitions, summed over the brokers; one that is down says nothing.",
+            "Kafka's own UnderReplicatedPartitions, summed over the brokers. A dead broker reports no value.",
             jmx(JMX_UNDER_REPLICATED),
             limits=ANY_IS_DOUBTFUL,
             absent="JMX is not scraped",
@@ -68,7 +68,7 @@ def board() -> dashboard.Dashboard:
         "Alerts of Kontrast",
         listing(
             "Unresolved alerts",
-            "Open and unknown alerts of Kontrast by subject; where there are too many, the longest open ones.",
+            "Open and unknown alerts of Kontrast by subject, at most a fixed number, oldest first.",
             ("alert", "severity", "subject"),
             Column(
                 "since", f"{newest(alert_metrics.ALERT_SINCE, 'alert', 'severity', 'subject')} * 1000", "dateTimeAsIso"
@@ -81,7 +81,7 @@ def board() -> dashboard.Dashboard:
         "History",
         graph(
             "Offline partitions, by Kontrast and by JMX",
-            "Where both are there they agree; where only Kontrast's is above 0, Kafka's own count has no controller.",
+            "Both counts agree while a controller acts. If only Kontrast's is above 0, no controller counts for Kafka.",
             Line(newest(partition_metrics.OFFLINE), legend(word="by Kontrast")),
             Line(jmx(JMX_OFFLINE), legend(word="by JMX")),
             stepped=True,

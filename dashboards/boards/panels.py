@@ -1,4 +1,4 @@
-"""Builds the kinds of panels: numbers, graphs, tables and timelines that look the same on each board."""
+"""Kinds of panels with one appearance on each board, numbers, graphs, tables and timelines."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from dashboards.catalogue.metric import CLUSTER_LABEL
 
 DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
-# Where numbers, series and rows lead: the live page of the exporter, at the address that the board's variable has.
+# Links of numbers, series and rows lead to the exporter's live page, at the address in the board's variable.
 KONTRAST_URL = "kontrast_url"
 LIVE_PAGE = f"${{{KONTRAST_URL}}}/"
-# Grafana's own choice is to leave alone what an address reserves, as a slash or an ampersand in a cluster's name.
+# Grafana by default does not encode reserved characters, such as a slash or ampersand in a cluster's name.
 _ENCODED = "percentencode"
 
 _REF_IDS = "ABCDEFGH"
 
 
 class Line(NamedTuple):
-    """One query of a graph or a timeline, and what its series are called."""
+    """One query of a graph or a timeline, and the name of its series."""
 
     expression: str
     legend: str = CLUSTER_LEGEND
@@ -49,12 +49,12 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """From which value on a number turns green, orange and red; None never."""
+    """Values from which a number turns green, orange and red. None is never."""
 
     orange: float | None = None
     red: float | None = None
     green: float | None = None
-    below: str = "green"  # the colour of what is below all of them
+    below: str = "green"  # the colour below all of them
 
     def thresholds(self) -> dashboard.ThresholdsConfig:
         """The limits as Grafana has them."""
@@ -94,7 +94,7 @@ def number(  # noqa: PLR0913 (settings with defaults)
     legend: str = CLUSTER_LEGEND,
     absent: str = "unknown",
 ) -> stat.Panel:
-    """One number a cluster, as it is now; `absent` where a cluster has no value."""
+    """Return one current number per cluster. `absent` replaces a missing value."""
     return (
         stat.Panel()
         .title(title)
@@ -115,7 +115,7 @@ def number(  # noqa: PLR0913 (settings with defaults)
 
 
 def graph(title: str, description: str, *lines: Line, unit: str = "short", stepped: bool = False) -> timeseries.Panel:
-    """Values over time; `stepped` for what jumps from one value to the next."""
+    """Return a graph of values over time. `stepped` is for values that jump."""
     panel = (
         timeseries.Panel()
         .title(title)
@@ -141,7 +141,7 @@ def graph(title: str, description: str, *lines: Line, unit: str = "short", stepp
 
 
 def timeline(title: str, description: str, *lines: Line, meaning: Mapping[int, tuple[str, str]]) -> statetimeline.Panel:
-    """A bar a series that shows in words and colours how it was when; where a series is absent it has no bar."""
+    """Return a bar per series with its states in words and colours. A missing series has no bar."""
     panel = (
         statetimeline.Panel()
         .title(title)
@@ -212,7 +212,7 @@ def listing(  # noqa: PLR0913 (settings with defaults)
 
 
 def _page_of_row(headings: Mapping[str, str]) -> models.DynamicConfigValue:
-    """The link to the page of what a row is about, by the most particular of its labels."""
+    """Return the link to the page of a row's subject, by its most specific label."""
     parts: tuple[str, ...] = ()
     if CLUSTER_LABEL in headings:
         parts = ("clusters", _field(headings[CLUSTER_LABEL]))
@@ -247,7 +247,7 @@ def _label(name: str) -> str:
 
 
 def _query(expression: str, legend: str, *, instant: bool = False, ref_id: str = "A") -> prometheus.Dataquery:
-    """A query of the chosen data source; an instant one never shows an old value as the present one."""
+    """Return a query of the chosen data source. An instant query never shows an old value."""
     target = prometheus.Dataquery().datasource(DATASOURCE).ref_id(ref_id).expr(expression).legend_format(legend)
     return target.instant() if instant else target.range()
 

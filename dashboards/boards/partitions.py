@@ -1,4 +1,4 @@
-"""Partitions and leadership: which partitions cannot be used and why, what was elected, what shrank."""
+"""The board of partitions, unusable ones with reasons, elections and ISR changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def board() -> dashboard.Dashboard:
     partitions = new_board(
         "partitions",
         "partitions and leadership",
-        "Which partitions cannot be used, since when and why; who was elected.",
+        "Unusable partitions with start and reason, and elections.",
     )
     section(
         partitions,
@@ -30,8 +30,8 @@ def board() -> dashboard.Dashboard:
         shared.leaderless(),
         number(
             "Not named below",
-            "Partitions that cannot be used, or refuse acks=all, but are not in the tables: the exporter names a "
-            "bounded number of each.",
+            "Unusable partitions, or partitions that reject acks=all, beyond the named ones. The exporter names "
+            "a limited number.",
             f"{newest(partition_metrics.DETAIL_DROPPED)} + {newest(partition_metrics.UNDER_MIN_ISR_DROPPED)}",
             limits=ANY_IS_DOUBTFUL,
         ),
@@ -75,7 +75,7 @@ def board() -> dashboard.Dashboard:
         shared.elections(),
         graph(
             "Unclean elections",
-            "Leaders elected that were not in sync: what the old leader alone had is lost.",
+            "Elected leaders outside the ISR. Records that only the old leader had are lost.",
             Line(increase(partition_metrics.ELECTIONS, matchers=(UNCLEAN,))),
         ),
         shared.isr_changes(),

@@ -1,4 +1,4 @@
-"""Kontrast itself: is what the other boards show true and new, and which part of the pipeline is slow."""
+"""The board of Kontrast itself, whether its data is current, and the slow part of the pipeline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LATE = Limits(orange=15, red=60)
 def board() -> dashboard.Dashboard:
     """The board."""
     pipeline = new_board(
-        "pipeline", "Kontrast itself", "Whether what the other boards show is true and new, and which part is slow."
+        "pipeline", "Kontrast itself", "Whether the other boards are correct and current, and which part is slow."
     )
     for add in (_truth, _watch, _stream, _serve):
         add(pipeline)
@@ -46,7 +46,7 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
         ).mappings(YES_NO),
         number(
             "ZooKeeper session",
-            "Whether kontrast watch has a session. While not, nothing new is seen.",
+            "Whether kontrast watch has a session. Without one no new change is seen.",
             newest(pipeline_metrics.SESSION_CONNECTED),
             limits=NONE_IS_BAD,
         ).mappings(YES_NO),
@@ -59,7 +59,7 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
         ),
         number(
             "Outputs are read",
-            "Whether kontrast serve can read what the streaming job writes.",
+            "Whether kontrast serve can read the outputs of the job.",
             newest(pipeline_metrics.SOURCE_UP),
             limits=NONE_IS_BAD,
             legend="kontrast serve",
@@ -75,7 +75,7 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
         ),
         number(
             "Unreadable znodes",
-            "Znodes that could not be read since the job's state began; the last good value stays.",
+            "Unreadable znodes since the job's state began. Their last good value stays.",
             newest(pipeline_metrics.REFUSED),
             limits=ANY_IS_DOUBTFUL,
         ),
@@ -88,7 +88,7 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
         "kontrast watch",
         graph(
             "Lag of the watch",
-            "From a watch event's arrival to the stream's acknowledgement: half and 99 of 100 are faster.",
+            "From a watch event's arrival to the stream's acknowledgement, median and 99th percentile.",
             Line(quantile(0.5, watch_metrics.WATCH_LAG), legend(word="p50")),
             Line(quantile(0.99, watch_metrics.WATCH_LAG), legend(word="p99")),
             unit="s",
@@ -136,7 +136,7 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
         ),
         listing(
             "Watchers",
-            "Who forwards each cluster: one leads, others wait. The generation grows at each change of the leader.",
+            "Forwarders of each cluster, one leading and others waiting. The generation grows with each new leader.",
             ("instance",),
             Column("leads", newest(watch_metrics.WATCH_LEADS, "instance"), "bool_yes_no"),
             Column("connected", newest(watch_metrics.WATCH_CONNECTED, "instance"), "bool_yes_no"),
@@ -150,7 +150,7 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
         .height(5),
         number(
             "How ZooKeeper is watched",
-            "One persistent watch, or one-shot watches on servers before 3.6, where what comes and goes is missed.",
+            "One persistent watch, or one-shot watches on servers before 3.6, which miss brief znodes.",
             newest(watch_metrics.WATCH_MODE, "mode"),
             legend=legend("mode"),
             absent="no watcher is scraped",
@@ -182,7 +182,7 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
         ),
         graph(
             "Records in, rows out",
-            "What the job takes in and writes a second; refused lines are no records.",
+            "Lines in and out of the job per second. Refused lines are not records.",
             Line(rate(job_metrics.JOB_RECORDS), "records"),
             Line(rate(job_metrics.JOB_ROWS), "rows"),
             Line(rate(job_metrics.JOB_REFUSED), "refused lines"),
@@ -191,7 +191,7 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
         graph("Batches", "Batches done a second.", Line(rate(job_metrics.JOB_BATCHES), "batches"), unit="ops"),
         graph(
             "Memory of the state",
-            "What the state stores hold in memory.",
+            "Memory of the state stores.",
             Line(newest(job_metrics.JOB_STATE_BYTES), "state"),
             unit="bytes",
         ),
@@ -208,7 +208,7 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
         ),
         number(
             "The job runs for",
-            "Since the job's process began; it starts from 0 at each restart.",
+            "Since the job's process began. It restarts at 0.",
             age(job_metrics.JOB_STARTED),
             unit="s",
             legend="kontrast stream",
@@ -230,13 +230,13 @@ def _serve(pipeline: dashboard.Dashboard) -> None:
         ),
         graph(
             "Rows that were not read",
-            "Lines that are no row, and gaps where rows were dropped before they were read; both should stay 0.",
+            "Lines that are not rows, and gaps where rows were dropped before a read. Both should stay 0.",
             Line(increase(pipeline_metrics.BAD_ROWS, "output"), "{{output}} bad rows"),
             Line(increase(pipeline_metrics.GAPS, "output"), "{{output}} gaps"),
         ),
         graph(
             "Newest change applied",
-            "Number of the newest ZooKeeper change within its epoch; it restarts with each leader of the ensemble.",
+            "Number of the newest ZooKeeper change within its epoch. It restarts with each leader of the ensemble.",
             Line(newest(pipeline_metrics.ZXID_SEQUENCE), legend(word="sequence")),
             unit="none",
         ),

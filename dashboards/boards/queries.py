@@ -1,4 +1,4 @@
-"""PromQL of the boards: selectors of the chosen clusters, and the few expressions that all boards share."""
+"""PromQL of the boards, selectors of the chosen clusters, and common expressions."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def of_clusters(metric: Metric, *matchers: str, suffix: str = "") -> str:
 
 
 def newest(metric: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> str:
-    """The metric's value by cluster and labels; several exporters of one cluster count once."""
+    """Return the metric's value by cluster and labels. Several exporters of a cluster count once."""
     return f"max{_by(metric, labels)} ({of_clusters(metric, *matchers)})"
 
 
 def rate(metric: Metric, *labels: str) -> str:
-    """The counter's rate a second by cluster and labels; several exporters of one cluster count once."""
+    """Return the counter's rate per second by cluster and labels. Several exporters of a cluster count once."""
     return f"max{_by(metric, labels)} (rate({of_clusters(metric)}[$__rate_interval]))"
 
 
 def increase(metric: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> str:
-    """How much the counter grew by cluster and labels; several exporters of one cluster count once."""
+    """Return the counter's increase by cluster and labels. Several exporters of a cluster count once."""
     return f"max{_by(metric, labels)} (increase({of_clusters(metric, *matchers)}[$__rate_interval]))"
 
 
@@ -56,7 +56,7 @@ def age(metric: Metric) -> str:
 
 
 def jmx(gauge: str) -> str:
-    """The sum of a gauge over the brokers, as Kafka itself says; not of what `kontrast serve` says in Kafka's names."""
+    """Return the sum of Kafka's own gauge over the brokers, without `kontrast serve` under Kafka's names."""
     where = f'{{{_CHOSEN}, job!~"kontrast.*"}}'
     return f"sum by ({CLUSTER_LABEL}) ({gauge}{where} or {gauge}_value{where})"
 

@@ -45,11 +45,11 @@ def epoch() -> stat.Panel:
 
 
 def controller_timeline() -> statetimeline.Panel:
-    """The controller over time; every series goes on at 0, because a timeline may draw over what is absent."""
+    """Return the controller over time. Every series continues at 0, because a timeline may draw over a gap."""
     is_controller = newest(controller_metrics.CONTROLLER_INFO, "broker")
     return timeline(
         "Who is controller",
-        "A bar while /controller names this broker, and one while it names nobody.",
+        "A bar while /controller names this broker, and one while it names no broker.",
         Line(
             f"{is_controller} or {newest(broker_metrics.BROKER_REGISTERED, 'broker')} * 0",
             f"{legend()} broker {{{{broker}}}}",
@@ -83,7 +83,7 @@ def under_min_isr() -> stat.Panel:
     """Partitions that take no acks=all writes."""
     return number(
         "Under min ISR",
-        "Partitions with an ISR below min.insync.replicas: producers with acks=all are refused.",
+        "Partitions with an ISR below min.insync.replicas. They reject producers with acks=all.",
         newest(partition_metrics.UNDER_MIN_ISR),
         limits=ANY_IS_BAD,
     )
@@ -93,7 +93,7 @@ def at_min_isr() -> stat.Panel:
     """Partitions that refuse acks=all after the loss of one more replica."""
     return number(
         "At min ISR",
-        "Partitions with an ISR of exactly min.insync.replicas: one replica less, and acks=all is refused.",
+        "Partitions with an ISR of exactly min.insync.replicas. With one replica less they reject acks=all.",
         newest(partition_metrics.AT_MIN_ISR),
         limits=ANY_IS_DOUBTFUL,
     )
@@ -103,14 +103,15 @@ def pending_writes() -> stat.Panel:
     """Writes that the controller must still do."""
     return number(
         "Pending writes",
-        "Writes to ZooKeeper that the controller must still do. For a moment that is its work; later it is stuck.",
+        "Writes to ZooKeeper that the controller must still do. A brief peak is normal work, a lasting one is a "
+        "stuck controller.",
         newest(controller_metrics.PENDING_WRITES),
         limits=ANY_IS_DOUBTFUL,
     )
 
 
 def agreement() -> tuple[stat.Panel, stat.Panel]:
-    """How sure Kontrast may be: the share of the controller's writes that it explains."""
+    """Return the agreement, the share of the controller's writes that Kontrast explains."""
     of_what = "Writes of the controller that were expected, or that a rule of inference explains, among all"
     return (
         _agreement("Agreement, last hour", f"{of_what} of the last hour.", "1h"),
@@ -135,9 +136,8 @@ def offline_partitions() -> table.Panel:
     )
     return listing(
         "Offline partitions",
-        "Partitions that nobody can produce to or consume from, by name, with the cause, since when, and which brokers "
-        "would bring it back, each alone. "
-        "The runbook of KontrastPartitionsOffline says what each reason means and what brings such a partition back.",
+        "Partitions without producers and consumers, by name, with cause, start, and the brokers each of which "
+        "would bring it back. The runbook of KontrastPartitionsOffline explains each reason and its remedy.",
         labels,
         Column("since", f"{since} * 1000", "dateTimeAsIso"),
         Column("for", f"time() - {since}", "s"),
@@ -188,7 +188,7 @@ def isr_changes() -> timeseries.Panel:
     """ISR changes by operation."""
     return graph(
         "ISR changes",
-        "Shrinks and expansions that partitions' leaders wrote a second; not what the controller took out.",
+        "Shrinks and expansions per second that partitions' leaders wrote, without the controller's removals.",
         Line(rate(partition_metrics.ISR_CHANGES, "operation"), legend("operation")),
         unit="ops",
     )
@@ -198,7 +198,7 @@ def end_to_end_lag() -> timeseries.Panel:
     """The lag from a change in ZooKeeper to the exporter."""
     return graph(
         "End-to-end lag",
-        "From a change in ZooKeeper to the exporter: half and 99 of 100 rows are faster.",
+        "From a change in ZooKeeper to the exporter, median and 99th percentile of rows.",
         Line(quantile(0.5, pipeline_metrics.END_TO_END_LAG), legend(word="p50")),
         Line(quantile(0.99, pipeline_metrics.END_TO_END_LAG), legend(word="p99")),
         unit="s",

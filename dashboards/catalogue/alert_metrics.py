@@ -6,15 +6,15 @@ from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, of_cluster
 
 ALERTS_OPEN = of_cluster(
     "alerts_open",
-    "Alerts of Kontrast that are not resolved, by kind; `state` is open, or unknown while the cluster is not seen.",
+    "Open alerts of Kontrast by kind. `state` is open, or unknown while the cluster is not seen.",
     "alert",
     "severity",
     "state",
 )
 ALERT_SINCE = Metric(
     name="kontrast_alert_since_timestamp_seconds",
-    help="Since when the problem of an active alert lasts, with the labels of its message to Alertmanager; it stays "
-    "while its cluster is unknown. Alerts that page are named first, then the longest open ones.",
+    help="Start of an active alert's problem, with the labels of its message to Alertmanager. It stays while its"
+    " cluster is unknown. Alerts that page are named first, then the oldest ones.",
     unit="seconds",
     labels=(
         CLUSTER_LABEL,
@@ -37,8 +37,7 @@ ALERT_DETAIL_DROPPED = Metric(
 )
 MAINTENANCE_UNTIL = of_cluster(
     "maintenance_until_timestamp_seconds",
-    "When the maintenance in force of a broker ends; `all` is one of the whole cluster. Until then alerts that "
-    "it explains have the severity info.",
+    "End of a broker's maintenance window. `all` covers the whole cluster. Until then its alerts have severity info.",
     "broker",
     unit="seconds",
 )

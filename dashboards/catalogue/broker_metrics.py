@@ -1,4 +1,4 @@
-"""Brokers: registration, leaders, replicas and the state of what they lead."""
+"""Metrics of brokers, their registration, leaderships, replicas and partitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dashboards.catalogue.metric import of_cluster
 BROKERS = of_cluster("brokers", "Brokers that are registered in ZooKeeper.")
 BROKER_REGISTERED = of_cluster(
     "broker_registered",
-    "1 while a known broker is registered, else 0; one that hosts nothing is known for a day after it left.",
+    "1 while a known broker is registered, else 0. A broker without replicas is known for a day after it left.",
     "broker",
 )
 BROKER_LEADERS = of_cluster("broker_leaders", "Partitions that the broker leads.", "broker")
@@ -23,7 +23,7 @@ BROKER_AT_MIN_ISR = of_cluster(
 )
 BROKER_SOLE_IN_SYNC = of_cluster(
     "broker_sole_in_sync_partitions",
-    "Partitions that only this broker has in sync: its loss would take them offline, or has.",
+    "Partitions whose only in-sync replica is on this broker. Its loss takes them offline.",
     "broker",
 )
 BROKER_DETAIL_DROPPED = of_cluster(

@@ -19,17 +19,17 @@ def _of_probe(name: str, text: str, *labels: str, kind: MetricType = MetricType.
 
 BROKER_VIEW_DIFFERING = _of_probe(
     "partitions",
-    "Partitions of which the broker gives clients other metadata than ZooKeeper has, for longer than updates travel: "
-    "stale (an older leader), missing (unknown to it), unexpected (its topic is gone or being deleted). Absent while "
-    "the broker does not answer.",
+    "Partitions whose metadata at the broker differs from ZooKeeper for longer than updates travel, by kind: "
+    "stale (an older leader), missing (unknown to it), unexpected (its topic is gone or in deletion). Absent "
+    "while the broker does not answer.",
     "difference",
 )
 BROKER_VIEW_SECONDS = _of_probe(
-    "probe_seconds", "Time that the broker's newest answer took; absent while it does not answer.", unit="seconds"
+    "probe_seconds", "Time of the broker's newest answer. Absent while it does not answer.", unit="seconds"
 )
 BROKER_VIEW_PROBES = _of_probe(
     "probes_total",
-    "How often a registered broker was asked for its metadata, by result: answered or failed.",
+    "Requests for metadata to registered brokers, by result: answered or failed.",
     "result",
     kind=MetricType.COUNTER,
 )

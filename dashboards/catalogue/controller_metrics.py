@@ -1,4 +1,4 @@
-"""The active controller: which broker, since when, how fast, and where it differs from the replica."""
+"""Metrics of the active controller, its changes, speed and deviations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, MetricType, clust
 
 CONTROLLER_INFO = Metric(
     name="kontrast_controller_info",
-    help="The broker that is the active controller; absent while no broker is.",
+    help="The broker that is the active controller. Absent without one.",
     type=MetricType.INFO,
     labels=(CLUSTER_LABEL, "broker"),
 )
@@ -14,7 +14,7 @@ CONTROLLER_ACTIVE = of_cluster("controller_active", "1 while a broker is the act
 CONTROLLER_EPOCH = of_cluster("controller_epoch", "Controller epoch as ZooKeeper has it.")
 CONTROLLER_SINCE = of_cluster(
     "controller_since_timestamp_seconds",
-    "Since when this broker, or none, is the active controller.",
+    "Time since which this broker, or no broker, is the active controller.",
     unit="seconds",
 )
 CONTROLLER_CHANGES = cluster_counter(
@@ -22,12 +22,12 @@ CONTROLLER_CHANGES = cluster_counter(
 )
 PENDING_WRITES = of_cluster("pending_writes", "Writes to ZooKeeper that the controller must still do.")
 DIVERGENCES = cluster_counter(
-    "divergences", "Where the real controller did not do what it must, since the job's state began.", "kind"
+    "divergences", "Deviations of the real controller from its rules since the job's state began.", "kind"
 )
 WRITES = cluster_counter(
     "writes",
-    "Writes of partition states by the controller since the job's state began: expected before they came, explained by "
-    "inference (`inferred`), or unexplained.",
+    "The controller's writes of partition states since the job's state began: expected, explained by inference "
+    "(`inferred`), or unexplained.",
     "verdict",
 )
 INFERRED_WRITES = cluster_counter(
@@ -35,13 +35,13 @@ INFERRED_WRITES = cluster_counter(
 )
 INFERRED_EVENTS = cluster_counter(
     "inferred_events",
-    "Events of the controller that no znode announced, by the rule that inferred them; with those that no write shows.",
+    "Unannounced events of the controller, by the rule that inferred them, including those without a write.",
     "rule",
 )
 AGREEMENT = of_cluster(
     "agreement_ratio",
-    "Expected and inferred writes among all writes of the controller, of the last hour (`1h`) and since the job's "
-    "state began (`start`); absent of no writes.",
+    "Share of expected and inferred writes in all writes of the controller, for the last hour (`1h`) and since "
+    "the job's state began (`start`). Absent without writes.",
     "window",
     unit="ratio",
 )

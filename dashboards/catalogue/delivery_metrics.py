@@ -19,14 +19,14 @@ def _of_delivery(name: str, text: str, *labels: str, kind: MetricType = MetricTy
 
 ALERT_DELIVERIES = _of_delivery(
     "alert_deliveries_total",
-    "Alerts sent to an Alertmanager, each re-sending too: accepted, refused (the log says why), or failed, for it does "
-    "not answer; they are sent again.",
+    "Alerts sent to an Alertmanager, including repetitions: accepted, refused (the log has the reason), or "
+    "failed. Failed ones are sent again.",
     "result",
     kind=MetricType.COUNTER,
 )
 ALERTMANAGER_UP = _of_delivery("alertmanager_up", "1 while the Alertmanager takes alerts, 0 while it does not.")
 ALERTMANAGER_LAST_DELIVERY = _of_delivery(
     "alertmanager_last_delivery_timestamp_seconds",
-    "When the Alertmanager last took alerts; while none is active none is sent.",
+    "Time of the last accepted delivery to the Alertmanager. Without an active alert Kontrast sends no delivery.",
     unit="seconds",
 )

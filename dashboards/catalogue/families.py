@@ -1,4 +1,4 @@
-"""Turns a metric of the catalogue and its samples into what prometheus-client writes."""
+"""A metric of the catalogue with its samples in prometheus-client's form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Sample = tuple[tuple[str, ...], float]  # label values in the catalogue's order,
 
 
 def family(metric: Metric, samples: Iterable[Sample]) -> Family:
-    """A gauge, counter or info with these samples, perhaps none."""
+    """Return a gauge, counter or info with these samples, perhaps none."""
     if metric.type is MetricType.INFO:
         info = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help, labels=())
         for values, _ in samples:
@@ -35,8 +35,8 @@ def family(metric: Metric, samples: Iterable[Sample]) -> Family:
 
 
 def lag_family(metric: Metric, lags: Mapping[tuple[str, ...], Lag]) -> Family:
-    """A histogram for each label values; OpenMetrics gets an exemplar of each bucket too."""
-    # Not prometheus-client's Histogram: it only counts itself, and these counts come ready from rows and forwarders.
+    """Return a histogram for each label values. In OpenMetrics each bucket has an exemplar."""
+    # prometheus-client's Histogram counts by itself, but these counts come ready from rows and forwarders.
     family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
     for labels, lag in sorted(lags.items()):
         reached = 0

@@ -20,10 +20,10 @@ ACTIVE_CONTROLLER_COUNT = _of_controller(
     "activecontrollercount", "1 for the broker that /controller names, 0 for every other registered one."
 )
 OFFLINE_PARTITIONS_COUNT = _of_controller(
-    "offlinepartitionscount", "OfflinePartitionsCount; counted on while no broker is controller."
+    "offlinepartitionscount", "OfflinePartitionsCount, also while no broker is controller."
 )
 PREFERRED_REPLICA_IMBALANCE_COUNT = _of_controller(
-    "preferredreplicaimbalancecount", "PreferredReplicaImbalanceCount; counted on while no broker is controller."
+    "preferredreplicaimbalancecount", "PreferredReplicaImbalanceCount, also while no broker is controller."
 )
 GLOBAL_TOPIC_COUNT = _of_controller("globaltopiccount", "GlobalTopicCount.")
 GLOBAL_PARTITION_COUNT = _of_controller("globalpartitioncount", "GlobalPartitionCount.")
@@ -38,7 +38,7 @@ UNCLEAN_LEADER_ELECTIONS = Metric(
     type=MetricType.COUNTER,
     page=JMX_PAGE,
 )
-LEADER_COUNT = _of_broker("leadercount", "LeaderCount: partitions that the broker leads.")
+LEADER_COUNT = _of_broker("leadercount", "LeaderCount, the partitions that the broker leads.")
 PARTITION_COUNT = _of_broker("partitioncount", "PartitionCount: replicas on the broker.")
 UNDER_REPLICATED_PARTITIONS = _of_broker(
     "underreplicatedpartitions", "UnderReplicatedPartitions that the broker leads."

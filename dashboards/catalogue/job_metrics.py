@@ -18,11 +18,13 @@ JOB_STARTED = _of_job("start_timestamp_seconds", "When the job's process began."
 JOB_LAST_BATCH = _of_job("last_batch_timestamp_seconds", "When the job's newest known batch was done.", unit="seconds")
 JOB_BATCHES = _job_counter("batches", "Batches done.")
 JOB_RECORDS = _job_counter("records", "Records of ZooKeeper observations taken in.")
-JOB_REFUSED = _job_counter("refused", "Lines of the stream that were no record; they are rows of the output `refused`.")
+JOB_REFUSED = _job_counter(
+    "refused", "Lines of the stream that were not records. They are rows of the output `refused`."
+)
 JOB_ROWS = _job_counter("rows", "Output rows written.")
 JOB_PHASES = _job_counter("phase_seconds", "Time that batches took, by phase in Spark's names.", "phase")
 JOB_STATE_BYTES = _of_job("state_bytes", "Memory that the state stores use.", unit="bytes")
-JOB_STATE_VALUES = _of_job("state_values", "Values that the state stores hold: headers and chunks of clusters.")
+JOB_STATE_VALUES = _of_job("state_values", "Values in the state stores, the headers and chunks of clusters.")
 JOB_STATE_COMMIT = _of_job(
     "state_commit_seconds",
     "Time that the newest known batch's state took to commit, all tasks together.",

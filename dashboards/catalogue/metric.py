@@ -1,4 +1,4 @@
-"""One metric as it is exported: its name, type, unit, labels, help text, and on which page it is."""
+"""An exported metric with its name, type, unit, labels, help text and page."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class MetricType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One metric as it is written on `/metrics`; `labels` come after the cluster label where there is one.
+    """A metric on `/metrics`. `labels` follow the cluster label if there is one.
 
-    What is not `before_ready` is a statement about the watched cluster: it is absent, never zero, until a complete
-    snapshot of that cluster has come through.
+    A metric that is not `before_ready` describes the watched cluster. It is absent, never zero, until a complete read
+    of that cluster has arrived.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Metric:
     labels: tuple[str, ...] = (CLUSTER_LABEL,)
     before_ready: bool = False
     of_watch: bool = False  # exported by `kontrast watch` about itself, else by `kontrast serve`
-    of_pages: bool = False  # exported by both: about the process and its pages
+    of_pages: bool = False  # exported by both, about the process and its pages
     switched_on_by: str = ""  # the table of the configuration without which it is not exported
     page: str = METRICS_PAGE
 

@@ -1,4 +1,4 @@
-"""The way to KRaft: its phase, its pulse, the way back, and which broker is in which mode."""
+"""Metrics of a migration to KRaft, its phase, its pulse, the way back, and brokers by mode."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MIGRATION_PHASE_SINCE = of_cluster(
 )
 MIGRATION_PULSE_AGE = of_cluster(
     "migration_pulse_age_seconds",
-    "Since /migration was last written, as of the newest heartbeat: about half a second in the dual write. Absent "
+    "Age of the last write to /migration at the newest heartbeat, about half a second in the dual write. Absent "
     "while no KRaft controller leads.",
     unit="seconds",
 )
 MIGRATION_OFFSET = of_cluster(
     "migration_offset",
-    f"Offset of KRaft's log in /migration: how far ZooKeeper is; -1 while nothing is copied. {_SEEN}",
+    f"Offset of KRaft's log in /migration, ZooKeeper's progress, or -1 before a copy. {_SEEN}",
 )
 MIGRATION_ROLLBACK_SAFE = of_cluster(
     "migration_rollback_safe",
@@ -32,17 +32,17 @@ MIGRATION_ROLLBACK_SAFE = of_cluster(
 )
 MIGRATION_ROLLBACK = of_cluster(
     "migration_rollback",
-    "1 for the answer to whether there is a way back, else 0: yes, raise_epoch (after raising /controller_epoch), "
-    f"loses (what KRaft did since the last pulse), no, done. {_SEEN}",
+    "1 for the present answer about the way back, else 0. yes, raise_epoch (after raising /controller_epoch), "
+    f"loses (KRaft's changes since the last pulse), no, done. {_SEEN}",
     "verdict",
 )
 MIGRATION_ROLLBACK_EPOCH = of_cluster(
     "migration_rollback_epoch_needed",
-    "What /controller_epoch must at least be before a rollback: a ZooKeeper controller elects no leader where the "
-    "state has a higher epoch. Absent while it need not be raised.",
+    "Lowest /controller_epoch for a rollback, because a ZooKeeper controller elects no leader for a state with a"
+    " higher epoch. Absent if the present one suffices.",
 )
 MIGRATION_HIGHEST_EPOCH = of_cluster(
-    "migration_highest_state_epoch", f"The highest controller epoch in a partition's state; -1 without one. {_SEEN}"
+    "migration_highest_state_epoch", f"Highest controller epoch in a partition's state, or -1. {_SEEN}"
 )
 MIGRATION_NEVER_ELECTED = of_cluster(
     "migration_never_elected_partitions",
@@ -50,8 +50,8 @@ MIGRATION_NEVER_ELECTED = of_cluster(
 )
 MIGRATION_BROKERS = of_cluster(
     "migration_brokers",
-    "Brokers by mode: zookeeper (registered there, with the migration flag or without), kraft (inferred: they lead or "
-    f"are in sync), missing (they have replicas, and are neither). {_SEEN}",
+    "Brokers by mode. zookeeper (registered, with or without the flag), kraft (inferred, because they lead or are in "
+    f"sync), missing (they have replicas and neither sign). {_SEEN}",
     "mode",
 )
 MIGRATION_BROKER = of_cluster(

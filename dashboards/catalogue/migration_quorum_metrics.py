@@ -1,4 +1,4 @@
-"""What Kafka's nodes and the KRaft quorum say of a migration themselves."""
+"""Metrics from the answers of Kafka's nodes and the KRaft quorum during a migration."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ def _of_quorum(name: str, text: str, *labels: str) -> Metric:
 
 MIGRATION_NODES = _of_quorum(
     "nodes",
-    "Brokers and KRaft controllers by mode, as each answers itself: zookeeper (without the migration's flag), "
-    "zookeeper-migrating, kraft, controller-migrating, controller (without the flag: also after finalization), silent "
-    "(no answer). Absent while no quorum is asked.",
+    "Brokers and KRaft controllers by mode, as each reports itself. zookeeper (without the migration's flag), "
+    "zookeeper-migrating, kraft, controller-migrating, controller (without the flag, also after finalization), "
+    "silent (no answer). Absent while Kontrast asks no quorum.",
     "mode",
 )
 MIGRATION_HIGH_WATERMARK = _of_quorum(
     "quorum_high_watermark",
-    "End of what the quorum has agreed on; the offset in /migration is 1 less when ZooKeeper has all. Absent while no "
-    "node says it.",
+    "High watermark of the quorum's log. The offset in /migration is 1 less when ZooKeeper has everything. "
+    "Absent while no node reports it.",
 )
 MIGRATION_OFFSET_LAG = _of_quorum(
     "offset_lag",
-    "Records of the quorum's log that ZooKeeper lacked when the quorum was last asked: its high watermark - 1 - the "
-    "offset in /migration. Absent while no node says the high watermark, or no KRaft controller leads.",
+    "Records of the quorum's log that ZooKeeper lacked at the last request, its high watermark - 1 - the offset "
+    "in /migration. Absent while no node reports the high watermark, or no KRaft controller leads.",
 )
 MIGRATION_LEADER_EPOCH = _of_quorum(
-    "quorum_leader_epoch", "The epoch of the quorum's leader, as a node says it. Absent while none does."
+    "quorum_leader_epoch", "Epoch of the quorum's leader as a node reports it. Absent while no node does."
 )
 MIGRATION_DIFFERING = _of_quorum(
     "differing_values",

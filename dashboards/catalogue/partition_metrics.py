@@ -19,7 +19,7 @@ PREFERRED_IMBALANCE = of_cluster(
 )
 OFFLINE_SINCE = of_cluster(
     "partition_offline_since_timestamp_seconds",
-    "Since when an unusable partition is unusable, by name and with the reason; other partitions are not named.",
+    "Time since which a partition is unusable, by name and reason. Usable partitions are absent.",
     "topic",
     "partition",
     "reason",
@@ -27,7 +27,7 @@ OFFLINE_SINCE = of_cluster(
 )
 BROUGHT_BACK_BY = of_cluster(
     "partition_brought_back_by",
-    "1 for each named partition that cannot be used; the label `brokers` lists those of which any would bring it back.",
+    "1 for each named unusable partition. The label `brokers` lists brokers each of which would bring it back.",
     "topic",
     "partition",
     "brokers",
@@ -37,15 +37,15 @@ DETAIL_DROPPED = of_cluster(
 )
 UNDER_MIN_ISR_SINCE = of_cluster(
     "partition_under_min_isr_since_timestamp_seconds",
-    "Since when a partition with a leader has refused writes with acks=all, by name; other partitions are not named.",
+    "Time since which a partition with a leader rejects writes with acks=all, by name. Others are absent.",
     "topic",
     "partition",
     unit="seconds",
 )
 IN_SYNC_LACKING = of_cluster(
     "partition_in_sync_lacking",
-    "How many more replicas must be in sync before a named partition takes acks=all again; the label `brokers` lists "
-    "those of which so many would do.",
+    "Number of replicas that must join the ISR before a named partition accepts acks=all. The label `brokers` "
+    "lists the candidates.",
     "topic",
     "partition",
     "brokers",

@@ -1,4 +1,4 @@
-"""`/metrics/partitions`: one series a partition, and what rendering the page costs."""
+"""Metrics of `/metrics/partitions`, one series per partition, and the cost of rendering."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PAGE_BYTES = Metric(
     labels=("encoding",),
     before_ready=True,
 )
-PARTITION_LEADER = _of_partition("leader", "The broker that leads the partition, as ZooKeeper has it; -1: none.")
+PARTITION_LEADER = _of_partition("leader", "The broker that leads the partition in ZooKeeper, or -1.")
 PARTITION_LEADER_EPOCH = _of_partition("leader_epoch", "The partition's leader epoch as ZooKeeper has it.")
 PARTITION_REPLICAS = _of_partition("replicas", "Replicas that are assigned to the partition.")
 PARTITION_IN_SYNC = _of_partition("in_sync_replicas", "Replicas of the partition that are in the ISR.")
@@ -42,6 +42,6 @@ PARTITION_STATE = _of_partition(
 )
 PARTITION_WRITABLE_ACKS_ALL = _of_partition(
     "writable_acks_all",
-    "1 while a write with acks=all is taken, as far as ZooKeeper shows, else 0; NaN: the row is of an older Kontrast, "
-    "which did not say.",
+    "1 while the partition accepts writes with acks=all by ZooKeeper's data, else 0. NaN for a row of an older "
+    "Kontrast without this fact.",
 )

@@ -1,4 +1,4 @@
-"""How up to date the rows are: sources, heartbeats, lag, gaps and what was refused on the way."""
+"""Metrics of the rows' age, with sources, heartbeats, lag, gaps and rejected rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ SOURCE_UP = Metric(
 )
 READY = Metric(
     name="kontrast_ready",
-    help="1 once a complete read of the cluster has been applied and read, else 0; 0 too where a newer Kontrast "
-    "wrote what this exporter cannot read. While it is 0 the metrics of the cluster are absent.",
+    help="1 after a complete read of the cluster was applied and read, else 0. Also 0 if a newer Kontrast wrote "
+    "rows that this exporter cannot read. While it is 0 the metrics of the cluster are absent.",
     before_ready=True,
 )
 HEARTBEAT = Metric(
@@ -25,13 +25,13 @@ HEARTBEAT = Metric(
 )
 SESSION_CONNECTED = Metric(
     name="kontrast_zookeeper_session_connected",
-    help="1 while `kontrast watch` has a live ZooKeeper session, else 0: then nothing new is seen of the cluster.",
+    help="1 while `kontrast watch` has a live ZooKeeper session, else 0. Without a session no new change is seen.",
     before_ready=True,
 )
 WATCH_INFO = Metric(
     name="kontrast_watch_info",
-    help="How ZooKeeper is watched: one persistent recursive watch, or one-shot watches on servers before 3.6. "
-    "transaction-log: it is not, this is the past that `kontrast replay` published.",
+    help="Watch mode of ZooKeeper, one persistent recursive watch, or one-shot watches on servers before 3.6. "
+    "transaction-log is a past that `kontrast replay` published.",
     type=MetricType.INFO,
     labels=(CLUSTER_LABEL, "mode"),
     before_ready=True,
@@ -66,10 +66,10 @@ GAPS = Metric(
     before_ready=True,
 )
 RECORDS = cluster_counter("records", "Records of ZooKeeper observations applied since the job's state began.", "kind")
-REFUSED = cluster_counter(
-    "refused", "Znodes that could not be read since the job's state began; the last good value stays."
+REFUSED = cluster_counter("refused", "Unreadable znodes since the job's state began. Their last good value stays.")
+ZXID_EPOCH = of_cluster(
+    "last_zxid_epoch", "ZooKeeper leader epoch of the newest applied change, the zxid's high 32 bits."
 )
-ZXID_EPOCH = of_cluster("last_zxid_epoch", "ZooKeeper leader epoch of the newest change applied: zxid's high 32 bits.")
 ZXID_SEQUENCE = of_cluster(
-    "last_zxid_sequence", "Number of the newest change applied within its epoch: zxid's low 32 bits."
+    "last_zxid_sequence", "Number of the newest applied change within its epoch, the zxid's low 32 bits."
 )

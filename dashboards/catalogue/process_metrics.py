@@ -1,4 +1,4 @@
-"""What every process with pages exports: its version and what its HTTP server refused."""
+"""Metrics of every process with pages, its version and the refusals of its HTTP server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BUILD_INFO = Metric(
 )
 HTTP_WRONG_LOGINS = Metric(
     name="kontrast_http_wrong_logins_total",
-    help="Requests with a login that is not the one that was set; each is answered a second late.",
+    help="Requests with a wrong login. Each is answered a second late.",
     type=MetricType.COUNTER,
     labels=(),
     before_ready=True,
@@ -22,8 +22,8 @@ HTTP_WRONG_LOGINS = Metric(
 )
 HTTP_DROPPED = Metric(
     name="kontrast_http_dropped_connections_total",
-    help="Connections that were ended: the oldest of too many (limit), or one whose request did not come or whose "
-    "answer was not taken in time (timeout).",
+    help="Closed connections, the oldest beyond the limit (limit), or those with a late request or a slow reader"
+    " (timeout).",
     type=MetricType.COUNTER,
     labels=("reason",),
     before_ready=True,

@@ -24,11 +24,13 @@ def _of_watch(
 
 
 WATCH_LEADS = _of_watch("leads", "1 while this watcher forwards the cluster, 0 while it waits for its turn.")
-WATCH_GENERATION = _of_watch("generation", "Generation of this watcher's records; readers drop those of older ones.")
+WATCH_GENERATION = _of_watch(
+    "generation", "Generation of this watcher's records. Readers drop records of older generations."
+)
 WATCH_CONNECTED = _of_watch("session_connected", "1 while the session on the watched ensemble is connected, else 0.")
 WATCH_MODE = _of_watch(
     "mode_info",
-    "How ZooKeeper is watched: persistent, or one-shot on servers before 3.6.",
+    "Watch mode of ZooKeeper, persistent, or one-shot on servers before 3.6.",
     "mode",
     kind=MetricType.INFO,
 )
@@ -51,18 +53,18 @@ WATCH_JITTER_WAIT = _of_watch(
 WATCH_EVENTS = _of_watch("events_total", "Watch events forwarded.", kind=MetricType.COUNTER)
 WATCH_WINDOWS = _of_watch(
     "windows_total",
-    "Windows in which events were read together; events by windows is the coalescing.",
+    "Windows of events that were read together. Events divided by windows is the coalescing.",
     kind=MetricType.COUNTER,
 )
 WATCH_EVENTS_DROPPED = _of_watch(
     "events_dropped_total",
-    "Watch events dropped because the sink took nothing for too long; a complete read follows.",
+    "Dropped watch events, because the sink accepted no records for too long. A complete read follows.",
     kind=MetricType.COUNTER,
 )
 WATCH_COMPLETE_READS = _of_watch(
     "complete_reads_total",
-    "Complete reads by their reason: start, asked (by a reader of the stream that lacks its beginning), "
-    "suspended (connection lost), lost (session over), overflow, rolled-back (ZooKeeper lost changes).",
+    "Complete reads by reason. start, asked (by a reader that lacks the stream's beginning), suspended "
+    "(connection lost), lost (session over), overflow, rolled-back (ZooKeeper lost changes).",
     "reason",
     kind=MetricType.COUNTER,
 )
@@ -77,12 +79,12 @@ WATCH_HEARTBEAT = _of_watch(
 WATCH_MAINTENANCE = _of_watch("maintenance_windows", "Maintenance windows of the cluster that are in force.")
 WATCH_BAD_MAINTENANCE = _of_watch(
     "bad_maintenance_files_total",
-    "How often the file of maintenance windows had changed and could not be read; what was read before it stays.",
+    "Changes of the file of maintenance windows that were unreadable. The earlier windows stay.",
     kind=MetricType.COUNTER,
 )
 WATCH_LAG = _of_watch(
     "lag_seconds",
-    "From a watch event's arrival to the stream's acknowledgement of what it led to.",
+    "From a watch event's arrival to the stream's acknowledgement of its records.",
     kind=MetricType.HISTOGRAM,
     unit="seconds",
 )

@@ -1,4 +1,4 @@
-"""Write a report as one self-contained page: pictures and tables, without a script or anything from elsewhere."""
+"""A report as one self-contained page with pictures and tables, without scripts or foreign files."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ svg.lanes line.objective { stroke: #c9313c; opacity: 1; stroke-dasharray: 5 3; }
 table { margin-bottom: 1.2rem; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; padding-right: 1.2rem; }
 """
-_MOST_TOPICS: Final = 100  # of a cluster in its table; all are in the CSV and the JSON
+_MOST_TOPICS: Final = 100  # of a cluster in its table, while CSV and JSON have all
 
 
 def page_of(report: Report, doubts: Iterable[str] = ()) -> str:
-    """The page's HTML; `doubts` are why it may not be all."""
+    """Return the page's HTML. `doubts` are the reasons why it may be incomplete."""
     names = [cluster.cluster for cluster in report.clusters if cluster.cluster]
     subject = f"cluster {names[0]}" if len(names) == 1 else counted(len(names), "cluster")
     page, body = begun_page(printable(f"Availability, failovers and alerts of {subject}"), _STYLE)
@@ -137,7 +137,7 @@ def _brokers_and_alerts(body: Element, cluster: ClusterReport) -> None:
 
 
 def _table(body: Element, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table whose first column is a name; nothing where there are no rows."""
+    """Return a table with a name in its first column, or an empty text without rows."""
     if not rows:
         return
     table = SubElement(body, "table")
@@ -160,7 +160,7 @@ def _figure(minutes: float) -> str:
 
 
 def _percent(share: float) -> str:
-    """Rounded down: only what was never away is 100 %."""
+    """Round down, so that 100 % means never away."""
     return f"{math.floor(round(share * 100_000, 6)) / 1_000:.3f} %"
 
 

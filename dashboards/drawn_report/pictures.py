@@ -1,4 +1,4 @@
-"""Draw a report as SVG: topics' time unwritable beside what the objective allows, and failovers over time."""
+"""Drawing of a report as SVG, topics' unwritable time with the objective, and failovers over time."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from questions.report.report import Report
 from transport.printable import printable
 
 _WIDTH: Final = 1200
-_LEFT: Final = 190  # of it for names
+_LEFT: Final = 190  # of the width, for names
 _RIGHT: Final = 12
 _TOP: Final = 26
 _LANE: Final = 20
 _BAR: Final = 14
-_LEAST_BAR: Final = 1.5  # what was short must be seen, too
+_LEAST_BAR: Final = 1.5  # so that a short outage stays visible
 _LONGEST_NAME: Final = 28
 _MOST_BARS: Final = 40
 _MOST_TICKS: Final = 8
 
 
 def drawn_availability(report: Report) -> tuple[Element, int]:
-    """Bars of the topics that were not always writable, the worst first; and how many topics have no bar."""
+    """Draw a bar for each topic that was not always writable, worst first.
+
+    Return the number of topics without a bar.
+    """
     everything = [(cluster, topic) for cluster in report.clusters for topic in cluster.topics]
     suffered = sorted(
         (found for found in everything if found[1].writable < 1),
@@ -68,7 +71,7 @@ def _round_step(least: float) -> float:
 
 
 def drawn_failovers(clusters: Sequence[ClusterReport]) -> Element:
-    """A lane a cluster, over the time of all: what was seen of it, and when it had no controller."""
+    """Draw a lane per cluster over the whole time, with its seen time and its time without a controller."""
     seen = [cluster for cluster in clusters if cluster.window.seen_from_ms is not None]
     picture = _picture(len(seen), "When each cluster had no controller")
     begin_ms = min((cluster.window.since_ms for cluster in seen), default=0)

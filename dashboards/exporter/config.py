@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.errors import ServeError
+from dashboards.following.past import PAST_ROWS
 from dashboards.probe.config import ProbeConfig
 from transport.address import Address
 from transport.listening import Listening, ListeningError
@@ -29,6 +30,7 @@ class ServeConfig:
     partition_detail_limit: int = 500  # partitions that are named on /metrics, of each cluster
     broker_detail_limit: int = 1000  # the same of brokers
     alert_detail_limit: int = 500  # the same of alerts
+    past_rows: int = PAST_ROWS  # of each cluster and output that the page keeps
     partitions_page: bool = False  # /metrics/partitions
     jmx_page: bool = False  # /metrics/jmx
     jmx_port: int | None = None  # of the brokers' JMX exporter; None: the port of their first listener
@@ -45,6 +47,8 @@ class ServeConfig:
         for name in _LIMITS:
             if getattr(self, name) < 0:
                 raise ServeError(f"{name} is {getattr(self, name)}: expected 0 or more")
+        if self.past_rows < 1:
+            raise ServeError(f"past_rows is {self.past_rows}: expected 1 or more")
         if self.jmx_port is not None and not 0 < self.jmx_port <= 65535:
             raise ServeError(f"jmx_port is {self.jmx_port}: expected a port from 1 to 65535")
 

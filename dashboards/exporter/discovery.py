@@ -1,4 +1,4 @@
-"""Targets for Prometheus' HTTP service discovery: the registered brokers and their addresses."""
+"""Targets for Prometheus' HTTP service discovery, the registered brokers with their addresses."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _META = "__meta_kafka_"
 
 
 def addresses(row: BrokerRow) -> dict[str, str]:
-    """HOST:PORT of each listener that has both, in the broker's order; an IPv6 host is in brackets."""
+    """Return HOST:PORT of each complete listener, in the broker's order, with an IPv6 host in brackets."""
     matches = filter(None, map(_ENDPOINT.fullmatch, row.endpoints))
     return {match["listener"]: f"{match['host']}:{match['port']}" for match in matches}
 
 
 def scrape_address(row: BrokerRow, port: int | None) -> str | None:
-    """The address to scrape: the host of the broker's first listener with this port, or with the listener's own."""
+    """Return the address to scrape, the host of the broker's first listener with this port or its own."""
     first = next(iter(addresses(row).values()), None)
     if first is None or port is None:
         return first

@@ -1,7 +1,7 @@
-"""Joins separately compressed pieces into one gzip file, so that a change costs its piece alone (RFC 1951, RFC 1952).
+"""Separately compressed pieces in one gzip file, so that a change costs only its piece (RFC 1951, RFC 1952).
 
-One gzip member, because some clients read only the first of several. No library joins deflate streams; zlib-ng's
-`crc32_combine` would replace the arithmetic below, at the price of a compiled dependency for twenty lines.
+The file has one gzip member, because some clients read only the first. No library joins deflate streams. zlib-ng's
+`crc32_combine` would replace the arithmetic below, but would add a compiled dependency for twenty lines.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _ONE, _X8 = 1 << 31, 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class GzipPiece:
-    """Compressed data that may be followed by another piece; joined pieces share their bytes."""
+    """Compressed data that another piece may follow. Joined pieces share their bytes."""
 
     deflated: tuple[bytes, ...]
     crc: int
     size: int  # before compression
-    shift: int  # x^(8 * size): what the CRC of all that comes before is multiplied by
+    shift: int  # x^(8 * size), the factor of the CRC of all earlier data
 
     @classmethod
     def of(cls, data: bytes) -> GzipPiece:
         """The data, compressed."""
         compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-        # A flush ends at a byte; the next piece, by a compressor of its own, refers to nothing before it.
+        # A flush ends at a byte. The next piece has its own compressor and refers to no earlier data.
         deflated = compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
         return cls((deflated,), zlib.crc32(data), len(data), _power_of_x8(len(data)))
 
@@ -81,7 +81,7 @@ class GzipFile:
         yield bytes(held)
 
     def plain(self) -> Iterator[bytes]:
-        """What is in the file, a small part at a time."""
+        """Yield the content of the file in small parts."""
         decompressor = zlib.decompressobj(zlib.MAX_WBITS | 16)
         for rest in self.compressed():
             while rest:

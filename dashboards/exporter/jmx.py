@@ -1,4 +1,4 @@
-"""Collects `/metrics/jmx`: what follows from metadata, by the names of Kafka's JMX exporter."""
+"""`/metrics/jmx`, metadata under the names of Kafka's JMX exporter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dashboards.following.view import ClusterSnapshot, View
 
 _UNCLEAN = f"Unclean{Strategy.OFFLINE.value}"
 
-# Read as: KEY has this value on the controller, and 0 on every other broker.
+# Values on the controller. Every other broker has 0.
 _OF_CONTROLLER: Mapping[Metric, Callable[[GaugesRow], int]] = MappingProxyType(
     {
         jmx_metrics.OFFLINE_PARTITIONS_COUNT: lambda gauges: gauges.offline_partitions,
@@ -38,7 +38,7 @@ _OF_CONTROLLER: Mapping[Metric, Callable[[GaugesRow], int]] = MappingProxyType(
     }
 )
 
-# Read as: KEY has this value for a broker; one that the counts do not name has none.
+# Values of a broker. A broker outside the counts has none.
 _OF_BROKER: Mapping[Metric, Callable[[GaugesRow], Mapping[int, int]]] = MappingProxyType(
     {
         jmx_metrics.ACTIVE_CONTROLLER_COUNT: lambda gauges: {gauges.controller: 1},
@@ -65,15 +65,15 @@ class _ShownCluster:
         else:
             counts = {self._speaker(): _OF_CONTROLLER[metric](self.gauges)}
         if metric is jmx_metrics.UNCLEAN_LEADER_ELECTIONS or not self.brokers:
-            # A counter that moved from broker to broker would seem to grow. Without brokers a sum over nothing would be
-            # no number, and no alert.
+            # A counter that moves between brokers would seem to grow. Without brokers a sum would have no value and no
+            # alert.
             yield {CLUSTER_LABEL: self.name}, sum(counts.values()) if metric in _OF_CONTROLLER else 0
             return
         for broker, labels in self.brokers.items():
             yield labels, counts.get(broker, 0)
 
     def _speaker(self) -> int:
-        """The broker that shows the controller's values: the controller, or the first broker while none is."""
+        """Return the broker that shows the controller's values, the controller or the first broker without one."""
         return self.gauges.controller if self.gauges.controller >= 0 else next(iter(self.brokers), -1)
 
 

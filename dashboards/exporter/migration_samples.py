@@ -1,4 +1,4 @@
-"""The values of what is said of a cluster's migration to KRaft, from its row."""
+"""Values of a cluster's migration to KRaft, from its row."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _figure(read: Callable[[MigrationRow], float | None]) -> Callable[[ReadyClus
 def _one_of(
     known: tuple[str, ...], read: Callable[[MigrationRow], str]
 ) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
-    """1 for the row's word and 0 for each other; an unknown word is shown as the row has it, never dropped."""
+    """Return 1 for the row's word and 0 for each other. An unknown word is shown as it is."""
 
     def samples(row: MigrationRow, _: DetailLimits) -> Iterator[Sample]:
         now = read(row)
@@ -53,7 +53,7 @@ def _one_of(
 
 
 def _pulse_age(row: MigrationRow) -> float | None:
-    """Age as of the row, which comes with each heartbeat while KRaft leads: a late pipeline is no silent quorum."""
+    """Return the age as of the row. It comes with each heartbeat, so a late pipeline is no silent quorum."""
     if row.pulse_ms is None or row.phase not in _LED_BY_KRAFT:
         return None
     return max(0, row.time_ms - row.pulse_ms) / 1000
@@ -83,7 +83,7 @@ def _advice(row: MigrationRow, _: DetailLimits) -> Iterator[Sample]:
     yield (row.rollback_sentence, row.next_step), 1
 
 
-# Read as: KEY has these samples for a cluster that is ready.
+# The samples of each metric for a ready cluster.
 MIGRATION_SAMPLES: Mapping[Metric, Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]] = MappingProxyType(
     {
         migration_metrics.MIGRATION_PHASE: _one_of(_PHASES, lambda row: row.phase),

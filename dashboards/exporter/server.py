@@ -49,7 +49,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
 
     Raises ServeError with a sentence: the port is in use, the source cannot be read.
     """
-    view, reading = View(), Reading()
+    view, reading = View(config.past_rows), Reading()
     follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), view, reading, config.connect_timeout_seconds)
     prober = Prober(config.probe, view, reading)
     delivery = Delivery(config.alertmanager, view, reading, prober.active_alerts)
@@ -58,7 +58,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
     app.show(BrokerViewCollector(prober), QuorumCollector(prober), DeliveryCollector(delivery.senders), *own)
-    transitions = Transitions(config.source, config.connect_timeout_seconds)
+    transitions = Transitions(config.source, config.connect_timeout_seconds, config.past_rows)
     live = LivePage(view, reading, transitions, str(config.source), stop, prober.quorum_sentence)
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:

@@ -10,12 +10,11 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow, TopicRow
 from controller.contract.row import Row
 
-# Of one output in one cluster. A replaced partition takes 1 kB: these are 50 MB. A broker with 3,000 replicas that
-# goes and comes back is 9,000 changes.
-MOST_CHANGES: Final = 50_000
-# The gauges of 100 brokers take 50 kB: these are 50 MB, too. Those that say nothing new are not kept.
-MOST_GAUGES: Final = 1_000
-
+# Rows of one output in one cluster. A replaced partition takes 1 kB, so this is 50 MB. A broker with 3,000 replicas
+# that leaves and returns makes 9,000 changes.
+PAST_ROWS: Final = 50_000
+# The gauges of 100 brokers take 50 kB, as 50 replaced partitions do. Gauges without news are not kept.
+_ROWS_PER_GAUGES: Final = 50
 
 _ALWAYS: Final = 0  # before the first alert there was none
 
@@ -29,7 +28,8 @@ class _Change(NamedTuple):
 class Changes:
     """The rows of one output in the order in which they came, each with the one that it replaced."""
 
-    def __init__(self, since_ms: int | None = None) -> None:
+    def __init__(self, most: int, since_ms: int | None = None) -> None:
+        self._most = most
         self.since_ms = since_ms  # what was at that moment and later is known; None: nothing is
         self._kept: deque[_Change] = deque()
         self._newest_ms = 0
@@ -38,7 +38,7 @@ class Changes:
         """Keep the row, and drop the oldest for it where there is no room."""
         if self.since_ms is None:
             self.since_ms = row.time_ms
-        if len(self._kept) == MOST_CHANGES:
+        if len(self._kept) == self._most:
             self.since_ms = max(self.since_ms, self._kept.popleft().row.time_ms)
         self._kept.append(_Change(before, row, row.subject_key()))
         self._newest_ms = max(self._newest_ms, row.time_ms)
@@ -63,10 +63,11 @@ class Changes:
 class Past:
     """The changes of one cluster, and its gauges."""
 
-    def __init__(self) -> None:
-        self.metadata = Changes()
-        self.alerts = Changes(_ALWAYS)
-        self._gauges: deque[GaugesRow] = deque(maxlen=MOST_GAUGES)
+    def __init__(self, most_rows: int = PAST_ROWS) -> None:
+        self._most_rows = most_rows
+        self.metadata = Changes(most_rows)
+        self.alerts = Changes(most_rows, _ALWAYS)
+        self._gauges: deque[GaugesRow] = deque(maxlen=max(1, most_rows // _ROWS_PER_GAUGES))
 
     @property
     def since_ms(self) -> int | None:
@@ -91,14 +92,14 @@ class Past:
         elif output == PartitionRow.output:
             self.metadata.begin_now()
         elif output == GaugesRow.output and self._gauges:
-            self._gauges = deque([self._gauges[-1]], maxlen=MOST_GAUGES)
+            self._gauges = deque([self._gauges[-1]], maxlen=self._gauges.maxlen)
 
     def forget(self, output: str) -> None:
         """Drop what this output has said: it was void."""
         if output == AlertRow.output:
-            self.alerts = Changes(_ALWAYS)
+            self.alerts = Changes(self._most_rows, _ALWAYS)
         elif output == PartitionRow.output:
-            self.metadata = Changes()
+            self.metadata = Changes(self._most_rows)
         elif output == GaugesRow.output:
             self._gauges.clear()
 

@@ -14,19 +14,19 @@ from controller.contract.effect_rows import Transition
 from controller.contract.job_row import JobRow
 from controller.contract.row import Row
 from dashboards.following.follower import Follower
+from dashboards.following.past import PAST_ROWS
 from dashboards.following.reading import Reading
 from outputs import Chunk, OutputsSource, open_outputs
 from transport.address import Address
 
-# Of one cluster: 20 MB. The loss of a broker with 3,000 replicas is some 6,000 of them without the replicas' own.
-_MOST: Final = 30_000
 _OF_REPLICAS: Final = b'"subject":"replica"'
 
 
 class Transitions:
     """Newest transitions, but those of replicas; they are read in a thread as long as the `with` lasts."""
 
-    def __init__(self, address: Address, connect_timeout_seconds: float) -> None:
+    def __init__(self, address: Address, connect_timeout_seconds: float, most: int = PAST_ROWS) -> None:
+        self._most = most  # of one cluster; 0.7 kB each
         self._address = address
         self._connect_timeout_seconds = connect_timeout_seconds
         self._reading = Reading()
@@ -65,7 +65,7 @@ class Transitions:
         """Keep a transition, and drop the oldest for it where there is no room."""
         if isinstance(row, Transition):
             with self._lock:
-                self._kept.setdefault(row.cluster, deque(maxlen=_MOST)).append(row)
+                self._kept.setdefault(row.cluster, deque(maxlen=self._most)).append(row)
         return False
 
     def know(self, cluster: str) -> None:

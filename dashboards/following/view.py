@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -26,7 +26,7 @@ from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
 from dashboards.following.alerts import Alerts
 from dashboards.following.newest import PARTITION_SEGMENTS, Newest, OldestFirst, segment_of
-from dashboards.following.past import Past
+from dashboards.following.past import PAST_ROWS, Past
 
 _Value = TypeVar("_Value")
 
@@ -224,9 +224,10 @@ class _Cluster:
 class View:
     """The newest row of each subject of every cluster; one thread applies rows, any thread takes snapshots."""
 
-    def __init__(self) -> None:
+    def __init__(self, past_rows: int = PAST_ROWS) -> None:
         self._lock = threading.Lock()
-        self._clusters: dict[str, _Cluster] = {}
+        # A lookup by `get` makes no cluster.
+        self._clusters: defaultdict[str, _Cluster] = defaultdict(lambda: _Cluster(past=Past(past_rows)))
         self._job: JobRow | None = None
 
     def apply(self, row: Row | JobRow) -> bool:
@@ -237,18 +238,18 @@ class View:
                 known = {} if self._job is None else self._job.clusters
                 self._job = msgspec.structs.replace(row, clusters=self._without_gone({**known, **row.clusters}))
                 return True
-            return self._clusters.setdefault(row.cluster, _Cluster()).apply(row)
+            return self._clusters[row.cluster].apply(row)
 
     def know(self, cluster: str) -> None:
         """Add a cluster of which nothing may be known yet."""
         with self._lock:
-            self._clusters.setdefault(cluster, _Cluster())
+            _ = self._clusters[cluster]  # makes it
 
     def forget(self, output: str, cluster: str | None = None, *, for_good: bool = False) -> None:
         """Drop the rows of this output, which starts over: all of them, or one cluster's, which may end for good."""
         with self._lock:
             if cluster is not None:
-                self._clusters.setdefault(cluster, _Cluster()).forget(output, for_good=for_good)
+                self._clusters[cluster].forget(output, for_good=for_good)
                 if self._job is not None:
                     self._job = msgspec.structs.replace(self._job, clusters=self._without_gone(self._job.clusters))
                 return

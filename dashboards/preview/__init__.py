@@ -1,1 +1,1 @@
-"""Drawings of the boards without a Grafana: their panels' queries, answered by a Prometheus, as SVG."""
+"""Drawings of the boards without Grafana, from the answers of a Prometheus, as SVG."""

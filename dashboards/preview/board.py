@@ -1,4 +1,4 @@
-"""Reads a board's JSON: where its panels are and what they query, with the board's variables filled in."""
+"""A board's JSON with the place and queries of its panels, and the board's variables filled in."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One panel; `json` has what is not read here."""
+    """One panel. `json` has the parts that are not read here."""
 
     title: str
     type: str

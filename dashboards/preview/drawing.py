@@ -1,4 +1,4 @@
-"""Draws a board from what a Prometheus answers."""
+"""Drawing of a board from the answers of a Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws panels of one moment: numbers and tables."""
+"""Drawing of panels of one moment, numbers and tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINE = 22
 
 
 def draw_number(picture: Drawing, panel: Panel, named: Sequence[tuple[str, Series]], area: Area) -> None:
-    """A tile a series: its value in the colour of its limits, and its name."""
+    """Draw a tile per series, with its value in the colour of its limits and its name."""
     x, y, width, height = area
     if not named:
         picture.rectangle(x, y, width, height, "line", rounded=3)
@@ -32,7 +32,7 @@ def draw_number(picture: Drawing, panel: Panel, named: Sequence[tuple[str, Serie
 
 
 def draw_table(picture: Drawing, panel: Panel, answers: Mapping[str, Sequence[Series]], area: Area) -> None:
-    """A line a combination of labels, a column a label and a query; only as many lines as there is room for."""
+    """Draw a line per combination of labels, a column per label and query, and as many lines as fit."""
     x, y, width, height = area
     headings, units = _headings(panel), _units(panel)
     rows = _rows(panel, answers, headings)
@@ -54,7 +54,7 @@ def draw_table(picture: Drawing, panel: Panel, answers: Mapping[str, Sequence[Se
 
 
 def _headings(panel: Panel) -> dict[str, str]:
-    """Of each label or value that is shown: its column's heading, in order."""
+    """Return the heading of each shown label or value, in order."""
     (organize,) = (each["options"] for each in panel.json["transformations"] if each["id"] == "organize")
     order = organize["indexByName"]
     return {name: organize["renameByName"][name] for name in sorted(order, key=order.__getitem__)}

@@ -1,4 +1,4 @@
-"""Draws panels over time: graphs and state timelines."""
+"""Drawing of panels over time, graphs and state timelines."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def draw_graph(
 
 
 def draw_timeline(picture: Drawing, panel: Panel, named: Sequence[tuple[str, Series]], span: Span, area: Area) -> None:
-    """A bar a series, in the words and colours of its values; a gap where it was absent."""
+    """Draw a bar per series in the words and colours of its values, with a gap where it is missing."""
     x, y, width, height = area
     left, wide = x + 130, width - 134
     each = (height - 18) / max(1, len(named))
@@ -136,7 +136,7 @@ def _runs(series: Series, step_seconds: float) -> Iterator[list[tuple[float, flo
 
 
 def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Through the corners: a value holds until the next one."""
+    """Return the corners of a step line. A value lasts until the next one."""
     corners = [points[0]]
     for x, y in points[1:]:
         if y != corners[-1][1]:

@@ -13,7 +13,7 @@ _TIMEOUT_SECONDS = 30
 
 
 class Series(NamedTuple):
-    """One series of an answer: its labels, and points of seconds since 1970 and a value."""
+    """One series of an answer, its labels, and points of seconds since 1970 and a value."""
 
     labels: Mapping[str, str]
     points: tuple[tuple[float, float], ...]

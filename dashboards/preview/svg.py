@@ -40,7 +40,7 @@ class Drawing:
         self._parts: list[str] = []
 
     def rectangle(self, x: float, y: float, width: float, height: float, color: str, *, rounded: int = 0) -> None:
-        """A filled rectangle; `color` is a name of COLORS or a colour."""
+        """Return a filled rectangle. `color` is a name of COLORS or a colour."""
         round_ = f' rx="{rounded}"' if rounded else ""
         self._parts.append(
             f'<rect x="{x:.5g}" y="{y:.5g}" width="{max(width, 0.5):.5g}" height="{height:.5g}" '
@@ -59,7 +59,7 @@ class Drawing:
         self, x: float, y: float, words: str, *, size: int = 11, color: str = "text", anchor: str = "start",
         bold: bool = False, room: float | None = None,
     ) -> None:  # fmt: skip
-        """Words that begin at, are centred on or end at a point; cut where they need more room than there is."""
+        """Return words at a point, cut if they need more space than there is."""
         if room is not None:
             most = max(1, int(room / (size * _CHARACTER_WIDTH)))
             words = words if len(words) <= most else f"{words[: most - 1]}…"

@@ -1,4 +1,4 @@
-"""Writes values as people read them: with the unit of their panel, and the colour of their thresholds."""
+"""Values for readers, with the unit of their panel and the colour of their thresholds."""
 
 from __future__ import annotations
 

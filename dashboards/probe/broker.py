@@ -13,20 +13,20 @@ from controller.contract.metadata_rows import PartitionRow
 from dashboards.probe.config import KafkaLoginConfig
 from outputs.kafka_node import AnswerTooLongError, KafkaNode, NodeError
 
-# What every answer may have beside partitions: brokers, the cluster's id, topics that were created a moment ago.
+# The parts of every answer beside partitions: brokers, the cluster's id, recently created topics.
 _ANSWER_BYTES = 1024**2
-# Metadata's fields of a topic (version 12, and 10 bytes for what later ones may add), of a partition, of each replica
-# in its replicas, ISR and offline replicas.
+# Metadata's fields of a topic (version 12, and 10 bytes for later ones), of a partition, of each replica in its
+# replicas, ISR and offline replicas.
 _TOPIC_BYTES, _PARTITION_BYTES, _REPLICA_BYTES = 40, 36, 12
 _ENDPOINT = re.compile(r"(?P<listener>[^:]+)://(?:\[(?P<ipv6>[^\]]+)\]|(?P<host>[^:]*)):(?P<port>\d+)")
 
 
 class ProbeError(Exception):
-    """A broker that did not answer: one sentence."""
+    """A broker that did not answer, in one sentence."""
 
 
 class Leader(NamedTuple):
-    """The leader of a partition; epoch -1 from brokers before Kafka 2.1, which do not say it."""
+    """The leader of a partition. The epoch is -1 from brokers before Kafka 2.1, which do not report it."""
 
     broker: int
     epoch: int
@@ -37,7 +37,7 @@ BrokerView = Mapping[tuple[str, int], Leader]  # by topic and partition
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswer:
-    """A broker's whole metadata answer, as it gives it to clients; controller -1: it knows none."""
+    """A broker's whole metadata answer, as clients get it. Controller -1 means that it knows none."""
 
     leaders: BrokerView
     isrs: Mapping[tuple[str, int], tuple[int, ...]]
@@ -59,9 +59,9 @@ class Endpoint:
 
 
 def choose_endpoint(endpoints: Sequence[str], login: KafkaLoginConfig) -> Endpoint:
-    """The endpoint of a registered broker to ask; raises ProbeError if none fits.
+    """Return the endpoint of a registered broker to ask. Raise ProbeError if none fits.
 
-    Names of listeners are free, so without a name given one that is called as the protocol is comes first.
+    Names of listeners are free. Without a given name, the listener named like the protocol comes first.
     """
     parsed = [
         Endpoint(match["listener"], match["ipv6"] or match["host"], int(match["port"]))
@@ -88,9 +88,9 @@ def expected_bytes(partitions: Mapping[tuple[str, int], PartitionRow]) -> int:
 
 
 class BrokerConnection:
-    """The connection to one broker; to be used from one thread.
+    """Connection to one broker, for one thread.
 
-    An answer is refused where it is twice as long as the cluster in ZooKeeper would make it.
+    An answer of more than twice the expected length is rejected.
     """
 
     def __init__(self, endpoint: Endpoint, login: KafkaLoginConfig, timeout_seconds: float) -> None:
@@ -100,11 +100,14 @@ class BrokerConnection:
         self._node: KafkaNode | None = None
 
     def view(self, expected_bytes: int) -> BrokerView:
-        """The leader of every partition by the broker's answer; raises ProbeError, and connects again the next time."""
+        """Return the leader of every partition by the broker's answer.
+
+        Raise ProbeError, and connect again the next time.
+        """
         return _leaders(self._ask(expected_bytes))
 
     def answer(self, expected_bytes: int) -> BrokerAnswer:
-        """Everything that the broker answers; raises ProbeError, and connects again the next time."""
+        """Return the broker's whole answer. Raise ProbeError, and connect again the next time."""
         answer = self._ask(expected_bytes)
         partitions = [(topic.name, partition) for topic in answer.topics for partition in topic.partitions]
         return BrokerAnswer(

@@ -1,4 +1,4 @@
-"""Compares a broker's metadata with the rows of its cluster: pure, without connection or clock."""
+"""Comparison of a broker's metadata with the rows of its cluster. Pure, without connection or clock."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Found:
 def differences(
     rows: Mapping[PartitionName, PartitionRow], view: BrokerView, live: Collection[int]
 ) -> dict[PartitionName, Found]:
-    """Every partition in which the broker's view differs from these rows; `live` brokers are the registered ones.
+    """Return every partition whose view by the broker differs from these rows. `live` are the registered brokers.
 
-    A broker that is ahead of the rows is right: they come later.
+    A broker ahead of the rows is right, because the rows come later.
     """
     found = {}
     for name, row in rows.items():
         if row.state == PartitionState.NEW.word or row.leader_epoch < 0:
-            continue  # brokers have no UpdateMetadata of it yet
+            continue  # brokers have no UpdateMetadata for it yet
         expected, seen = Leader(row.leader, row.leader_epoch), view.get(name)
         if seen is None:
             found[name] = Found(Difference.MISSING, expected, None)
@@ -65,6 +65,6 @@ def lasting(earlier: Mapping[PartitionName, Found], later: Mapping[PartitionName
 def _is_stale(expected: Leader, seen: Leader, live: Collection[int]) -> bool:
     if seen.epoch >= 0 and seen.epoch != expected.epoch:
         return seen.epoch < expected.epoch
-    if seen.broker == _NOBODY:  # also for a leader whose address it does not know; right while that broker is not live
+    if seen.broker == _NOBODY:  # also for a leader without a known address; right while that broker is not live
         return expected.broker in live
     return seen.broker != expected.broker

@@ -21,11 +21,10 @@ _MORE_THAN_NOTHING = ("interval_seconds", "confirm_seconds", "timeout_seconds", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaLoginConfig:
-    """How one speaks to a cluster's brokers; raises ServeError with a sentence for what cannot be.
+    """Login to a cluster's brokers. Raise ServeError with a sentence for an impossible one.
 
-    `kafka_listener` is the name of the listener to ask; None: the one that is called as the protocol is.
-    `kafka_quorum` are the KRaft controllers of a cluster that migrates: HOST:PORT each, none: it is not asked. Secrets
-    are in files or in the environment: nothing here is one.
+    `kafka_listener` is the name of the listener to ask. None is the one named like the protocol. `kafka_quorum` has
+    HOST:PORT of the KRaft controllers of a migrating cluster. Secrets are in files or in the environment, not here.
     """
 
     kafka_listener: str | None = None
@@ -59,11 +58,11 @@ class KafkaLoginConfig:
 
     @property
     def password(self) -> str | None:
-        """What the password's file or variable holds now; raises OSError, UnicodeDecodeError."""
+        """Return the current password from its file or variable. Raise OSError or UnicodeDecodeError."""
         return read_secret(self.kafka_password_file, self.kafka_password_variable)
 
     def node_login(self) -> NodeLogin:
-        """The login with its password as it is now; raises OSError, UnicodeDecodeError."""
+        """Return the login with its current password. Raise OSError or UnicodeDecodeError."""
         return NodeLogin(
             protocol=self.protocol,
             ca_file=self.kafka_ca_file,
@@ -77,11 +76,11 @@ class KafkaLoginConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeConfig(KafkaLoginConfig):
-    """Whether brokers are asked, and how often; raises ServeError with a sentence for what cannot be.
+    """Whether and how often to ask brokers. Raise ServeError with a sentence for an impossible setting.
 
-    The brokers of a cluster are asked in turn each `interval_seconds`, at most `requests_per_second` of them in a
-    second. A difference counts if both sides still say the same `confirm_seconds` later. The login holds for the
-    clusters that are not in `clusters`.
+    The brokers of a cluster are asked in turn each `interval_seconds`, at most `requests_per_second` of them. A
+    difference counts if both sides are unchanged `confirm_seconds` later. The login applies to clusters outside
+    `clusters`.
     """
 
     brokers: bool = False

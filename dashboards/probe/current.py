@@ -1,4 +1,4 @@
-"""The rows of a cluster as of a moment: what is compared must not be older than what it is compared with."""
+"""Rows of a cluster as of a moment. They must not be older than the answer to compare."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEARTBEAT_PATIENCE_SECONDS = 15.0
 
 
 class NothingNewError(Exception):
-    """No newer row of the cluster came: nothing can be compared now."""
+    """No newer row of the cluster arrived, so a comparison is impossible now."""
 
 
 class CurrentRows:
@@ -27,7 +27,7 @@ class CurrentRows:
         self._reading = reading
 
     def after(self, time_ms: int, stop: threading.Event) -> ClusterSnapshot:
-        """The cluster after a heartbeat that is not older than this; raises NothingNewError if none comes."""
+        """Return the cluster after a heartbeat that is at least this new. Raise NothingNewError if none arrives."""
         give_up_at = time.monotonic() + _HEARTBEAT_PATIENCE_SECONDS
         while True:
             snapshot = self.now()
@@ -37,7 +37,7 @@ class CurrentRows:
                 raise NothingNewError
 
     def now(self) -> ClusterSnapshot:
-        """The cluster now; raises NothingNewError while it is not ready."""
+        """Return the present cluster. Raise NothingNewError while it is not ready."""
         for snapshot in self.view.snapshot():
             is_ready = snapshot.ready and self._reading.snapshot().vouches_for(self.cluster)
             if snapshot.cluster == self.cluster and is_ready and gauges_of(snapshot).session == "connected":
@@ -57,6 +57,6 @@ def gauges_of(snapshot: ClusterSnapshot) -> GaugesRow:
 
 
 def _heartbeat_ms(snapshot: ClusterSnapshot) -> int:
-    """When the newest heartbeat was made, at the earliest: a clock that is wrong is known to within some seconds."""
+    """Return the earliest time of the newest heartbeat. A wrong clock is known to within some seconds."""
     unsure_ms = CLOCKS_AGREE_WITHIN_MS if snapshot.clock_behind_ms else 0
     return gauges_of(snapshot).time_ms + snapshot.clock_behind_ms - unsure_ms

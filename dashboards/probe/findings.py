@@ -1,4 +1,4 @@
-"""The alert BrokerViewStale: what its sentences say of the differences found."""
+"""The alert BrokerViewStale with its sentences on differences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFindings:
-    """The lasting differences of one broker, as of its newest answer; times in milliseconds since 1970."""
+    """The lasting differences of one broker in its newest answer. Times are in milliseconds since 1970."""
 
     broker: int
     found: Mapping[PartitionName, Found]
@@ -44,7 +44,7 @@ def alert_id(broker: int) -> str:
 
 
 def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
-    """The alert of a broker whose metadata differs from what these gauges stand for."""
+    """Return the alert of a broker whose metadata differs from the rows of these gauges."""
     broker = findings.broker
     parts = [
         f"{count} {_WORDS[difference]} ({_example(findings.found, difference)})"

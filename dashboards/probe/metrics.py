@@ -33,7 +33,7 @@ def _probes(broker: ProbedBroker) -> Iterator[Sample]:
     yield ("failed",), broker.failures
 
 
-# Read as: KEY has these samples for one broker.
+# The samples of each metric for one broker.
 _SAMPLES: Mapping[Metric, Callable[[ProbedBroker], Iterator[Sample]]] = MappingProxyType(
     {
         broker_view_metrics.BROKER_VIEW_DIFFERING: _differing,
@@ -86,7 +86,7 @@ def _differing_values(seen: QuorumSeen) -> Iterator[Sample]:
         yield (subject.value,), count
 
 
-# Read as: KEY has these samples for one quorum.
+# The samples of each metric for one quorum.
 _OF_QUORUMS: Mapping[Metric, Callable[[QuorumSeen], Iterator[Sample]]] = MappingProxyType(
     {
         migration_quorum_metrics.MIGRATION_NODES: _modes,
@@ -99,7 +99,7 @@ _OF_QUORUMS: Mapping[Metric, Callable[[QuorumSeen], Iterator[Sample]]] = Mapping
 
 
 class QuorumCollector(Collector):
-    """Answers each scrape with what the quorums said in the newest round."""
+    """Collector of the quorums' answers in the newest round."""
 
     def __init__(self, prober: Prober) -> None:
         self._prober = prober

@@ -35,13 +35,13 @@ _logger = logging.getLogger("kontrast.dashboards.probe")
 
 @dataclass(slots=True)
 class ProbedBroker:
-    """State of one broker's probe; one thread writes, any reads."""
+    """State of one broker's probe. One thread writes, and any thread reads."""
 
     broker: int
     answers: int = 0
     failures: int = 0
     seconds: float | None = None  # that the newest answer took
-    findings: BrokerFindings | None = None  # None: it has not been judged, or does not answer
+    findings: BrokerFindings | None = None  # not compared yet, or without an answer
     connection: BrokerConnection | None = field(default=None, repr=False)
     failures_in_a_row: int = 0
     not_before: float = 0.0  # when it may be asked again, by the monotonic clock
@@ -123,7 +123,7 @@ class ClusterProbe:
         return differences(self._view.partitions(self.cluster), seen, live)
 
     def _ask(self, broker: ProbedBroker, row: BrokerRow, stop: threading.Event) -> BrokerView | None:
-        """The broker's metadata answer; None if it did not answer, or is not to be asked yet."""
+        """Return the broker's metadata answer, or None without one or before its next turn."""
         if time.monotonic() < broker.not_before:
             return None
         pause = self._asked_at + 1 / self._config.requests_per_second - time.monotonic()
@@ -202,7 +202,7 @@ def _is_at(endpoint: Endpoint, endpoints: Sequence[str]) -> bool:
 
 
 class Prober:
-    """Starts a probe for each cluster; `failure` is set if one ended by a defect."""
+    """One probe per cluster. `failure` is set if a defect ended one."""
 
     def __init__(self, config: ProbeConfig, view: View, reading: Reading) -> None:
         self.failure: ServeError | None = None
@@ -223,7 +223,7 @@ class Prober:
         return tuple(quorum for quorum in self._quorums.copy().values() if self._view.knows(quorum.cluster))
 
     def quorum_sentence(self, cluster: str) -> str:
-        """What the KRaft quorum of the cluster said last, or why it did not."""
+        """Return the last answer of the cluster's KRaft quorum as a sentence, or the reason without one."""
         quorum = self._quorums.get(cluster)
         if quorum is None:
             return "not asked: name the KRaft controllers in kafka_quorum, or switch the probe of brokers on"
@@ -244,7 +244,7 @@ class Prober:
         self._stop.set()
         give_up_at = time.monotonic() + self._config.timeout_seconds
         for thread in self._threads:
-            thread.join(max(0.0, give_up_at - time.monotonic()))  # daemons: they do not keep the process
+            thread.join(max(0.0, give_up_at - time.monotonic()))  # daemons do not keep the process alive
 
     def _look_for_clusters(self, stop: threading.Event) -> None:
         while not stop.is_set():

@@ -39,10 +39,10 @@ _logger = logging.getLogger("kontrast.dashboards.quorum")
 
 @dataclass(frozen=True, slots=True)
 class QuorumSeen:
-    """The outcome of a round: nodes by mode, the quorum, and how many values lastingly differ, by subject.
+    """Result of a round, with nodes by mode, the quorum, and lasting differences by subject.
 
-    `differing` is None where no node speaks for the quorum, or the rows are not current; `offset` is that in
-    /migration after the quorum was asked, None while no KRaft controller leads.
+    `differing` is None if no node speaks for the quorum, or the rows are old. `offset` is the one in /migration after
+    the quorum's answer, None while no KRaft controller leads.
     """
 
     modes: Mapping[str, int]
@@ -71,7 +71,7 @@ class QuorumProbe:
 
     @property
     def sentence(self) -> str:
-        """What was said last."""
+        """Return the last answer as a sentence."""
         seen = self.seen
         if seen is None:
             return "asked, and not answered yet"
@@ -114,7 +114,7 @@ class QuorumProbe:
         return QuorumSeen(modes, nodes.quorum, differing, offset)
 
     def _differing(self, nodes: Nodes, login: NodeLogin, stop: threading.Event) -> Mapping[Subject, int] | None:
-        """What differs twice, `confirm_seconds` apart, while the quorum has said the same."""
+        """Return the differences that last for `confirm_seconds` with an unchanged quorum."""
         reader = QuorumReader(nodes, login, self._config.timeout_seconds)
         try:
             first = self._differences(reader, stop)
@@ -158,22 +158,22 @@ class QuorumProbe:
 
 
 def _is_finalized(seen: QuorumSeen) -> bool:
-    """Whether all controllers that answered run without the flag, though ZooKeeper was copied: nobody else takes it."""
+    """Return whether all answering controllers run without the flag although ZooKeeper was copied."""
     copied = seen.offset is not None and seen.offset > 0
     return copied and Mode.CONTROLLER.value in seen.modes and Mode.CONTROLLER_MIGRATING.value not in seen.modes
 
 
 def is_asked(login: KafkaLoginConfig, config: ProbeConfig, row: MigrationRow | None) -> bool:
-    """Whether the quorum of a cluster is asked: where it is named, or through brokers that are asked anyway.
+    """Return whether to ask a cluster's quorum, by its name or through probed brokers.
 
-    Without its name only while a migration is under way.
+    Without its name only during a migration.
     """
     under_way = row is not None and row.phase not in _NOT_UNDER_WAY
     return bool(login.kafka_quorum) or (config.brokers and under_way)
 
 
 def _offset(snapshot: ClusterSnapshot) -> int | None:
-    """The offset in /migration, None while no KRaft controller leads: nobody writes it then."""
+    """Return the offset in /migration, or None while no KRaft controller leads and writes it."""
     row = snapshot.migration
     return None if row is None or row.leader < 0 else row.offset
 
@@ -189,7 +189,7 @@ def _values(rows: Mapping[tuple[str, int], PartitionRow]) -> dict[Key, str]:
 
 
 def _is_compared(key: Key, rows: Mapping[tuple[str, int], PartitionRow]) -> bool:
-    """Whether the rows say this at all: no topic ids, and nothing of a partition before its first leader."""
+    """Return whether the rows contain this. They have no topic ids, and no partition before its first leader."""
     if key.subject not in COMPARED:
         return False
     row = rows.get((key.group, int(key.name)))

@@ -1,4 +1,4 @@
-"""ZooKeeper and one broker's answer as two sides of a comparison: pure, by the probe's own rule of what is stale."""
+"""ZooKeeper and one broker's answer as two sides of a comparison, by the probe's rule. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Both = tuple[Subject, Fields | None, Fields | None]
 def sides(
     header: Header, rows: Mapping[PartitionName, PartitionRow], answer: BrokerAnswer, name: str
 ) -> tuple[Side, Side]:
-    """Both sides; of a partition of which the broker knows a newer leader epoch, the replicas alone are compared."""
+    """Return both sides. If the broker knows a newer leader epoch, compare only the replicas."""
     both = [*_cluster(header, answer), *_partitions(header, rows, answer)]
     return (
         Side(ZOOKEEPER, {subject: expected for subject, expected, _ in both if expected is not None}),

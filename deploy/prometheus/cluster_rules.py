@@ -42,7 +42,7 @@ _BROKER_VIEW = AlertKind(
     expected="to send UpdateMetadata to every live broker after every change",
 )
 
-_HEAD = """# Made from controller/alerts/kinds.py by deploy/prometheus/cluster_rules.py (`make boards`).
+_HEAD = """# Made from controller/contract/alert_kinds/ by deploy/prometheus/cluster_rules.py (`make boards`).
 # The alerts on watched clusters by way of Prometheus, where `kontrast serve` does not deliver them to
 # Alertmanager directly. Load kontrast-self.yml too. Written for Prometheus 2.42 and newer.
 # Kontrast judges what is an alert and how urgent it is: these rules only pass it on, with the names, labels and

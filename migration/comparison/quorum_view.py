@@ -55,7 +55,7 @@ _NO_PUBLIC_API = {
     Subject.PRODUCER_IDS: "no public API names the quorum's next producer id",
     Subject.DELEGATION_TOKENS: "no public API names a token's keys",
 }
-_NEEDS_KRAFT = "no broker in KRaft mode was asked; one in ZooKeeper mode answers from ZooKeeper"
+_NEEDS_KRAFT = "no broker in KRaft mode was asked, and one in ZooKeeper mode answers from ZooKeeper"
 
 _OF_TOPICS = (Subject.TOPICS, Subject.REPLICAS, Subject.PARTITIONS)
 
@@ -85,7 +85,7 @@ class QuorumReader:
                 continue  # a controller that does not lead
             if quorum is not None:
                 return quorum
-        raise NodeError("no node says how far the quorum is")
+        raise NodeError("no node reports the quorum's position")
 
     def read(self, expected: Expected) -> QuorumView:
         """Return the quorum's answer for each subject."""
@@ -250,7 +250,7 @@ def _read_acls(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
         )
     )
     if answer.error_code == _NO_AUTHORIZER:
-        raise NodeError("it has no authorizer: there are no ACLs to compare")
+        raise NodeError("it has no authorizer, and so no ACLs to compare")
     refuse(answer.error_code)
     for resource in answer.resources or ():
         kind, pattern = ResourceType(resource.resource_type), ACLResourcePatternType(resource.pattern_type)

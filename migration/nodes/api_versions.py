@@ -72,7 +72,7 @@ def _exchange(host_and_port: tuple[str, int], login: NodeLogin, give_up_at: floa
                 connection.settimeout(_left(give_up_at))
                 piece = connection.recv(_PIECE_BYTES)
                 if not piece:
-                    raise ConnectionError("it closes the connection: it may expect TLS, or be no Kafka node")
+                    raise ConnectionError("it closes the connection; it may expect TLS, or not be a Kafka node")
                 for _, answer in protocol.receive_bytes(piece):
                     return answer
 

@@ -30,13 +30,13 @@ class Outcome(Enum):
 
 _MEANINGS = {
     Outcome.LOSES: "The migration goes on, and data, settings or leaders are lost silently.",
-    Outcome.KILLS: "The quorum claims /controller, fails to copy and ends, one controller after the other: nobody is "
-    "controller, no leader that dies is replaced, until the znode is mended.",
-    Outcome.STICKS: "The metadata is copied and the way back into ZooKeeper fails for ever: brokers in ZooKeeper mode "
-    "hear of no change any more.",
-    Outcome.BLOCKS: "The migration waits, or a broker or controller does not start; ZooKeeper's controller goes on, "
-    "and nothing is lost.",
-    Outcome.ROLLBACK: "The way there is not touched; the way back to ZooKeeper is.",
+    Outcome.KILLS: "The quorum claims /controller, fails to copy and ends, one controller after the other. No "
+    "broker is controller and no dead leader is replaced until the znode is fixed.",
+    Outcome.STICKS: "The metadata is copied, but the copy back into ZooKeeper fails for ever. Brokers in "
+    "ZooKeeper mode no longer receive changes.",
+    Outcome.BLOCKS: "The migration waits, or a broker or controller does not start. ZooKeeper's controller "
+    "continues, and no data is lost.",
+    Outcome.ROLLBACK: "It affects only the way back to ZooKeeper.",
 }
 
 

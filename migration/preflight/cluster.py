@@ -85,7 +85,7 @@ def shared_node_ids(tree: Tree) -> Iterator[Finding]:
 
 def no_controller_ids(tree: Tree) -> str:
     """Return the reason if ids cannot be compared, otherwise an empty text."""
-    return "" if tree.controller_ids else "no znode has them: give --controller-ids"
+    return "" if tree.controller_ids else "no znode has them; give --controller-ids"
 
 
 def control_plane_listeners(tree: Tree) -> Iterator[Finding]:
@@ -104,7 +104,7 @@ def protocol_version(tree: Tree) -> Iterator[Finding]:
     if tree.controller is not None and tree.controller.version < 2:
         yield Finding(CONTROLLER, f"the controller's release is before {_FIRST_WITH_MIGRATION}")
     elif FEATURE not in tree.znodes and tree.may_be_read(FEATURE):
-        yield Finding(FEATURE, "is not there: no controller of 2.7 or later has been active")
+        yield Finding(FEATURE, "is missing, so no controller of 2.7 or later has been active")
     elif tree.feature is not None and tree.feature.version < 2:
         yield Finding(FEATURE, f"version {tree.feature.version} is that of a protocol before 3.3")
 
@@ -138,4 +138,4 @@ def zookeeper_acls(tree: Tree) -> Iterator[Finding]:
 
 def no_acls(tree: Tree) -> str:
     """Return the reason if ZooKeeper's ACLs cannot be checked, otherwise an empty text."""
-    return "copied files are read without their ACLs: ask a ZooKeeper" if tree.owners is None else ""
+    return "copied files are read without their ACLs; read a live ZooKeeper" if tree.owners is None else ""

@@ -63,7 +63,7 @@ def several_log_directories(tree: Tree) -> Iterator[Finding]:
 
 def not_asked(tree: Tree) -> str:
     """The reason where no node was asked."""
-    return "" if tree.nodes is not None else "no znode shows it: give --bootstrap, and the nodes are asked"
+    return "" if tree.nodes is not None else "no znode shows it; ask the nodes with --bootstrap"
 
 
 def no_controller_asked(tree: Tree) -> str:
@@ -71,7 +71,7 @@ def no_controller_asked(tree: Tree) -> str:
     if reason := not_asked(tree):
         return reason
     asked = _in_mode(tree, Mode.CONTROLLER, Mode.CONTROLLER_MIGRATING)
-    return "" if asked else "no KRaft controller answers: name the quorum's controllers with --bootstrap"
+    return "" if asked else "no KRaft controller answers; name the quorum's controllers with --bootstrap"
 
 
 def silent_brokers(tree: Tree) -> str:
@@ -83,7 +83,7 @@ def silent_brokers(tree: Tree) -> str:
 def silent_voters(tree: Tree) -> str:
     """The voters of the quorum that were not asked."""
     if tree.nodes is None or tree.nodes.quorum is None:
-        return "no controller says who the voters are: name the one that leads with --bootstrap"
+        return "no controller reports the voters; name the leading one with --bootstrap"
     known = {node.node_id for node in tree.nodes.nodes if node.mode is not None}
     return _sentence("voter", sorted(set(tree.nodes.quorum.voters) - known), _reasons(tree))
 

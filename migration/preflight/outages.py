@@ -10,7 +10,7 @@ from migration.preflight.tree import BROKER_CONFIGS, CONTROLLER, DELETIONS, MIGR
 
 _QUOTAS = (USERS, settings.CLIENTS, settings.IPS)
 _STATES = (TOPICS, DELETIONS)
-_DELETE_BEFORE = "Delete the key before the migration; once the sync is stuck only a rollback is left."
+_DELETE_BEFORE = "Delete the key before the migration. Once the sync is stuck, only a rollback helps."
 
 OUTAGES: Final[tuple[Check, ...]] = (
     Check(
@@ -18,10 +18,11 @@ OUTAGES: Final[tuple[Check, ...]] = (
         outcome=Outcome.LOSES,
         what="/migration of an earlier attempt",
         shown_by="an offset above 0 in /migration while no KRaft controller rules",
-        means="The next quorum takes its own log for a copy of ZooKeeper. Newly formatted, it deletes every topic and "
-        "quota from ZooKeeper as soon as it has passed the old offset; on its old disks it deletes the topics made "
-        "since and sets assignments and quotas back.",
-        mend="Stop the controllers, delete /migration, and format the disks of all controllers: both.",
+        means="The next quorum takes its own log for a copy of ZooKeeper. With newly formatted disks it deletes "
+        "every topic and quota from ZooKeeper as soon as it has passed the old offset. With its old disks "
+        "it deletes later topics and resets assignments and quotas.",
+        mend="Stop the controllers, delete /migration, and format the disks of all controllers. All three steps "
+        "are necessary.",
         source="KAFKA-17146; KRaftMigrationDriver, ZkMigrationLeadershipState (3.9)",
         find=cluster.earlier_attempt,
         reads=(MIGRATION, CONTROLLER),
@@ -109,8 +110,8 @@ OUTAGES: Final[tuple[Check, ...]] = (
         outcome=Outcome.KILLS,
         what="a password in a dynamic configuration of a broker",
         shown_by="*.password, *.jaas.config and PEM keys in /config/brokers/N",
-        means="With another secret than the brokers' the copy ends with an exception; with none the encoded text "
-        "becomes the password, and the broker loses its listener or its login.",
+        means="With another secret than the brokers' the copy ends with an exception. Without a secret the "
+        "encoded text becomes the password, and the broker loses its listener or its login.",
         mend="Give every controller the brokers' password.encoder.secret and, where set, the other "
         "password.encoder.* settings.",
         source="ZkConfigMigrationClient, PasswordEncoder (3.9)",
@@ -134,7 +135,7 @@ OUTAGES: Final[tuple[Check, ...]] = (
         what="a rate in bytes or connections with a fraction",
         shown_by="producer_byte_rate, consumer_byte_rate or connection_creation_rate, like 1000.5",
         means="It is copied, and cannot be written back as a whole number.",
-        mend="Write a whole number before the migration; once the sync is stuck only a rollback is left.",
+        mend="Write a whole number before the migration. Once the sync is stuck, only a rollback helps.",
         source="ZkConfigMigrationClient.writeClientQuotas (3.9)",
         find=settings.fractional_quotas,
         reads=_QUOTAS,
@@ -145,10 +146,11 @@ OUTAGES: Final[tuple[Check, ...]] = (
         what="a configuration of client metrics or of a group, made in the dual write",
         shown_by="no znode",
         means="It works until the next KRaft leader, whose sync fails.",
-        mend="Make none before the migration is finalized; delete it and restart the active controller.",
+        mend="Create none before the migration is finalized. If one exists, delete it and restart the active "
+        "controller.",
         source="KRaftMigrationZkWriter.handleConfigsSnapshot (3.9)",
         find=nothing,
-        hindered=lambda _tree: "no znode shows it: ask a broker with kafka-configs.sh",
+        hindered=lambda _tree: "no znode shows it; ask a broker with kafka-configs.sh",
         since=(3, 7, 0),
     ),
 )

@@ -33,7 +33,7 @@ def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
 
 def registered_elsewhere(tree: Tree) -> str:
     """Return the reason if /brokers/ids does not list the live brokers, otherwise an empty text."""
-    return "KRaft rules: brokers in KRaft mode are not in /brokers/ids" if tree.is_ruled_by_kraft else ""
+    return "KRaft leads, and brokers in KRaft mode are not in /brokers/ids" if tree.is_ruled_by_kraft else ""
 
 
 def without_id(tree: Tree) -> Iterator[Finding]:

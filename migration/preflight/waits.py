@@ -15,7 +15,7 @@ WAITS: Final[tuple[Check, ...]] = (
         name="migration-null",
         outcome=Outcome.BLOCKS,
         what="/migration with a null for a value",
-        shown_by="/migration; zookeeper-security-migration.sh makes it without --enable.path.check",
+        shown_by="/migration; zookeeper-security-migration.sh creates it without --enable.path.check",
         means="The migration driver stays UNINITIALIZED.",
         mend="Delete /migration.",
         source="KAFKA-19480",
@@ -29,7 +29,7 @@ WAITS: Final[tuple[Check, ...]] = (
         what="/migration that is empty or not as Kafka writes it",
         shown_by="/migration",
         means="The migration driver stays UNINITIALIZED.",
-        mend="Delete /migration; if an earlier attempt has copied, format the disks of all controllers too.",
+        mend="Delete /migration. If an earlier attempt has copied, format the disks of all controllers too.",
         source="MigrationZNode, KRaftMigrationDriver (3.9)",
         find=cluster.unreadable_migration,
         reads=(MIGRATION,),
@@ -39,9 +39,9 @@ WAITS: Final[tuple[Check, ...]] = (
         outcome=Outcome.BLOCKS,
         what="/controller of an earlier attempt",
         shown_by="/controller that is persistent while no KRaft controller rules",
-        means="No broker can become controller; a quorum whose epoch is not above the one in it is refused again and "
-        "again.",
-        mend="See that no controller of a quorum runs, then delete /controller: a broker becomes controller at once.",
+        means="No broker can become controller. A quorum needs a higher epoch than the one in it, and is refused"
+        " repeatedly.",
+        mend="Check that no controller of a quorum runs, then delete /controller. A broker becomes controller at once.",
         source="KafkaZkClient.tryRegisterKRaftControllerAsActiveController (3.9)",
         find=cluster.leftover_controller,
         reads=(CONTROLLER, MIGRATION),
@@ -50,7 +50,8 @@ WAITS: Final[tuple[Check, ...]] = (
         name="absent-broker",
         outcome=Outcome.BLOCKS,
         what="replicas on a broker that is not registered",
-        shown_by="an assignment, also one being added, with an id that /brokers/ids lacks; topics under deletion aside",
+        shown_by="an assignment, or an added replica, with an id that /brokers/ids lacks, except for topics in "
+        "deletion",
         means="The quorum waits for that broker without limit of time.",
         mend="Start the broker, reassign its partitions, or delete the topic.",
         source="KRaftMigrationDriver, ZkMigrationClient.readBrokerIdsFromTopicAssignments (3.9)",
@@ -76,10 +77,10 @@ WAITS: Final[tuple[Check, ...]] = (
         outcome=Outcome.BLOCKS,
         what="a KRaft controller without the flag of the migration",
         shown_by="no znode; with --bootstrap each controller's ApiVersions answer",
-        means="The quorum waits for that voter without limit of time; one that was first started without the flag "
+        means="The quorum waits for that voter without a time limit. One that first started without the flag "
         "never migrates.",
-        mend="Start every controller with zookeeper.metadata.migration.enable=true and zookeeper.connect; if the "
-        "quorum has already run without, format all controllers' disks again.",
+        mend="Start every controller with zookeeper.metadata.migration.enable=true and zookeeper.connect. If the"
+        " quorum has run without the flag, format all controllers' disks again.",
         source="ZkMigrationState, KRaftMigrationDriver (3.9)",
         find=node_checks.controllers_without_flag,
         hindered=node_checks.no_controller_asked,
@@ -103,7 +104,7 @@ WAITS: Final[tuple[Check, ...]] = (
         outcome=Outcome.BLOCKS,
         what="a metadata.version below 3.6-IV1",
         shown_by="no znode; with --bootstrap the controllers' features",
-        means="The quorum refuses to begin; before 3.8.1 it begins, and an aborted copy is half there.",
+        means="The quorum refuses to begin. Before 3.8.1 it begins, and an aborted copy stays incomplete.",
         mend="Raise inter.broker.protocol.version on the brokers, and format the controllers with the same version.",
         source="KAFKA-17457, ActivationRecordsGenerator (3.9)",
         find=node_checks.old_metadata_version,
@@ -137,8 +138,8 @@ WAITS: Final[tuple[Check, ...]] = (
         outcome=Outcome.BLOCKS,
         what="znodes that only some may read or write",
         shown_by="ACLs of ZooKeeper with owners by sasl or digest",
-        means="A controller that logs in as another has no rights (NoAuth): the driver reports a fault and waits.",
-        mend="Let the controllers log in to ZooKeeper as the brokers do: the same JAAS section Client, and the same "
+        means="A controller with another login has no rights (NoAuth). The driver reports a fault and waits.",
+        mend="Let the controllers log in to ZooKeeper as the brokers do, with the same JAAS section Client and "
         "principal.",
         source="KRaftMigrationDriver (3.9)",
         find=cluster.zookeeper_acls,
@@ -186,7 +187,7 @@ WAITS: Final[tuple[Check, ...]] = (
         outcome=Outcome.BLOCKS,
         what="an id that a controller and a broker have",
         shown_by="/brokers/ids and assignments, beside the ids of --controller-ids",
-        means="Brokers and controllers share one space of ids: the broker does not start in KRaft mode.",
+        means="Brokers and controllers share one space of ids. The broker does not start in KRaft mode.",
         mend="Choose other ids for the controllers and format them.",
         source="KafkaConfig (3.9)",
         find=cluster.shared_node_ids,
@@ -198,7 +199,7 @@ WAITS: Final[tuple[Check, ...]] = (
         outcome=Outcome.BLOCKS,
         what="a control plane listener",
         shown_by="an endpoint in /brokers/ids/N whose name has CONTROL in it",
-        means="Before 3.9.0 brokers do not migrate with it (KAFKA-17788); in KRaft mode none starts with it.",
+        means="Before 3.9.0 brokers do not migrate with it (KAFKA-17788). In KRaft mode none starts with it.",
         mend="Remove control.plane.listener.name and its listener, at the latest before a broker goes to KRaft mode.",
         source="KAFKA-17788, KAFKA-17790",
         find=cluster.control_plane_listeners,

@@ -19,7 +19,7 @@ from controller.view.types import Partition, Topic
 from questions.picture import Picture
 
 _JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
-"""What a reply of ZooKeeper may hold, unless jute.maxbuffer is raised: a longer list cannot be read."""
+"ZooKeeper's largest reply, unless jute.maxbuffer is raised. A longer list is unreadable."
 _NEARLY: Final = 0.8
 _LEFT_AFTER_MS: Final = 10 * 60_000  # an active controller removes requests within seconds
 _TOPICS: Final = "/brokers/topics"

@@ -65,7 +65,7 @@ CHECKS: Final = (
         "state-of-a-later-controller",
         Severity.PAGE,
         found_in.newer_than_the_controller,
-        "/controller_epoch was set back: brokers refuse the controller's requests as a deposed one's.",
+        "/controller_epoch was set back. Brokers refuse the controller's requests as those of a deposed one.",
         "Set /controller_epoch to the highest epoch that is named here, then delete /controller.",
     ),
     LintCheck(
@@ -79,23 +79,23 @@ CHECKS: Final = (
         "child-list-too-long",
         Severity.PAGE,
         found_in.long_lists,
-        "A controller that starts cannot read a list beyond jute.maxbuffer, and none is elected for long.",
-        "Delete topics that nobody uses, or raise jute.maxbuffer on every ZooKeeper server, then on every broker.",
+        "A starting controller cannot read a list beyond jute.maxbuffer, so no controller stays.",
+        "Delete unused topics, or raise jute.maxbuffer on every ZooKeeper server, then on every broker.",
         reads_znodes=True,
     ),
     LintCheck(
         "leader-or-isr-not-assigned",
         Severity.WARN,
         found_in.stray_states,
-        "The state names brokers that are no replicas: the controller elects none of them, and an ISR of them is lost.",
+        "The state names brokers outside the replicas. The controller elects none of them, and their ISR is lost.",
         "Find out who edited the topic's znode, set its assignment back, and ask for a reassignment instead.",
     ),
     LintCheck(
         "orphan-state",
         Severity.WARN,
         found_in.orphan_states,
-        "Where a partition of this name is made, the controller cannot write its first state: it has no leader until "
-        "the next failover, and the old one then.",
+        "If a partition of this name is created, the controller cannot write its first state. It has no leader "
+        "until the next failover, and the old one after it.",
         "Delete the znode /brokers/topics/TOPIC/partitions/N, after a look whether the topic was removed by hand.",
         reads_znodes=True,
     ),
@@ -103,9 +103,9 @@ CHECKS: Final = (
         "leftover-reassignment-fields",
         Severity.WARN,
         found_in.leftover_fields,
-        "The next controller takes the partition as being reassigned, to or from brokers that are no replicas of it.",
-        "Cancel the reassignment (kafka-reassign-partitions.sh --cancel); else remove the fields from the topic's "
-        "znode and delete /controller.",
+        "The next controller takes the partition as reassigned, to or from brokers outside its replicas.",
+        "Cancel the reassignment (kafka-reassign-partitions.sh --cancel). If that fails, remove the fields from "
+        "the topic's znode and delete /controller.",
         reads_znodes=True,
     ),
     LintCheck(
@@ -113,14 +113,14 @@ CHECKS: Final = (
         Severity.WARN,
         found_in.left_requests,
         "It blocks the next request of its kind, and is carried out at the next failover.",
-        "See that nobody waits for it, delete it, then /controller.",
+        "Check that no one waits for it, delete it, then /controller.",
         reads_znodes=True,
     ),
     LintCheck(
         "deletion-of-no-topic",
         Severity.WARN,
         found_in.deletions_of_nothing,
-        "No controller has taken it up: a topic that is made by this name before one does is deleted by it.",
+        "No controller has handled it. It deletes a topic that is created under this name before that.",
         "Delete the entry, and look at the controller (`kontrast explain controller`). `kontrast explain TOPIC` shows "
         "the other znodes that are left.",
         reads_znodes=True,
@@ -129,22 +129,23 @@ CHECKS: Final = (
         "notifications-not-read",
         Severity.WARN,
         found_in.unread_notifications,
-        "The controller does not read what leaders report: it sends brokers old ISRs, and each slows its successor.",
-        "Look at the controller (`kontrast explain controller`); a failover reads and removes them.",
+        "The controller does not read the leaders' reports. It sends brokers old ISRs, and each report slows its"
+        " successor.",
+        "Check the controller (`kontrast explain controller`). A failover reads and removes them.",
         reads_znodes=True,
     ),
     LintCheck(
         "dead-replicas",
         Severity.WARN,
         found_in.dead_brokers,
-        "Each partition there has a replica less than it should; a deletion of its topic waits for the broker.",
-        "Bring the broker back with its data, or reassign what it hosts.",
+        "Each partition there lacks a replica, and a deletion of its topic waits for the broker.",
+        "Bring the broker back with its data, or reassign its replicas.",
     ),
     LintCheck(
         "brokers-without-rack",
         Severity.WARN,
         found_in.without_rack,
-        "With racks on some brokers only, topics cannot be created by rack: Kafka refuses it, or leaves racks out.",
+        "With racks on some brokers only, Kafka rejects new topics by rack, or ignores racks.",
         "Set broker.rack on the brokers that are named, and restart them.",
     ),
     LintCheck(
@@ -181,14 +182,14 @@ CHECKS: Final = (
         "missing-topic-id",
         Severity.INFO,
         found_in.missing_ids,
-        "The next controller gives them ids; KRaft migration and clients that ask by id do not find them before.",
+        "The next controller assigns their ids. KRaft migration, and clients that use ids, do not find them before.",
         kinds.MISSING_TOPIC_ID.action,
     ),
     LintCheck(
         "more-replicas-than-racks",
         Severity.INFO,
         found_in.more_replicas_than_racks,
-        "No spread can give each replica a rack of its own: one rack has two of them.",
+        "No spread gives each replica a rack of its own, so one rack has two.",
         "Add a rack, or count on its loss taking two replicas.",
     ),
     LintCheck(
@@ -202,7 +203,7 @@ CHECKS: Final = (
         "unclean-election-enabled",
         Severity.INFO,
         found_in.unclean,
-        "Records are lost when all in-sync replicas fail: a replica that lags is elected then.",
+        "Records are lost if all in-sync replicas fail, because a lagging replica is then elected.",
         "Set unclean.leader.election.enable=false, where data matters more than being up.",
     ),
 )

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.ids import NO_LEADER, ControllerEpoch, LeaderEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
 from controller.view.health import reason_for
 from controller.view.types import Context, Partition, Topic
 
-_NONE = LeaderAndIsr(NO_LEADER, -1, (), -1)
+_NONE = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 
 
 class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -83,20 +83,13 @@ def consequences(before: Context, after: Context, touched: Iterable[TopicPartiti
         worst_first(changes),
         tuple(sorted(after.header.brokers)),
         after.header.controller,
-        then.gauges.get("leaderless", 0),
-        now.gauges.get("leaderless", 0),
-        then.gauges.get("under_min_isr", 0),
-        now.gauges.get("under_min_isr", 0),
-        _leaders(then.gauges),
-        _leaders(now.gauges),
+        then.gauges.leaderless,
+        now.gauges.leaderless,
+        then.gauges.under_min_isr_partitions,
+        now.gauges.under_min_isr_partitions,
+        dict(sorted(then.gauges.led_by.items())),
+        dict(sorted(now.gauges.led_by.items())),
     )
-
-
-def _leaders(gauges: dict[str, int]) -> dict[int, int]:
-    counted = {
-        int(key.rpartition("/")[2]): count for key, count in gauges.items() if key.startswith("leaders_by_broker/")
-    }
-    return dict(sorted(counted.items()))
 
 
 def _change(before: Context, after: Context, tp: TopicPartition) -> PartitionChange | None:

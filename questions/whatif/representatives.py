@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,8 +9,8 @@ import msgspec
 
 from controller.contract.ids import TopicPartition
 from controller.restore.altered_context import with_gauges, with_partitions
-from controller.view.gauges import keys_of_partition
-from controller.view.types import Context, CountingRules, Partition, Topic
+from controller.view.counting import GaugeIndex
+from controller.view.types import Context, InTopic, Partition, Topic
 from questions.whatif.consequences import Consequences, worst_first
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]
@@ -28,14 +27,11 @@ class Representatives(NamedTuple):
 
     def count_all(self, before: Context, after: Context, touched: Iterable[TopicPartition]) -> Context:
         """Return the moment after a change, with gauges that count every partition."""
-        gauges, rules = Counter(after.header.tally.gauges), after.header.counting_rules
+        index = GaugeIndex(after.header.tally.gauges, after.header.counting_rules)
         for tp in touched:
             if others := len(self._others(tp)):
-                for key, by in _counted(after, tp, rules).items():
-                    gauges[key] += by * others
-                for key, by in _counted(before, tp, rules).items():
-                    gauges[key] -= by * others
-        return with_gauges(after, gauges)
+                index.recount(_in_topic(before, tp), _in_topic(after, tp), others)
+        return with_gauges(after, index.counts)
 
     def among_them(self, targets: Targets) -> Targets:
         """Targets of the representatives alone."""
@@ -54,9 +50,8 @@ class Representatives(NamedTuple):
         return self.others.get(tp, ())
 
 
-def _counted(context: Context, tp: TopicPartition, rules: CountingRules) -> Counter[str]:
-    topic, partition = context.topics.get(tp.topic), context.topics.partition(tp)
-    return Counter(keys_of_partition(topic, partition, rules) if topic and partition else ())
+def _in_topic(context: Context, tp: TopicPartition) -> InTopic:
+    return context.topics.get(tp.topic), context.topics.partition(tp)
 
 
 def represent(context: Context, targets: Sequence[Targets], *, brokers_change: bool = True) -> Representatives:

@@ -74,6 +74,7 @@ _EXIT_SECONDS = 20
 # Python workers that outlive Java for a moment hold the end that it wrote into, too.
 _LAST_WORDS_SECONDS = 2
 _ARCHIVING_SECONDS = 180
+_OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 _STACK = re.compile(r"\s+at |\s*\.\.\. \d+ more")  # lines of a stack trace, which name no cause
 
 
@@ -107,7 +108,7 @@ class JavaProcess:
         except (Py4JError, ConnectionError) as error:
             if isinstance(error, Py4JJavaError):
                 raise
-            raise StreamError(f"Spark's Java process is gone: {_how_it_ended(process, words)}") from error
+            raise StreamError(f"Spark's Java process is gone: {self._how_it_ended(process, words)}") from error
         finally:
             SparkContext._gateway = None
             SparkContext._jvm = None
@@ -131,6 +132,21 @@ class JavaProcess:
             return (f"-XX:ArchiveClassesAtExit={self.archive_to}",)
         return archive_options((*self.jars_before, *spark_jars()))
 
+    def _how_it_ended(self, process: subprocess.Popen[bytes], words: _Words) -> str:
+        """Name the signal that killed it, or the memory that ran out, else its exit code and its last line."""
+        try:
+            code = process.wait(_EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "it does not answer"
+        if code == -signal.SIGKILL:
+            return "SIGKILL ended it; the kernel sends that signal when memory runs out (`journalctl -k`)"
+        if code < 0:
+            return f"{signal.Signals(-code).name} ended it"
+        last = words.last()
+        if _OUT_OF_MEMORY in last:
+            return f"its memory of {self.memory} ran out; give it more with --driver-memory ({last})"
+        return f"it ended with exit code {code}, its last line was: {last}"
+
     def _start(self, address_file: Path, words: _Words) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
@@ -153,19 +169,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     """End it with the Python workers below it, which would outlive it while they are stopped."""
     kill([process.pid, *descendants(process.pid)])
     process.wait()
-
-
-def _how_it_ended(process: subprocess.Popen[bytes], words: _Words) -> str:
-    """Name the signal that killed it, else its exit code and its last line."""
-    try:
-        code = process.wait(_EXIT_SECONDS)
-    except subprocess.TimeoutExpired:
-        return "it does not answer"
-    if code == -signal.SIGKILL:
-        return "SIGKILL ended it; the kernel sends that signal when memory runs out (`journalctl -k`)"
-    if code < 0:
-        return f"{signal.Signals(-code).name} ended it"
-    return f"it ended with exit code {code}, its last line was: {words.last()}"
 
 
 def _environment(address_file: Path) -> dict[str, str]:

@@ -601,7 +601,7 @@ def test_elections_over_and_over_are_a_storm():
         for broker in (1, 2):
             epoch += 1
             history.state("t", 0, broker, epoch, [1, 2])
-    history.context.header.tally.happened["elections/PreferredReplicaPartitionLeaderElection"] = 130
+    history.context.header.tally.happened.elections["PreferredReplicaPartitionLeaderElection"] = 130
     assert "ElectionStorm" in opened(history.heartbeat())
     assert "ElectionStorm" not in resolved(history.heartbeat(MINUTE_MS))
     assert "ElectionStorm" in resolved(history.heartbeat(MINUTE_MS))

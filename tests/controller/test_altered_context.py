@@ -3,6 +3,7 @@
 from controller.contract.effect_rows import Transition
 from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
+from controller.model.gauge_counts import GaugeCounts
 from controller.restore.altered_context import with_gauges, with_partitions, without_departures
 from controller.unrecorded import request_shutdown
 from tests.controller.znode_history import ZnodeHistory
@@ -22,10 +23,10 @@ def test_a_part_of_the_partitions_leaves_the_others_and_the_gauges_as_they_are()
     assert set(context.topics["t"].partitions) == {0, 1}
 
 
-def test_other_gauges_replace_those_of_the_context_and_a_count_of_none_is_left_out():
+def test_other_gauges_replace_those_of_the_context():
     context = started().context
-    before = dict(context.header.tally.gauges)
-    assert with_gauges(context, {"partitions": 7, "leaderless": 0}).header.tally.gauges == {"partitions": 7}
+    before = context.header.tally.gauges.copy()
+    assert with_gauges(context, GaugeCounts(partitions=7)).header.tally.gauges == GaugeCounts(partitions=7)
     assert context.header.tally.gauges == before
 
 

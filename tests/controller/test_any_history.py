@@ -19,7 +19,7 @@ from controller.restore.stored_context import changed_chunks, encode_header, new
 from controller.rules.releases import Release, profile_of
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS, PartitionState
 from controller.step import step
-from controller.view.gauges import keys_of_partition, keys_of_topic
+from controller.view.counting import count_gauges
 from controller.view.state_epochs import count_state_epochs
 from tests.controller.znode_history import (
     ZnodeHistory,
@@ -184,12 +184,8 @@ class AnyHistory(RuleBasedStateMachine):
 
     @invariant()
     def counts_equal_a_recount(self) -> None:
-        recount: Counter[str] = Counter()
-        for _, topic in self.history.context.topics:
-            recount.update(keys_of_topic(topic))
-            for partition in topic.partitions.values():
-                recount.update(keys_of_partition(topic, partition, self.history.context.header.counting_rules))
-        assert self.history.context.header.tally.gauges == dict(recount)
+        header, topics = self.history.context.header, self.history.context.topics
+        assert header.tally.gauges == count_gauges(topics, header.counting_rules)
 
     @invariant()
     def epochs_in_states_equal_a_recount(self) -> None:
@@ -295,11 +291,11 @@ class AnyHistory(RuleBasedStateMachine):
                 assert row.deleting is topic.queued_for_deletion
                 assert (row.leader == -1) if partition.zk_state is None else (row.isr == partition.zk_state.isr)
         if ready:
-            told = Counter(f"partitions/{row.state}" for row in last.values())
-            del told["partitions/NonExistentPartition"]  # the last row of those that are gone, too
-            gauge_counts = self.history.context.header.tally.gauges.items()
-            by_state = {key: count for key, count in gauge_counts if key.startswith("partitions/")}
-            by_state.pop("partitions/NonExistentPartition", None)
+            told = Counter(row.state for row in last.values())
+            del told["NonExistentPartition"]  # the last row of those that are gone, too
+            in_state = self.history.context.header.tally.gauges.partitions_in
+            by_state = {state.word: in_state[state] for state in PartitionState if in_state[state]}
+            by_state.pop("NonExistentPartition", None)
             assert by_state == told
         assert {row.status for row in self.history.effects if isinstance(row, Transition)} <= set(Status)
 

@@ -74,7 +74,7 @@ def a_copy(partitions: int, placed: str = "anywhere") -> ZnodeHistory:
 
 def lose(history: ZnodeHistory, brokers, each_ms: int = 200) -> None:
     brokers = list(brokers)
-    if len(brokers) > 2 and history.context.header.tally.gauges["partitions"] >= AT_ONCE_FROM:
+    if len(brokers) > 2 and history.context.header.tally.gauges.partitions >= AT_ONCE_FROM:
         find_away(history, brokers)
         return
     for broker in brokers:

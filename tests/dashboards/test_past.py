@@ -31,8 +31,8 @@ def recorded(tmp_path_factory) -> list[Row]:
     return [row for row in rows if row.output in FOLLOWED_OUTPUTS]
 
 
-def viewed(rows) -> View:
-    view = View()
+def viewed(rows, past_rows: int = past.PAST_ROWS) -> View:
+    view = View(past_rows)
     for row in rows:
         view.apply(row)
     return view
@@ -81,9 +81,8 @@ def test_the_outputs_may_come_one_after_the_other(recorded):
     assert shown(as_of(by_output, at_ms)) == shown(as_of(in_order, at_ms))
 
 
-def test_where_there_is_no_more_room_the_oldest_moments_go_and_that_is_known(monkeypatch, recorded):
-    monkeypatch.setattr(past, "MOST_CHANGES", 200)
-    view = viewed(recorded)
+def test_where_there_is_no_more_room_the_oldest_moments_go_and_that_is_known(recorded):
+    view = viewed(recorded, past_rows=200)
     since_ms = view.kept_since_ms(CLUSTER)
     assert since_ms is not None
     assert since_ms > recorded[0].time_ms
@@ -149,9 +148,8 @@ def test_rows_that_compaction_or_damage_took_end_the_past_there(rows, output):
     assert (before_ms or 0) < newest_ms == view.kept_since_ms(CLUSTER)
 
 
-def test_gauges_that_say_nothing_new_take_no_room(monkeypatch, rows):
-    monkeypatch.setattr(past, "MOST_GAUGES", 3)
-    kept = past.Past()
+def test_gauges_that_say_nothing_new_take_no_room(rows):
+    kept = past.Past(150)  # room for three
     first = rows.gauges()
     kept.note(None, first)
     for _ in range(10):

@@ -236,7 +236,7 @@ def test_the_proposed_order_of_restarts_lets_a_producer_write_on(cluster):
             lacking = {name for name, (*_, lacks) in picture(cluster.context()).items() if lacks}
             assert not any(name.startswith(("spread", "pairs", "unclean")) for name in lacking)
             cluster.restart(*batch)
-            eventually(cluster.context, lambda context: not context.header.tally.gauges.get("under_replicated"))
+            eventually(cluster.context, lambda context: not context.header.tally.gauges.under_replicated)
     finally:
         writer.end()
     assert writer.acknowledged > 100

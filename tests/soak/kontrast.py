@@ -42,10 +42,12 @@ checkpoint = "{checkpoint}"
 from = "journal:{outputs}"
 listen = "{serve}"
 partitions_page = true
+past_rows = {past_rows}
 [serve.probe]
 brokers = true
 interval_seconds = 20
 """
+PAST_ROWS = 2_000  # it is full within minutes: memory that grows after that is a leak
 RETAIN_BYTES = 128 * 1024 * 1024  # of each output
 OUTPUTS = ("metadata", "transitions", "requests", "alerts", "gauges", "refused", "job")
 
@@ -107,6 +109,7 @@ class Kontrast:
                 checkpoint=self.checkpoint,
                 retention="\n".join(f'{output} = "{RETAIN_BYTES}"' for output in OUTPUTS),
                 serve=self.pages[SERVE],
+                past_rows=PAST_ROWS,
             )
         )
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from controller.contract.outputs import OUTPUTS, decode_row
-from tests.processes import descendants
 from tests.streaming.cluster_records import Streams, life_of
-from tests.waiting import eventually
+from tests.streaming.victim import Victim
 from transport.journal import end_offset
 
 pytestmark = [
@@ -28,50 +24,9 @@ pytestmark = [
     pytest.mark.timeout(3600),
 ]
 
-_ROOT = Path(__file__).parent.parent.parent
-_DEADLINE_SECONDS = 300
 # Fixed, so that a failure can be had again; another may be tried.
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20260601"))
 _KILLS = int(os.environ.get("KONTRAST_FAULTS_KILLS", "8"))
-
-
-class Victim:
-    """A job over `streams` that is killed and started again."""
-
-    def __init__(self, streams: Streams, *options: str) -> None:
-        self._streams = streams
-        self._command = [sys.executable, "-m", "cli", "stream", "--checkpoint", str(streams.checkpoint)]
-        self._command += ["--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}"]
-        self._command += ["--master", "local[2]", "--max-batch-bytes", "2048", *options]
-
-    def start(self, *more: str) -> None:
-        self._log = (self._streams.checkpoint.parent / "log").open("ab")
-        self._process = subprocess.Popen([*self._command, *more], cwd=_ROOT, stderr=self._log)
-
-    def kill(self) -> None:
-        """The driver and its Java process, the one that writes the checkpoint first."""
-        victims = [*reversed(descendants(self._process.pid)), self._process.pid]
-        for pid in victims:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._process.wait()
-        self._log.close()
-
-    def until(self, holds: Callable[[], bool], pause_seconds: float = 0.005) -> bool:
-        """Whether it came about before the job ended."""
-
-        def seen() -> str:
-            return "it holds" if holds() else "it ended" if self._process.poll() is not None else ""
-
-        return eventually(seen, pause_seconds=pause_seconds) == "it holds"
-
-    def finish(self) -> None:
-        """Work off what is left, undisturbed."""
-        self.start("--available-now", "--max-batch-bytes", "16777216")
-        try:
-            assert self._process.wait(_DEADLINE_SECONDS) == 0, (self._streams.checkpoint.parent / "log").read_text()
-        finally:
-            self.kill()
 
 
 def _at_a_moment(victim: Victim, chance: random.Random, grown: Callable[[], int]) -> None:

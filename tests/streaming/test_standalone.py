@@ -5,115 +5,40 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 
-from deploy import dist
 from tests.streaming.cluster_records import Streams, life_of
+from tests.streaming.standalone_cluster import SparkCluster, Submitted, environment
 from tests.waiting import eventually
 from transport.journal import JournalWriter, end_offset
 
-_ROOT = Path(__file__).parents[2]
-_SPARK = Path(pyspark.__file__).parent
 _DEADLINE_SECONDS = 240
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("spark-submit")]
 
 
-def _environment(tmp_path: Path) -> dict[str, str]:
-    """Nothing that leads to this checkout: the code must come with the job."""
-    python = tmp_path / "python"
-    if not python.exists():
-        # Without the .pth files that an installation for development leaves beside the packages.
-        packages = f"{_SPARK.parent}${{PYTHONPATH:+:$PYTHONPATH}}"
-        python.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}" exec {sys.executable} -S "$@"\n')
-        python.chmod(0o755)
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return {
-        **kept,
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short lives: compile quickly, not well
-        "SPARK_HOME": str(_SPARK),
-        "SPARK_NO_DAEMONIZE": "1",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(tmp_path / "work"),
-        "PYSPARK_PYTHON": str(python),
-        "PYSPARK_DRIVER_PYTHON": str(python),
-    }
-
-
-@contextlib.contextmanager
-def _daemon(tmp_path: Path, name: str, *arguments: str) -> Iterator[Path]:
-    log = tmp_path / f"{name}.log"
-    command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name.lower()}.{name}", *arguments]
-    with log.open("wb") as written:
-        process = subprocess.Popen(
-            command,
-            cwd=tmp_path,
-            env=_environment(tmp_path),
-            stdout=written,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        yield log
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _said(log: Path, pattern: str) -> str:
-    return eventually(lambda: re.findall(pattern, log.read_text(errors="replace")))[0]
-
-
 @pytest.fixture
 def master(java: Path, tmp_path: Path) -> Iterator[str]:
     """The address of a master that has a worker with two cores."""
-    ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    with _daemon(tmp_path, "Master", *ports) as master_log:
-        address = _said(master_log, r"spark://127\.0\.0\.1:[1-9][0-9]*")
-        with _daemon(tmp_path, "Worker", *ports, "--cores", "2", "--memory", "1g", address):
-            _said(master_log, "Registering worker")
-            yield address
-
-
-def test_python_on_the_cluster_has_nothing_of_the_checkout(tmp_path):
-    environment = _environment(tmp_path)
-    command = [environment["PYSPARK_PYTHON"], "-c", "import msgspec, streaming"]
-    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
-    assert b"No module named 'streaming'" in ended.stderr
+    with SparkCluster(tmp_path) as cluster:
+        yield cluster.master
 
 
 @pytest.fixture
-def submit(tmp_path: Path, streams: Streams) -> Callable[..., subprocess.Popen[bytes]]:
-    """Starts spark-submit with what `make dist` makes, in a group of its own: `submit(master, *job_options)`."""
-    code, stream, report, _jars = dist.make(tmp_path / "dist")
-    checkpoint = ("--checkpoint", str(streams.checkpoint))
-    programs = {
-        "stream": (stream, *checkpoint, "--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}"),
-        "report": (report, "--format", "json"),
-    }
+def submit(tmp_path: Path, streams: Streams):
+    return Submitted(tmp_path, streams).start
 
-    def submit(master: str, *options: str, program: str = "stream") -> subprocess.Popen[bytes]:
-        command = [
-            *(str(_SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(code)),
-            *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
-            *map(str, programs[program]),
-            *options,
-        ]
-        with (tmp_path / "submit.log").open("wb") as log:
-            return subprocess.Popen(
-                command, cwd=tmp_path, env=_environment(tmp_path), stdout=log, stderr=log, start_new_session=True
-            )
 
-    return submit
+def test_python_on_the_cluster_has_nothing_of_the_checkout(tmp_path):
+    without = environment(tmp_path)
+    command = [without["PYSPARK_PYTHON"], "-c", "import msgspec, streaming"]
+    ended = subprocess.run(command, cwd=tmp_path, env=without, capture_output=True, check=False)
+    assert b"No module named 'streaming'" in ended.stderr
 
 
 def test_a_cluster_that_has_nothing_but_the_archive_runs_job_and_report(master, streams, submit, tmp_path):

@@ -1,1 +1,1 @@
-"""The commands that answer a question, and change nothing."""
+"""Commands that answer a question and change nothing."""

@@ -59,17 +59,17 @@ Exit codes:
 @click.command(epilog=_EPILOG)
 @config_option
 @outputs_options
-@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this cluster's; may be given again.")
+@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this cluster's alerts. Repeatable.")
 @click.option(
     "--severity",
     type=click.Choice([severity.value for severity in Severity]),
     default=Severity.INFO.value,
     show_default=True,
-    help="Only what is at least as severe.",
+    help="Only alerts of at least this severity.",
 )
-@click.option("--long", "is_long", is_flag=True, help="Say too what is expected, what to do, and the evidence.")
-@click.option("--watch", "is_live", is_flag=True, help="Stay, and show what changes, until Ctrl-C.")
-@click.option("--json", "as_json", is_flag=True, help="Print the rows, one JSON object a line.")
+@click.option("--long", "is_long", is_flag=True, help="Show expected actions, next steps and evidence too.")
+@click.option("--watch", "is_live", is_flag=True, help="Follow changes until Ctrl-C.")
+@click.option("--json", "as_json", is_flag=True, help="Print the rows, one JSON object per line.")
 def alerts(
     config_file: Path | None,
     *,
@@ -80,9 +80,9 @@ def alerts(
     as_json: bool,
     **flags: object,
 ) -> int:
-    """Print the alerts that are open now, worst first.
+    """Print the open alerts, worst first.
 
-    It reads what `kontrast stream` derived; nothing else has to run.
+    Reads the outputs of `kontrast stream`. No other command has to run.
     """
     settings = read_settings(config_file, os.environ)
     where = where_outputs_are(settings, read_flags("serve", flags))
@@ -133,7 +133,7 @@ class _Shown:
         return of_cluster and _WORST_FIRST[row.severity] <= self._least
 
     def doubts(self, outputs: Followed, snapshots: Collection[ClusterSnapshot]) -> dict[str, str]:
-        """Why silence means nothing, a sentence for each cluster of which it does."""
+        """Return a sentence for each cluster whose silence proves nothing."""
         known = {snapshot.cluster: snapshot for snapshot in snapshots}
         newer = outputs.newer()
         found = {}
@@ -180,7 +180,7 @@ def _print(outputs: Followed, shown: _Shown) -> bool:
 
 
 def _counted_to_ms(snapshots: Collection[ClusterSnapshot]) -> dict[str, int]:
-    """The moment up to which ages count, by cluster: now, or the end of a past."""
+    """Return the end of ages by cluster, which is now or the end of a past."""
     now_ms = time.time_ns() // 1_000_000
     return {each.cluster: (each.heartbeat_ms or now_ms) if each.is_replayed else now_ms for each in snapshots}
 
@@ -207,7 +207,7 @@ def _long(row: AlertRow, counted_to_ms: int) -> Iterator[str]:
 
 
 def _follow(outputs: Followed, shown: _Shown, stop: threading.Event) -> None:
-    """Show what changes until `stop` is set: as one picture on a terminal, as lines elsewhere."""
+    """Show changes until `stop` is set, as one picture on a terminal, as lines elsewhere."""
     if shown.as_json or not is_terminal():
         _follow_as_lines(outputs, shown, stop)
         return
@@ -222,7 +222,7 @@ def _follow(outputs: Followed, shown: _Shown, stop: threading.Event) -> None:
 
 
 def _picture(outputs: Followed, shown: _Shown, height: int) -> Group:
-    """The open alerts in that many lines, one an alert; what does not fit is counted."""
+    """Return the open alerts in this number of lines, and count the rest."""
     from rich.console import Group
     from rich.text import Text
 

@@ -53,7 +53,7 @@ It waits up to 5 s for a connection, unless connect_timeout_seconds is set.
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
 @source_options
 @click.option("--probe", is_flag=True, help="Print the one line of a Nagios or Icinga plugin, with performance data.")
-@click.option("--watch", is_flag=True, help="Stay, and look again, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Repeat until Ctrl-C.")
 @click.option(
     "--every",
     "every_seconds",
@@ -61,17 +61,17 @@ It waits up to 5 s for a connection, unless connect_timeout_seconds is set.
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often --watch looks.",
+    help="Interval of --watch.",
 )
-@click.option("--long", "is_long", is_flag=True, help="Say also of notes what to do, and the evidence.")
+@click.option("--long", "is_long", is_flag=True, help="Show next steps and evidence, also for notes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(  # noqa: PLR0913 (one parameter an option)
     *, probe: bool, watch: bool, every_seconds: float, is_long: bool, as_json: bool, **flags: object
 ) -> int:
-    """Say whether a cluster is well: what is wrong, worst first, since when, and what to do.
+    """Check a cluster: its problems, worst first, with start and next step.
 
-    Findings are the alerts of `kontrast stream`. One look at ZooKeeper has no past: what it finds counts at once, and
-    is dated by the znodes. Files and streams know since when, and give each alert its patience.
+    Findings are the alerts of `kontrast stream`. One read of ZooKeeper has no past. It reports each problem at once and
+    dates it by the znodes. Files and streams know the start and give each alert its patience.
     """
     if watch and probe:
         raise click.UsageError("--watch and --probe: give one of them.")
@@ -124,7 +124,7 @@ def _watch(
     every_seconds: float,
     stop: threading.Event,
 ) -> int:
-    """Look again and again: show each look in place of the last on a terminal, and what changed elsewhere."""
+    """Repeat the check. Replace the last one on a terminal, and print changes elsewhere."""
     before: object = None
     while not stop.is_set() and not reader_has_left():
         try:

@@ -1,4 +1,4 @@
-"""`kontrast diff`: what differs between two sides of a cluster."""
+"""`kontrast diff`: differences between two sides of a cluster."""
 
 from __future__ import annotations
 
@@ -65,19 +65,17 @@ Exit codes:
     "moments",
     type=MomentParameter(),
     multiple=True,
-    help="In --zk-data or --from, a moment to compare; to be given twice.",
+    help="Moment in --zk-data or --from. Give it twice.",
 )
 @click.option(
     "--predicted",
     is_flag=True,
-    help="Compare what ZooKeeper has with what it must have once the controller has done its writes.",
+    help="Compare ZooKeeper now with ZooKeeper after the controller's due writes.",
 )
 @bootstrap_option("Compare ZooKeeper with what each of these brokers answers clients.", required=False)
-@click.option(
-    "--topic", "topics", multiple=True, metavar="NAME", help="Of partitions, only this topic's; may be given again."
-)
-@click.option("--all", "is_all", is_flag=True, help="Name all that differ, not the worst twenty.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a difference, and one with the counts.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic's partitions. Repeatable.")
+@click.option("--all", "is_all", is_flag=True, help="Name all differences, not the worst twenty.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per difference, and one with the counts.")
 @source_options
 def diff(  # noqa: PLR0913 (one parameter an option)
     files: tuple[Path, ...],
@@ -90,11 +88,11 @@ def diff(  # noqa: PLR0913 (one parameter an option)
     as_json: bool,
     **flags: Any,  # noqa: ANN401 (click's own)
 ) -> int:
-    """Compare two sides of a cluster: what differs, the worst first, with both values.
+    """Compare two sides of a cluster, worst difference first, with both values.
 
-    The sides are two snapshots, two moments in ZooKeeper's files or in what Kontrast has written, ZooKeeper and what
-    the controller must make of it, or ZooKeeper and what brokers answer clients. Against brokers, what differs counts
-    if it still does five seconds later.
+    The sides are two snapshots, two moments in ZooKeeper's files or in Kontrast's outputs, ZooKeeper and the
+    controller's due writes, or ZooKeeper and the brokers' answers to clients. A difference from brokers counts if it
+    lasts five seconds.
     """
     if sum(map(bool, (files, moments, predicted, bootstrap))) != 1:
         raise click.UsageError(f"{_WAYS}.")
@@ -112,7 +110,7 @@ def diff(  # noqa: PLR0913 (one parameter an option)
 
 
 class _Printed:
-    """The choice of what is compared, and how it is printed."""
+    """Selection of subjects, and the form of the output."""
 
     def __init__(self, topics: tuple[str, ...], *, is_all: bool, as_json: bool) -> None:
         self.topics = topics
@@ -120,13 +118,13 @@ class _Printed:
         self._as_json = as_json
 
     def compare(self, a: Side, b: Side) -> ExitCode:
-        """Compare and print; says whether anything differs."""
+        """Compare and print. Return whether there is a difference."""
         from questions.diff.differences import diff
 
         return self.show(diff(a, b, self.topics))
 
     def show(self, differences: Differences) -> ExitCode:
-        """Print; says whether anything differs."""
+        """Print. Return whether there is a difference."""
         from cli.printing.diff_lines import print_differences, print_json_lines
 
         if self._as_json:
@@ -202,7 +200,7 @@ def _answers(
     earlier: Mapping[str, Differences],
     stop: threading.Event,
 ) -> Iterator[tuple[str, Differences]]:
-    """What differs from each broker that answers, by its address; with `earlier` what differed there too."""
+    """Return the differences from each answering broker by its address. With `earlier` only lasting ones."""
     from dashboards.probe.broker import ProbeError, expected_bytes
     from dashboards.probe.sides import sides
     from questions.diff.differences import diff

@@ -41,26 +41,26 @@ Exit codes:
 @click.argument("subject", nargs=-1, required=True)
 @source_options
 @click.option(
-    "--topic", "is_topic", is_flag=True, help="SUBJECT is a topic, also where its name is like a partition's."
+    "--topic", "is_topic", is_flag=True, help="SUBJECT is a topic, even if its name looks like a partition's."
 )
 @click.option(
-    "--key", metavar="KEY", help="Say where a producer's key goes in the topic, and whether it can be written."
+    "--key", metavar="KEY", help="Find the partition of a producer's key, and show whether it accepts writes."
 )
 @click.option(
     "--key-format",
     type=click.Choice(_KEY_FORMATS),
     default="utf8",
     show_default=True,
-    help="How the key is written, and serialized by the producer: as text, as bytes, as a long, as a UUID.",
+    help="Notation of the key, and the producer's serializer: text, bytes, long or UUID.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     *, subject: tuple[str, ...], is_topic: bool, key: str | None, key_format: str, as_json: bool, **flags: object
 ) -> int:
-    """Say why SUBJECT is as it is: TOPIC-PARTITION, TOPIC, broker N, or controller.
+    """Explain SUBJECT, which is TOPIC-PARTITION, TOPIC, broker N, or controller.
 
-    Its state, since when, what led to it with time and zxid, what the controller must do, and what brings it back.
-    Files and streams have the steps that led to it, one look at ZooKeeper the last write of each znode.
+    Shows its state and its start, the steps that led to it, the controller's due writes, and the remedy. Files and
+    streams have these steps with time and zxid. One read of ZooKeeper has only the last write of each znode.
     """
     if key is not None:
         if len(subject) != 1:

@@ -1,4 +1,4 @@
-"""`kontrast lint`: what lies in ZooKeeper and will hurt."""
+"""`kontrast lint`: znodes that will cause trouble."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Exit codes:
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
 @source_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a finding, a line each.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per finding and line.")
 def lint(*, as_json: bool, **flags: object) -> int:
-    """Say what lies in ZooKeeper and will hurt: at a failover, a restart, or the next change.
+    """Find znodes that will cause trouble at a failover, a restart, or the next change.
 
-    Each finding comes with what it will do and how to mend it. What hurts already is in `kontrast check`.
+    Each finding has its effect and its fix. `kontrast check` reports present trouble.
     """
 
     def answer(picture: Picture) -> ExitCode:

@@ -21,7 +21,7 @@ _SECTIONS: Final = {
 
 @click.group(cls=LazyGroup, sections=_SECTIONS, no_args_is_help=False)
 def migration() -> None:
-    """Ask about a cluster's way from ZooKeeper to KRaft.
+    """Check a cluster before and during its migration to KRaft.
 
-    Nothing here writes anything.
+    These commands write nothing.
     """

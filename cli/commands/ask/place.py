@@ -40,17 +40,17 @@ Exit codes:
 @click.command(epilog=_EPILOG)
 @click.argument("topics", nargs=-1)
 @source_options
-@click.option("--brokers", callback=read_ids, metavar="N,N,…", help="The brokers that may host replicas.")
+@click.option("--brokers", callback=read_ids, metavar="N,N,…", help="Brokers that may host replicas.")
 @click.option(
     "--rack-aware/--no-rack-aware",
     default=None,
     help="Spread each partition over racks. [default: as kafka-reassign-partitions, where every broker has a rack; "
     "with --from-cluster no]",
 )
-@click.option("--start-index", type=click.IntRange(min=0), help="Where Kafka's random start is, to repeat one.")
-@click.option("--shift", type=click.IntRange(min=0), help="Kafka's random shift of followers, to repeat one.")
-@click.option("--from-cluster", is_flag=True, help="Move as little as possible from where replicas are now.")
-@click.option("--drain", callback=read_ids, metavar="N,N,…", help="Brokers that must host nothing any more.")
+@click.option("--start-index", type=click.IntRange(min=0), help="Kafka's random start, to repeat a draw.")
+@click.option("--shift", type=click.IntRange(min=0), help="Kafka's random shift of followers, to repeat a draw.")
+@click.option("--from-cluster", is_flag=True, help="Move as few replicas as possible.")
+@click.option("--drain", callback=read_ids, metavar="N,N,…", help="Brokers that must host no replica.")
 @click.option("--replication-factor", type=click.IntRange(min=1), metavar="N", help="Give every partition N replicas.")
 def place(  # noqa: PLR0913 (one parameter an option)
     topics: tuple[str, ...],
@@ -66,8 +66,9 @@ def place(  # noqa: PLR0913 (one parameter an option)
 ) -> int:
     """Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.
 
-    Without --from-cluster it is what kafka-reassign-partitions --generate computes for these topics and brokers. With
-    it, it is the least movement that drains brokers, spreads over racks, or changes the replication factor.
+    By default it is the result of kafka-reassign-partitions --generate for these topics and brokers. With
+    --from-cluster it is the smallest movement that drains brokers, spreads over racks, or changes the replication
+    factor.
     """
     _refuse_what_does_nothing(
         from_cluster, drain, replication_factor, rack_aware, (start_index, shift), topics, brokers
@@ -120,7 +121,7 @@ def _refuse_what_does_nothing(  # noqa: PLR0913 (options that exclude others)
 def _print(
     picture: Picture, movement: Movement, placed: dict[TopicPartition, tuple[int, ...]] | None = None
 ) -> ExitCode:
-    """Print the JSON to standard output, and what it means to standard error."""
+    """Print the JSON to standard output, and its effect to standard error."""
     from questions.reassignment_json import encode_reassignment
     from questions.whatif.hypothetical_cluster import NoControllerError
     from questions.whatif.reassignment_check import check_reassignment

@@ -1,4 +1,4 @@
-"""`kontrast replay`: work out what the controller did from the files of a ZooKeeper server."""
+"""`kontrast replay`: the controller's actions from the files of a ZooKeeper server."""
 
 from __future__ import annotations
 
@@ -102,20 +102,20 @@ Exit codes:
     multiple=True,
     required=True,
     metavar="DIR",
-    help="A ZooKeeper server's dataDir; give its dataLogDir too, if that is another one.",
+    help="A ZooKeeper server's dataDir. Repeat it for a separate dataLogDir.",
 )
 @chroot_option("The znode below which Kafka keeps everything.")
-@click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="What the cluster is called.")
-@click.option("--from", "start", type=Zxid(), help="Begin with this transaction; what was before it is not printed.")
+@click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="Name of the cluster.")
+@click.option("--from", "start", type=Zxid(), help="First transaction to print.")
 @click.option(
-    "--until", type=MomentParameter(), help="End with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970."
+    "--until", type=MomentParameter(), help="Last moment: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970."
 )
 @click.option(
     "--emit",
     type=_Outputs(),
     default="transitions,alerts",
     show_default=True,
-    help=f"What is printed: any of {','.join(EMITTABLE)}.",
+    help=f"Rows to print: any of {','.join(EMITTABLE)}.",
 )
 @click.option(
     "--broker-config",
@@ -123,41 +123,41 @@ Exit codes:
     multiple=True,
     callback=_read_settings,
     metavar="KEY=VALUE",
-    help="What the brokers' files set, like min.insync.replicas=2; may be given again. Else: the release's defaults.",
+    help="Setting of the brokers' files, like min.insync.replicas=2. Repeatable. Default: the release's.",
 )
 @click.option(
     "--kafka-version",
     "profile",
     callback=_read_profile,
     metavar="VERSION",
-    help="The brokers' release, like 2.8. Without it: inferred from the znodes.",
+    help="The brokers' release, like 2.8. Default: inferred from the znodes.",
 )
 @click.option(
     "--unchanged",
     is_flag=True,
-    help="Print too the moves from a state to itself that write nothing, as Kafka logs them.",
+    help="Print transitions from a state to itself without a write too, as Kafka logs them.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.option(
     "--speed",
     type=_Speed(),
     default="max",
     show_default=True,
-    help="Go through it at N times the speed at which it happened, pauses too; what is before --from takes no time.",
+    help="Replay at N times the original speed, with pauses. The part before --from takes no time.",
 )
 @click.option(
     "--into",
     callback=read_address,
     metavar="ADDRESS",
-    help="Print nothing, but publish the changes as `kontrast watch` does: into journal:DIRECTORY or "
+    help="Publish the changes as `kontrast watch` does instead of printing, into journal:DIRECTORY or "
     "kafka://HOST:PORT/TOPIC, which must have no records.",
 )
 @click.pass_context
 def replay(ctx: click.Context, /, **flags: Any) -> int:  # noqa: ANN401 (each option has its own type, see _Replay)
-    """Work out what the controller did from the files of a ZooKeeper server.
+    """Derive the controller's actions from the files of a ZooKeeper server.
 
-    Nothing needs to have run then: log.* and snapshot.* have every change with its zxid, time and session. What is
-    printed for people ends with the incidents, one line each.
+    Kontrast did not have to run then. log.* and snapshot.* have every change with its zxid, time and session. The text
+    ends with the incidents, one line each.
     """
     asked = _Replay(**flags)
     if asked.into is not None:
@@ -184,7 +184,7 @@ class _Replay:
     into: Address | None
 
     def run(self, stop: threading.Event) -> ExitCode:
-        """Publish the history or print its rows; a chroot without a cluster is a mistake of the user."""
+        """Publish the history or print its rows. A chroot without a cluster is a mistake of the user."""
         from ingest.files.history import History  # not for --help
         from ingest.past.pace import Pace
 
@@ -218,7 +218,7 @@ class _Replay:
 
 
 def _check_publication(ctx: click.Context, cluster: str) -> None:
-    """Refuse what --into leaves without a meaning, and names that no stream takes."""
+    """Reject options that have no effect with --into, and names that no stream accepts."""
     given = [
         option.opts[0]
         for option in ctx.command.params
@@ -256,7 +256,7 @@ def _replay(history: History, context: Context, writer: RowWriter, pace: Pace, s
 
 @contextmanager
 def _progress(history: History) -> Iterator[Callable[[], None]]:
-    """A bar on standard error, if a person sees it and it does not run into what is printed."""
+    """Return a bar on standard error, if a person sees it and it does not disturb the output."""
     if not sys.stderr.isatty() or is_terminal():
         yield lambda: None
         return

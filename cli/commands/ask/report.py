@@ -49,7 +49,7 @@ Exit codes:
 def _read_directories(
     _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, tuple[Path, ...]]:
-    """The directories by cluster: of NAME=DIR, or of DIR, whose last part is the name."""
+    """Return the directories by cluster, from NAME=DIR, or from DIR with its last part as the name."""
     found: dict[str, tuple[Path, ...]] = {}
     unnamed: set[str] = set()
     for text in given:
@@ -74,7 +74,7 @@ def _read_directories(
     "stream",
     callback=read_address,
     metavar="ADDRESS",
-    help="What Kontrast has written: the changes of `kontrast watch` or the outputs of `kontrast stream`, as "
+    help="Kontrast's data: the changes of `kontrast watch` or the outputs of `kontrast stream`, as "
     "journal:DIRECTORY or kafka://HOST:PORT/TOPIC.",
 )
 @click.option(
@@ -87,21 +87,19 @@ def _read_directories(
     "clusters, or with the same name for a dataLogDir.",
 )
 @chroot_option("In --zk-data, the znode below which Kafka keeps everything.")
-@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this cluster; may be given again.")
-@click.option(
-    "--since", type=Ago(), help="Begin so long before the end (30d, 12h, 4w), or at a time. Without it: all there is."
-)
+@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this cluster. Repeatable.")
+@click.option("--since", type=Ago(), help="Start as an age before the end (30d, 12h, 4w) or a time. Default: all data.")
 @click.option(
     "--until",
     type=Ago(),
-    help="End so long ago, or at a time. Without it: with what is newest; an age is then from now.",
+    help="End as an age or a time. Default: the newest data. An age then counts from now.",
 )
 @click.option(
     "--slo",
     "objective_percent",
     type=click.FloatRange(0, 100),
     metavar="PERCENT",
-    help="Share of its partition-minutes that each topic is to be writable with acks=all, like 99.95.",
+    help="Required share of partition-minutes writable with acks=all per topic, like 99.95.",
 )
 @click.option(
     "--format",
@@ -109,13 +107,13 @@ def _read_directories(
     type=click.Choice(["text", "html", "csv", "json"]),
     default="text",
     show_default=True,
-    help="html: one self-contained page; csv: a directory with a file a table; json: one object.",
+    help="html: one self-contained page. csv: a directory with one file per table. json: one object.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write here, not to standard output; for csv a directory.",
+    help="File to write, for csv a directory. Default: standard output.",
 )
 @settings_options("stream", leave_out=keys_of(StreamConfig).keys() - _OF_SPARK - _OF_BROKERS)
 def report(  # noqa: PLR0913 (one parameter an option)
@@ -134,9 +132,9 @@ def report(  # noqa: PLR0913 (one parameter an option)
 ) -> int:
     """Report availability, failovers and alerts of one or hundreds of clusters over weeks.
 
-    A batch job in Spark: availability by topic against an objective, failovers and how long each took, the controller's
-    reaction times, brokers by crashes and bounces, alerts by kind. Only time in which a forwarder watched the cluster
-    counts; the rest is named.
+    A Spark batch job. It reports availability by topic against an objective, failovers with their durations, the
+    controller's reaction times, crashes and bounces of brokers, and alerts by kind. Only time in which a forwarder
+    watched the cluster counts. The report shows the rest.
     """
     if (stream is None) == (not directories):
         raise click.UsageError("give --from ADDRESS or --zk-data DIR, one of them.")
@@ -169,7 +167,7 @@ def report(  # noqa: PLR0913 (one parameter an option)
 
 
 def _window(since: int | None, until: int | None, now_ms: int) -> tuple[int | None, int | None]:
-    """The ends as moments; raises UsageError for a window that ends before it begins."""
+    """Return the ends as moments. Raise UsageError for a window that ends before it begins."""
     until_ms = max(0, now_ms + until) if until is not None and until < 0 else until
     since_ms = max(0, (until_ms or now_ms) + since) if since is not None and since < 0 else since
     if since_ms is not None and since_ms >= (until_ms or now_ms):

@@ -45,10 +45,14 @@ With --probe, as monitoring plugins end:
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
 @source_options
+@click.option("--broker", type=click.IntRange(0, HIGHEST_ID), required=True, metavar="N", help="Broker to restart.")
 @click.option(
-    "--broker", type=click.IntRange(0, HIGHEST_ID), required=True, metavar="N", help="The broker to be restarted."
+    "--wait",
+    "patience",
+    type=Duration(),
+    metavar="TIME",
+    help="Repeat until the answer is yes, at most for this time, like 10m.",
 )
-@click.option("--wait", "patience", type=Duration(), metavar="TIME", help="Ask until the answer is yes, like 10m.")
 @click.option(
     "--every",
     "every_seconds",
@@ -56,14 +60,14 @@ With --probe, as monitoring plugins end:
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time between two looks with --wait.",
+    help="Interval of --wait.",
 )
 @click.option(
     "--accept-topic",
     "accepted_topics",
     multiple=True,
     metavar="PATTERN",
-    help="Topics that may go offline or refuse acks=all, like 'scratch-*'; repeatable.",
+    help="Topics that may go offline or reject acks=all, like 'scratch-*'. Repeatable.",
 )
 @click.option("--probe", is_flag=True, help="Print the one line of a Nagios or Icinga plugin.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -143,7 +147,7 @@ def _probe(look: Callable[[], Restartable]) -> int:
 
 
 def _wait(look: Callable[[], Restartable], deadline: float, every_seconds: float, stop: threading.Event) -> Restartable:
-    """Look until the answer is yes or the time is over; give the last answer, or raise the last error.
+    """Repeat until the answer is yes or the time is over. Return the last answer, or raise the last error.
 
     A line on standard error shows each new reason to wait.
     """

@@ -52,16 +52,16 @@ Exit codes:
     "--all",
     "everything",
     is_flag=True,
-    help="Every row in its order, of metadata, alerts and gauges too: not only those in force.",
+    help="Every row in order, also replaced rows of metadata, alerts and gauges.",
 )
 @click.option(
     "--tail",
     type=click.IntRange(1),
     default=_TAIL,
     show_default=True,
-    help="How many rows, the newest, of what does not stay in force; --all for no bound.",
+    help="Number of newest rows of transitions, requests and refused. --all prints every row.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the rows as they are, one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON, one object per line.")
 def show(  # noqa: PLR0913 (one parameter an option)
     output_name: str,
     config_file: Path | None,
@@ -75,7 +75,7 @@ def show(  # noqa: PLR0913 (one parameter an option)
 ) -> int:
     """Print the rows of an output for people: metadata, alerts, gauges, transitions, requests, refused or job.
 
-    Of metadata, alerts, gauges and job the rows that are in force; of the others the newest.
+    Prints the current rows of metadata, alerts, gauges and job, and the newest rows of the others.
     """
     where = where_outputs_are(read_settings(config_file, os.environ), read_flags("serve", flags))
     rows = _Rows(
@@ -106,7 +106,7 @@ def show(  # noqa: PLR0913 (one parameter an option)
 
 @dataclass(slots=True, kw_only=True)
 class _Rows:
-    """The chosen rows: those in force, by what they are about, or the newest in their order."""
+    """The chosen rows, current ones by subject, or the newest in order."""
 
     cluster: str | None
     topic: str | None
@@ -203,7 +203,7 @@ def _listed(prefix: str, fields: dict[str, Any], *, first: str) -> Iterator[str]
 
 
 def _by_broker(item: tuple[object, object]) -> int:
-    """The key for an order by broker; what is by name keeps its own."""
+    """Return a key for an order by broker. Rows with a name keep their order."""
     return item[0] if isinstance(item[0], int) else 0
 
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.printing import output
-from cli.printing.snapshot_lines import Concern, JudgedCluster, Selection, print_json, print_summary
+from cli.printing.snapshot_lines import Selection, print_json, print_summary
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.source import NotFoundError, ask_as_long_as
-from cli.sources.zookeeper import shown_progress, where_clusters_are
+from cli.sources.zookeeper import no_cycles_looked_for, shown_progress, where_clusters_are
 from controller.restore.stored_context import new_context
-from controller.step import steps
+from controller.step import Outcome, steps
 from controller.view.metadata import UnreadableZnode, Znode, cluster_metadata
 from ingest.config import IngestConfig, ZooKeeperConfig
+from questions.judged_cluster import Concern, JudgedCluster, Sound
 from streaming.config import BrokersConfig, StreamConfig
 from wording.sentences import counted
 
@@ -47,18 +48,20 @@ Exit codes:
 
 @click.command(epilog=_EPILOG)
 @config_option
-@click.option(
-    "--cluster", metavar="NAME", help="The cluster of the file to read; may be left out if it is the only one."
-)
+@click.option("--cluster", metavar="NAME", help="Cluster of the file. Optional if it is the only one.")
 @click.option(
     "--only",
     type=click.Choice([concern.value for concern in Concern]),
-    help="Print only these partitions, and all of them.",
+    help="Print all of these partitions, and no others.",
 )
-@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Print only this topic's; may be given again.")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="NAME", help="Print only this topic's partitions. Repeatable."
+)
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
 @settings_options("stream", leave_out=_ONLY_OF_THE_JOB)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line: brokers, controller, partitions.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line: brokers, controller, partitions."
+)
 def snapshot(
     config_file: Path | None,
     cluster: str | None,
@@ -68,24 +71,25 @@ def snapshot(
     as_json: bool,
     **flags: object,
 ) -> int:
-    """Print a cluster's metadata as its ZooKeeper has it now.
+    """Print a cluster's metadata from one read of ZooKeeper.
 
-    Reads everything once, in a few requests, and watches nothing. Partitions that are offline come first, then those
-    that have fewer in-sync replicas than min.insync.replicas, then those that are not fully in sync.
+    Reads everything in a few requests and sets no watch. Offline partitions come first, then those with fewer in-sync
+    replicas than min.insync.replicas, then other under-replicated ones.
     """
     settings = read_settings(config_file, os.environ)
     config, brokers = snapshot_config(settings, cluster, read_flags("watch", flags), read_flags("stream", flags))
     selection = Selection(topics=frozenset(topics), only=Concern(only) if only else None)
 
     def look(stop: threading.Event) -> ExitCode:
-        read = _read(config, stop)
-        if stop.is_set():
-            raise StoppedError
-        if not read.values and not read.forbidden:
-            raise NotFoundError(where_clusters_are(config, stop))
-        picture = _picture(read, cluster or "snapshot", brokers)
-        code = _tell(picture, selection)
-        (print_json if as_json else print_summary)(picture, selection)
+        with no_cycles_looked_for():
+            read = _read(config, stop)
+            if stop.is_set():
+                raise StoppedError
+            if not read.values and not read.forbidden:
+                raise NotFoundError(where_clusters_are(config, stop))
+            found = _snapshot(read, cluster or "snapshot", brokers)
+        code = _tell(found, selection)
+        (print_json if as_json else print_summary)(found, selection)
         return code
 
     return ask_as_long_as(look)
@@ -98,22 +102,25 @@ def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
         return read_once(config, stop, show)
 
 
-def _picture(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> JudgedCluster:
+def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> JudgedCluster:
     znodes = (Znode(path, value.data, value.czxid) for path, value in read.values.items())
-    metadata = list(cluster_metadata(znodes, read.forbidden))
-    outcome = steps(new_context(cluster, *brokers.read()), read.records(cluster))
-    return JudgedCluster(metadata, outcome.context, outcome.effects)
+    empty = new_context(cluster, *brokers.read())
+
+    def replicated(sound: Sound) -> Outcome:
+        return steps(empty, read.without(sound).records(cluster))
+
+    return JudgedCluster(list(cluster_metadata(znodes, read.forbidden)), replicated)
 
 
-def _tell(picture: JudgedCluster, selection: Selection) -> ExitCode:
-    """Name what is missing from the picture."""
-    unreadable: list[UnreadableZnode] = picture.unreadable
+def _tell(found: JudgedCluster, selection: Selection) -> ExitCode:
+    """Name what is missing from the snapshot."""
+    unreadable: list[UnreadableZnode] = found.unreadable
     for znode in unreadable[:_NAMED_ZNODES]:
         output.complain(f"{znode.path} cannot be read: {znode.reason}")
     if len(unreadable) > _NAMED_ZNODES:
         more = counted(len(unreadable) - _NAMED_ZNODES, "more znode")
         output.complain(f"{more} cannot be read; --json names them all")
-    known = {partition.metadata.topic for partition in picture.partitions}
+    known = {partition.topic for partition in found.partitions}
     absent = sorted(selection.topics - known)
     if absent and not unreadable:
         output.complain(f"there is no topic {', '.join(absent)}")

@@ -1,4 +1,4 @@
-"""`kontrast timeline`: what happened in a cluster, in order."""
+"""`kontrast timeline`: events of a cluster in order."""
 
 from __future__ import annotations
 
@@ -56,32 +56,32 @@ def _read_partitions(_ctx: click.Context, _param: click.Parameter, words: tuple[
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
 @source_options
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; may be given again.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic. Repeatable.")
 @click.option(
     "--partition",
     "partitions",
     multiple=True,
     callback=_read_partitions,
     metavar="TOPIC-PARTITION",
-    help="Only this partition; may be given again, and beside other subjects.",
+    help="Only this partition. Repeatable, also with other subjects.",
 )
 @click.option(
     "--broker",
     "brokers",
     type=click.IntRange(min=0),
     multiple=True,
-    help="Only this broker, what it led, and its places in ISRs; may be given again.",
+    help="Only this broker, its leaderships and its places in ISRs. Repeatable.",
 )
 @click.option("--controller", is_flag=True, help="Only controllers, failovers, and phases of a migration to KRaft.")
 @click.option(
-    "--since", type=MomentParameter(), help="Begin with this: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970."
+    "--since", type=MomentParameter(), help="First moment: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970."
 )
 @click.option(
     "--html",
     "html_file",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write one self-contained page with a picture and a table into this file, and print nothing.",
+    help="Write one self-contained page with a picture and a table into this file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def timeline(  # noqa: PLR0913 (one parameter an option)
@@ -95,10 +95,10 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
     as_json: bool,
     **flags: Any,  # noqa: ANN401 (of the source)
 ) -> int:
-    """Print what happened in a cluster, in order: each event of the controller with what it changed.
+    """Print each event of the controller with its changes, in order.
 
-    In Kafka's words, with zxid and time; also leaders' changes of ISRs, and the alerts that page or warn. Transitions
-    of replicas are left out: `kontrast replay` has them. --until ends it, also in a stream.
+    Uses Kafka's words, with zxid and time. Includes leaders' changes of ISRs, and alerts that page or warn. Transitions
+    of replicas are only in `kontrast replay`. --until ends it, also in a stream.
     """
     if html_file is not None and as_json:
         raise click.UsageError("--html and --json: give one of them.")

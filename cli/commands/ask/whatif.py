@@ -1,4 +1,4 @@
-"""`kontrast whatif`: what the loss of brokers, their return or a reassignment would take."""
+"""`kontrast whatif`: effect of the loss or return of brokers, or of a reassignment."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ _OF_STEPS: Final = ("lose_broker", "lose_rack", "then", "restore", "reassign")
 
 @click.command(cls=_InOrder, epilog=_EPILOG)
 @source_options
-@click.option("--lose-broker", type=int, multiple=True, metavar="N", help="Lose this broker; several are lost at once.")
-@click.option("--lose-rack", multiple=True, metavar="RACK", help="Lose all brokers of this rack at once.")
-@click.option("--then", count=True, help="What follows happens after what stands before it.")
+@click.option("--lose-broker", type=int, multiple=True, metavar="N", help="Crash this broker. Several crash at once.")
+@click.option("--lose-rack", multiple=True, metavar="RACK", help="Crash all brokers of this rack at once.")
+@click.option("--then", count=True, help="Separate changes that happen one after the other.")
 @click.option("--restore", type=int, multiple=True, metavar="N", help="Let this broker return and catch up.")
 @click.option(
     "--reassign",
@@ -76,17 +76,17 @@ _OF_STEPS: Final = ("lose_broker", "lose_rack", "then", "restore", "reassign")
     multiple=True,
     callback=_file,
     metavar="FILE",
-    help="Reassign partitions, as the JSON for kafka-reassign-partitions says.",
+    help="Reassign partitions by the JSON for kafka-reassign-partitions.",
 )
 @click.option(
-    "--controlled", is_flag=True, help="Brokers are shut down in order, one after the other; else they crash."
+    "--controlled", is_flag=True, help="Shut brokers down in order, one after the other. Default: they crash."
 )
-@click.option("--each", is_flag=True, help="Rank every broker and every rack by what its loss would take.")
-@click.option("--rolling", is_flag=True, help="Propose an order of restarts in which clients miss nothing.")
+@click.option("--each", is_flag=True, help="Rank every broker and rack by the effect of its loss.")
+@click.option("--rolling", is_flag=True, help="Propose an order of restarts without an effect on clients.")
 @click.option(
-    "--at-once", type=click.IntRange(min=1), metavar="N", help="With --rolling, restart no more than N brokers at once."
+    "--at-once", type=click.IntRange(min=1), metavar="N", help="With --rolling, restart at most N brokers at once."
 )
-@click.option("--all", "is_all", is_flag=True, help="Print every partition that changes, not only the first.")
+@click.option("--all", "is_all", is_flag=True, help="Print every changed partition, not only the first ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def whatif(  # noqa: PLR0913 (one parameter an option)
@@ -101,10 +101,10 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
     as_json: bool,
     **flags: object,
 ) -> int:
-    """Say what would follow if brokers were lost, shut down or restored, or partitions reassigned.
+    """Simulate the loss, shutdown or return of brokers, or a reassignment.
 
-    Steps happen in the order of the command line. Each is played to its end: the controller's elections by the rules of
-    this cluster's release, then the replicas that catch up.
+    Steps happen in the order of the command line. Each is played to its end, first the controller's elections by the
+    rules of this cluster's release, then the replicas that catch up.
     """
     said: Sequence[_Said] = ctx.meta[_STEPS]
     if sum((bool(said), each, rolling)) != 1:
@@ -164,7 +164,7 @@ def _played(said: Sequence[_Said], *, controlled: bool, is_all: bool) -> _Answer
 
 
 def _steps(picture: Picture, said: Sequence[_Said], *, controlled: bool) -> list[Step]:
-    """The steps: losses that stand together are one, `--then` parts them."""
+    """Return the steps. Adjacent losses are one, and `--then` separates them."""
     from questions.whatif.scenario import Change, Step, brokers_in
 
     lost = Change.SHUT_DOWN if controlled else Change.CRASH

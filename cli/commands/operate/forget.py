@@ -53,7 +53,7 @@ Exit codes:
 @click.argument("cluster")
 @config_option
 @settings_options("stream", leave_out=keys_of(StreamConfig).keys() - _KEYS)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the question.")
 def forget(cluster: str, config_file: Path | None, *, yes: bool, **flags: object) -> int:
     """Drop a cluster that is not watched any more, as after its migration to KRaft is finalized.
 
@@ -106,7 +106,7 @@ class _Known:
         self._timeout_seconds = float(str(timeout.value if timeout else default))
 
     def read(self, stop: threading.Event) -> None:
-        """Read what there is of the cluster; raises IngestError, ServeError."""
+        """Read the cluster's rows and records. Raise IngestError or ServeError."""
         self.newest = forgetting.newest_of(self._stream, self.cluster, stop)
         if self._outputs is not None:
             with followed(Where(self._outputs, self._timeout_seconds), _OUTPUTS) as outputs:
@@ -116,7 +116,7 @@ class _Known:
         self.stopped = stop.is_set()
 
     def require(self) -> None:
-        """Raise ConfigError for a cluster of which there is nothing."""
+        """Raise ConfigError for an unknown cluster."""
         if self.newest is not None or self.shown is not None:
             return
         there = f": {self._outputs} has {', '.join(self._others)}" if self._others else ""
@@ -124,11 +124,11 @@ class _Known:
 
     @property
     def until_applied(self) -> str:
-        """What is to come where the outputs still have it."""
+        """Return the expected effect if the outputs still have the cluster."""
         return "" if self.shown is None else ": `kontrast stream` drops it when it runs"
 
     def sentence(self) -> str:
-        """What is known of it."""
+        """Return the known facts as a sentence."""
         parts = []
         if self.newest is not None:
             seen = datetime.fromtimestamp(self.newest.observed_ms / 1000, timezone.utc)
@@ -141,7 +141,7 @@ class _Known:
         return f"{self.cluster}: {', '.join(parts)}"
 
     def forget(self, stop: threading.Event) -> None:
-        """Append the record; raises IngestError."""
+        """Append the record. Raise IngestError."""
         gauges = None if self.shown is None else self.shown.gauges
         generation = -1 if gauges is None else gauges.generation
         self.stopped = not forgetting.forget(self._stream, self.cluster, generation, stop)

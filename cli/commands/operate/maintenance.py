@@ -1,4 +1,4 @@
-"""`kontrast maintenance`: begin, list and end windows in which work on brokers pages nobody."""
+"""`kontrast maintenance`: start, list and end maintenance windows, in which work on brokers does not page."""
 
 from __future__ import annotations
 
@@ -59,27 +59,34 @@ Exit codes:
 
 @click.group(epilog=_EPILOG)
 def maintenance() -> None:
-    """Say that people work on brokers; what follows from it pages nobody then.
+    """Announce work on brokers, so that its effects do not page.
 
-    The windows are in a file that `kontrast watch` reads (setting `maintenance_file`) and that may be edited by hand.
+    The windows are in a file that `kontrast watch` reads (setting `maintenance_file`). You can edit it.
     """
 
 
 @maintenance.command()
 @config_option
 @_file_option
-@click.option("--cluster", required=True, metavar="NAME", help="The cluster that is worked on.")
+@click.option("--cluster", required=True, metavar="NAME", help="Cluster under maintenance.")
 @click.option(
-    "--broker", "brokers", multiple=True, type=click.IntRange(0, HIGHEST_ID), metavar="ID", help="May be given again."
+    "--broker",
+    "brokers",
+    multiple=True,
+    type=click.IntRange(0, HIGHEST_ID),
+    metavar="ID",
+    help="Broker under maintenance. Repeatable.",
 )
-@click.option("--all", "whole_cluster", is_flag=True, help="The whole cluster, in place of --broker.")
-@click.option("--for", "duration", required=True, type=Duration(), metavar="TIME", help="Like 30m, 2h or 1h30m.")
+@click.option("--all", "whole_cluster", is_flag=True, help="Cover the whole cluster.")
+@click.option(
+    "--for", "duration", required=True, type=Duration(), metavar="TIME", help="Duration, like 30m, 2h or 1h30m."
+)
 @click.option(
     "--reason",
     default="",
     callback=_read_reason,
     metavar="TEXT",
-    help=f"Who works on what, in at most {LONGEST_REASON} characters; shown wherever the window is.",
+    help=f"Reason to show with the window, at most {LONGEST_REASON} characters.",
 )
 def start(
     config_file: Path | None,
@@ -91,9 +98,9 @@ def start(
     reason: str,
     **flags: object,
 ) -> int:
-    """Begin a window now; it ends by itself.
+    """Start a window now. It ends by itself.
 
-    A cluster that is not configured is refused; of a broker that is not registered you are warned.
+    A cluster that is not configured is rejected. A broker that is not registered causes a warning.
     """
     if bool(brokers) == whole_cluster:
         raise click.UsageError("Give --broker ID, as often as needed, or --all: one of them.")
@@ -122,7 +129,7 @@ def start(
 
 
 def _doubts(settings: Settings, window: AnnouncedWindow) -> Iterator[str]:
-    """Warn of what may be wrong with a window that is in force all the same, for people in a hurry."""
+    """Warn of likely mistakes in a valid window."""
     if not known_clusters(settings):
         yield f"whether a cluster is called {window.cluster} was not checked, nothing here names any: give --config"
     config = cluster_zookeeper(settings, window.cluster)
@@ -148,7 +155,7 @@ def _doubts(settings: Settings, window: AnnouncedWindow) -> Iterator[str]:
 @maintenance.command("list")
 @config_option
 @_file_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def list_windows(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
     """Print the windows that are not over."""
     files = maintenance_files(*_settings(config_file, flags))
@@ -173,7 +180,7 @@ def list_windows(config_file: Path | None, *, as_json: bool, **flags: object) ->
 @_file_option
 @click.argument("window_id", metavar="ID")
 def end(config_file: Path | None, *, window_id: str, **flags: object) -> int:
-    """End a window now; `kontrast maintenance list` has the ids."""
+    """End a window now. `kontrast maintenance list` prints the ids."""
     files = maintenance_files(*_settings(config_file, flags))
     now = datetime.now(timezone.utc)
 

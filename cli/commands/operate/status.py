@@ -1,4 +1,4 @@
-"""`kontrast status`: whether watch, stream and serve are up, how far behind, and what is wrong."""
+"""`kontrast status`: state of watch, stream and serve, with lag and problems."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Exit codes:
 
 
 class Part(NamedTuple):
-    """A part of Kontrast: what it works on, when it last did, how far behind it was, and what is wrong with it."""
+    """A part of Kontrast with its object, its last work, its lag and its problems."""
 
     part: str
     of: str
@@ -67,12 +67,12 @@ class Part(NamedTuple):
 @click.command(epilog=_EPILOG)
 @config_option
 @outputs_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
-    """Say whether watch, stream and serve are up, how far behind, and what is wrong.
+    """Show whether watch, stream and serve work, with their lag and problems.
 
-    It reads the outputs and asks the pages of `kontrast watch` (metrics_listen) and `kontrast serve` (listen), where
-    the file or the environment names them.
+    Reads the outputs and asks the pages of `kontrast watch` (metrics_listen) and `kontrast serve` (listen), if the file
+    or the environment names them.
     """
     settings = read_settings(config_file, os.environ)
     where = where_outputs_are(settings, read_flags("serve", flags))

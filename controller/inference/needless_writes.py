@@ -1,0 +1,59 @@
+"""Expected writes that would mend nothing: the controller acted after their cause, and was silent since; all is well.
+
+A write is expected in vain where the controller did two things at once, or in another order. Later events give it up
+(`expected_writes`); where none comes, it would be due for ever, and the controller overdue.
+"""
+
+from __future__ import annotations
+
+from controller.contract.ids import TopicPartition
+from controller.inference.expected_writes import give_up
+from controller.model.event import Event, EventKind
+from controller.model.topics import Partition
+from controller.transaction.transaction import Transaction, replace
+
+
+def judge(tx: Transaction) -> None:
+    """Give up the writes of this term's events that the controller has had its time for, and that nothing needs."""
+    header = tx.header
+    acted_ms = header.term.acted_ms
+    if not (header.acting and header.has_outlasted_a_hang(acted_ms)):
+        return
+    for event_id, event in list(header.events.items()):
+        is_past = event.epoch == header.term.epoch and event.time_ms <= acted_ms
+        if is_past and event.writes_due and mends_nothing(tx, event):
+            for tp in tx.waiting(event):
+                give_up(tx, tp, event_id)
+                _forget_shown_assignments(tx, tp)
+
+
+def mends_nothing(tx: Transaction, event: Event) -> bool:
+    """Whether the cluster is as it should be without the event's due writes."""
+    if event.kind is EventKind.REPLICA_LEADER_ELECTION and tx.header.triggers.preferred is not None:
+        return False
+    for tp in tx.waiting(event):
+        topic = tx.topics[tp.topic]
+        partition = topic.partitions[tp.partition]
+        is_due = any(action.event == event.id and action.writes for action in partition.queue)
+        if is_due and (topic.queued_for_deletion or _is_wanting(tx, partition)):
+            return False
+    return True
+
+
+def _is_wanting(tx: Transaction, partition: Partition) -> bool:
+    value = partition.zk_state
+    if value is None or partition.reassigning or not _are_shown(partition):
+        return True
+    return not all(tx.is_online(broker, partition) for broker in (value.leader, *value.isr))
+
+
+def _are_shown(partition: Partition) -> bool:
+    """Whether the topic's znode has the assignment that the controller has still to write there."""
+    shown = partition.zk_assignment or partition.assignment
+    return all(assignment == shown for assignment in partition.pending_assignments)
+
+
+def _forget_shown_assignments(tx: Transaction, tp: TopicPartition) -> None:
+    partition = tx.partition(tp)
+    if partition is not None and partition.pending_assignments and _are_shown(partition):
+        tx.put_partition(tp, replace(partition, pending_assignments=()))

@@ -1,0 +1,123 @@
+"""Brokers that had registered again before the controller read /brokers/ids: it never missed them.
+
+ZooKeeper shows a departure and the registration after it. A controller reads only the brokers that are there when it
+handles its event, or loads the cluster. If it was busy for that long it handles neither, and no write is due. Up to 2.1
+it does not even compare registrations. From 2.2 on it handles such a broker as bounced, and further departures in the
+same time cost nothing more.
+
+No write shows this, so time does: a controller that hung for so long would have lost its session. It either had no
+reason to write, or acted otherwise since. ZooKeeper names live leaders meanwhile, so the conclusion hides no outage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from controller.contract.ids import TopicPartition
+from controller.events import broker_change, controller_failover
+from controller.inference.needless_writes import mends_nothing
+from controller.model.event import BrokersChanged, Event, EventKind
+from controller.model.leadership import StateChange
+from controller.rules.states import PartitionState
+from controller.transaction.transaction import Transaction, replace
+
+RULE: Final = "never-missed"
+
+
+def judge(tx: Transaction) -> None:
+    """Take back departures and registrations that the controller has had its time for, and never handled."""
+    header = tx.header
+    starts = [event for event in header.events.values() if _waits(tx, event) and _leads_meanwhile(tx, event)]
+    if not header.acting or not starts:
+        return
+    failures = [event for event in header.events.values() if event.failed_brokers and event.writes_due]
+    for failure in reversed(failures):
+        after = {start.started_broker: start for start in reversed(starts) if start.id > failure.id}
+        back = [after[broker] for broker in failure.failed_brokers if broker in after]
+        if back and _had_no_reason_to_write(tx, back) and not _is_held_up(tx, failure):
+            _never_left(tx, tx.open_event(failure.id), back)
+            return  # the next record judges others, which may have changed
+    for start in starts:
+        if not start.writes_due or _is_held_up(tx, start):
+            continue
+        if not any(start.started_broker in failure.failed_brokers for failure in failures):
+            tx.undo(start.id)
+            with tx.inferring(RULE):
+                controller_failover.load_with(tx, start.started_broker)
+            return
+
+
+def _waits(tx: Transaction, start: Event) -> bool:
+    """Whether the event is a startup, of a broker that is there, whose time is over without a write of it."""
+    is_there = start.started_broker in tx.header.brokers
+    return is_there and not (start.begun or start.taken_up) and tx.header.has_outlasted_a_hang(start.time_ms)
+
+
+def _is_held_up(tx: Transaction, event: Event) -> bool:
+    """Whether the controller has still to write something before it comes to this event."""
+    before = [other for other in tx.open_events() if other.id < event.id and other.writes_due]
+    return not all(mends_nothing(tx, other) for other in before)
+
+
+def _leads_meanwhile(tx: Transaction, start: Event) -> bool:
+    """Whether ZooKeeper names a live leader of every partition that the startup would elect one for."""
+    for tp in tx.waiting(start):
+        partition = tx.topics[tp.topic].partitions[tp.partition]
+        if any(action.event == start.id and action.writes for action in partition.queue):
+            value = partition.zk_state
+            if value is None or not tx.is_online(value.leader, partition):
+                return False
+    return True
+
+
+def _may_be_loaded(tx: Transaction, start: Event) -> bool:
+    """Whether the controller took over so shortly before that it may have loaded the registration."""
+    return tx.header.term.began_ms > 0 and controller_failover.may_have_read(tx, start)
+
+
+def _had_no_reason_to_write(tx: Transaction, starts: Sequence[Event]) -> bool:
+    """Whether the controller would have written something since the brokers are back, if it had to."""
+    if not tx.header.profile.notices_bounces or all(_may_be_loaded(tx, start) for start in starts):
+        return True
+    acted_ms = tx.header.term.acted_ms
+    return acted_ms >= max(start.time_ms for start in starts) and tx.header.has_outlasted_a_hang(acted_ms)
+
+
+def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> None:
+    """Take back departures with their returns; brokers that left with them and are still away left for themselves."""
+    back = [start.started_broker for start in starts]
+    for start in sorted(starts, key=lambda start: -start.id):
+        tx.undo(start.id)
+    if failure.begun:
+        hosted = [tp for broker in back for tp in tx.hosted_by(broker)]
+        for tp in hosted:
+            tx.undo_in(tp, failure.id)
+        _count_as_online(tx, hosted, back)
+    else:
+        tx.undo(failure.id)
+        _fail_again(tx, failure, back)
+    for broker in back:
+        broker_change.touch_hosted(tx, broker)
+
+
+def _count_as_online(tx: Transaction, tps: Iterable[TopicPartition], back: Sequence[int]) -> None:
+    """Let partitions be Online again that count as Offline, because the controller did handle the others' departure."""
+    with tx.inferring(RULE):
+        tx.begin(EventKind.BROKER_CHANGE, f"broker {broker_change.names_of(back)} was back before it was missed")
+    tx.begin_batch()
+    for tp in tps:
+        partition = tx.topics[tp.topic].partitions[tp.partition]
+        value = partition.zk_state
+        if partition.state is PartitionState.OFFLINE and value is not None and tx.is_online(value.leader, partition):
+            states = {"from_state": partition.state, "to_state": PartitionState.ONLINE}
+            change = StateChange(*tx.place(), replica=None, **states, written=True, value=value)
+            tx.queue(tp, replace(partition, state=PartitionState.ONLINE), change)
+
+
+def _fail_again(tx: Transaction, failure: Event, back: Collection[int]) -> None:
+    left = {broker: was for broker, was in failure.failed_brokers.items() if broker not in back}
+    if left:
+        event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker_change.names_of(left)} left")
+        event.detail = BrokersChanged(left)
+        broker_change.on_broker_failure(tx, tuple(left))

@@ -1,0 +1,185 @@
+"""Counting of partitions and replicas: each partition's share in the gauges, and their sums as partitions change.
+
+By Kafka's definitions (`KafkaController.updateMetrics`, `ReplicaManager`, 3.9). A partition costs the same whether
+other partitions have the same replicas or not: its share is brokers and states, which index the counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from controller.contract.problem import UNUSABLE
+from controller.model.gauge_counts import ByBroker, GaugeCounts
+from controller.model.tally import CountingRules
+from controller.model.topics import InTopic, Partition, Topic, Topics
+from controller.rules.states import ReplicaState
+from controller.view.health import is_under_replicated, needed_in_sync
+
+# A broker that received StopReplica with delete does not count the replica any more.
+_DELETED_ON_DISK: Final = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
+_DELETED, _INELIGIBLE = ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_INELIGIBLE
+
+# A plain tuple, in the order of `GaugeCounts.by_leadership`: it is made twice for every change of an ISR.
+_Leadership = tuple[int | None, ...]
+_NO_STATE: Final[_Leadership] = (None,) * len(GaugeCounts().by_leadership)
+
+
+def leadership(topic: Topic, partition: Partition, rules: CountingRules) -> _Leadership:
+    """Brokers to whose counts the partition adds one, in the order of `GaugeCounts.by_leadership`; None: to none."""
+    value = partition.zk_state
+    if value is None:
+        return _NO_STATE
+    leader, isr, replicas, adding = value.leader, value.isr, partition.replicas, partition.adding
+    named = preferred = imbalanced = sole = None
+    if not topic.queued_for_deletion:
+        named, sole = leader, isr[0] if len(isr) == 1 else None
+        if replicas:
+            preferred = replicas[0]
+            # A replica that is being added counts only once it is in sync, whichever replica leads.
+            may_lag = rules.adding_need_not_lead and preferred in adding
+            imbalanced = preferred if (preferred in isr if may_lag else leader != preferred) else None
+    if leader < 0:
+        return named, preferred, imbalanced, sole, None, None, None, None
+    excused = len(adding) if rules.adding_need_not_follow else 0
+    lacks = is_under_replicated(len(isr), len(replicas), excused)
+    margin = len(isr) - needed_in_sync(topic.min_insync_replicas, leader, len(replicas), rules)
+    at_min, under_min = leader if margin == 0 else None, leader if margin < 0 else None
+    return named, preferred, imbalanced, sole, leader, leader if lacks else None, at_min, under_min
+
+
+class GaugeIndex:
+    """Counts of a cluster while a transaction changes them; they are copied at the first change."""
+
+    __slots__ = ("_owned", "_rules", "counts")
+
+    def __init__(self, counts: GaugeCounts, rules: CountingRules) -> None:
+        self.counts = counts
+        self._rules = rules
+        self._owned = False
+
+    def recount_topic(self, before: Topic | None, after: Topic | None) -> None:
+        """Replace a topic's share before the transaction by its share after it."""
+        for topic, by in ((before, -1), (after, 1)):
+            if topic is not None and topic.exists:
+                _add_topic(self._changeable(), topic, by)
+
+    def recount(self, before: InTopic, after: InTopic, times: int = 1) -> None:
+        """Replace a partition's share before the transaction by its share after it; both depend on its topic.
+
+        It is counted `times`, for as many partitions that are like it.
+        """
+        (then, was), (now, is_) = before, after
+        if then and was and now and is_ and _hosted_alike(then, was, now, is_):
+            self._replace_leadership(then, was, now, is_, times)
+            return
+        if then and was:
+            self._add(then, was, -times)
+        if now and is_:
+            self._add(now, is_, times)
+
+    def _replace_leadership(self, then: Topic, was: Partition, now: Topic, is_: Partition, times: int) -> None:
+        gone, come = leadership(then, was, self._rules), leadership(now, is_, self._rules)
+        if gone != come:
+            _shift(self._changeable().by_leadership, gone, come, times)
+        more = (is_.zk_state is not None) - (was.zk_state is not None)
+        if more:
+            self._changeable().partitions += more * times
+        if was.problem is not is_.problem:
+            more = (is_.problem in UNUSABLE) - (was.problem in UNUSABLE)
+            self._changeable().leaderless += more * times
+
+    def _add(self, topic: Topic, partition: Partition, by: int) -> None:
+        counts = self._changeable()
+        _add_replicas(counts, topic, partition, by)
+        shares = leadership(topic, partition, self._rules)
+        _shift(counts.by_leadership, _NO_STATE, shares, by)
+        counts.partitions += by * (partition.zk_state is not None)
+        counts.leaderless += by * (partition.problem in UNUSABLE)
+
+    def _changeable(self) -> GaugeCounts:
+        if not self._owned:
+            self.counts, self._owned = self.counts.copy(), True
+        return self.counts
+
+
+def _hosted_alike(then: Topic, was: Partition, now: Topic, is_: Partition) -> bool:
+    same_replicas = was.replicas is is_.replicas and was.replica_states is is_.replica_states
+    return same_replicas and was.state is is_.state and then.queued_for_deletion is now.queued_for_deletion
+
+
+def _shift(counts: Iterable[ByBroker], gone: _Leadership, come: _Leadership, by: int) -> None:
+    for count, then, now in zip(counts, gone, come, strict=True):
+        if then != now:
+            if then is not None:
+                _bump(count, then, -by)
+            if now is not None:
+                _bump(count, now, by)
+
+
+def _bump(count: ByBroker, broker: int, by: int) -> None:
+    count[broker] = now = count.get(broker, 0) + by
+    if not now:
+        del count[broker]
+
+
+def _add_topic(counts: GaugeCounts, topic: Topic, by: int) -> None:
+    counts.topics += by
+    counts.topics_to_delete += by * topic.queued_for_deletion
+    counts.topics_ineligible_to_delete += by * topic.ineligible
+    counts.topics_with_id += by * (topic.topic_id is not None)
+
+
+def _add_replicas(counts: GaugeCounts, topic: Topic, partition: Partition, by: int) -> None:
+    counts.partitions_in[partition.state] += by
+    states = partition.replica_states.values()
+    for replica in _on_disk(partition):
+        _bump(counts.replicas_on, replica, by)
+    for state in states:
+        counts.replicas_in[state] += by
+    if topic.queued_for_deletion:
+        counts.replicas_to_delete += by * sum(state is not _DELETED for state in states)
+        counts.replicas_ineligible_to_delete += by * sum(state is _INELIGIBLE for state in states)
+
+
+def _on_disk(partition: Partition) -> Iterable[int]:
+    states = partition.replica_states
+    return [replica for replica in partition.replicas if states.get(replica) not in _DELETED_ON_DISK]
+
+
+def count_gauges(topics: Topics, rules: CountingRules) -> GaugeCounts:
+    """All counts, from a walk over all partitions; Python counts the elements of an iterable in C."""
+    counts = GaugeCounts()
+    replicas_on: Counter[int] = Counter()
+    shares: list[Counter[int | None]] = [Counter() for _ in _NO_STATE]
+    for _, topic in topics:
+        if topic.exists:
+            _add_topic(counts, topic, 1)
+        partitions = topic.partitions.values()
+        replicas_on.update(chain.from_iterable(_count_replicas(counts, topic)))
+        counts.partitions += sum([partition.zk_state is not None for partition in partitions])
+        counts.leaderless += sum([partition.problem in UNUSABLE for partition in partitions])
+        columns = zip(*[leadership(topic, partition, rules) for partition in partitions], strict=True)
+        for share, column in zip(shares, columns, strict=False):  # a topic may have no partitions
+            share.update(column)
+    counts.replicas_on = dict(replicas_on)
+    for by_broker, share in zip(counts.by_leadership, shares, strict=True):
+        by_broker.update({broker: count for broker, count in share.items() if broker is not None})
+    return counts
+
+
+def _count_replicas(counts: GaugeCounts, topic: Topic) -> Iterator[Iterable[int]]:
+    """Count a topic's partitions and replicas by state; yields each partition's replicas on disk."""
+    partitions = topic.partitions.values()
+    for partition_state, count in Counter([partition.state for partition in partitions]).items():
+        counts.partitions_in[partition_state] += count
+    in_state = Counter(chain.from_iterable([partition.replica_states.values() for partition in partitions]))
+    for state, count in in_state.items():
+        counts.replicas_in[state] += count
+    if topic.queued_for_deletion:
+        counts.replicas_to_delete += in_state.total() - in_state[_DELETED]
+        counts.replicas_ineligible_to_delete += in_state[_INELIGIBLE]
+    all_on_disk = in_state.keys().isdisjoint(_DELETED_ON_DISK)
+    yield from ([partition.replicas for partition in partitions] if all_on_disk else map(_on_disk, partitions))

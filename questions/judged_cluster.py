@@ -1,0 +1,188 @@
+"""Partitions of one complete read as `kontrast snapshot` shows them: each with the concerns about it, and why.
+
+A partition that is led by a registered broker, with all its replicas in sync and no move under way, is judged by its
+znodes. The replica takes in the others alone. Most partitions of most clusters are of the first kind, and each that the
+replica takes in costs it ten times as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import Enum
+from typing import Final
+
+from controller.contract.metadata_rows import PartitionRow
+from controller.contract.problem import UNUSABLE
+from controller.rules.states import PartitionState
+from controller.step import Outcome
+from controller.view.counting import leadership
+from controller.view.health import needed_in_sync
+from controller.view.metadata import (
+    UNREADABLE,
+    BrokerMetadata,
+    ControllerMetadata,
+    Metadata,
+    PartitionMetadata,
+    UnreadableZnode,
+)
+from controller.view.types import Context
+
+_ONLINE: Final = PartitionState.ONLINE.word
+_UNREADABLE_STATE: Final = "its state cannot be read"
+
+Sound = Mapping[str, Collection[int]]
+"""Partitions that are judged by their znodes, by topic."""
+
+_Key = tuple[str, int]
+
+
+class Concern(Enum):
+    """The concerns about a partition, the worst first; the words of kafka-topics.sh."""
+
+    OFFLINE = "offline"
+    UNDER_MIN_ISR = "under-min-isr"
+    UNDER_REPLICATED = "under-replicated"
+    AT_MIN_ISR = "at-min-isr"
+
+
+_NONE: Final = ()
+_AT_MIN_ISR: Final = (Concern.AT_MIN_ISR,)
+
+
+class JudgedPartition(PartitionMetadata, frozen=True, tag_field="type", tag="partition"):
+    """A partition's metadata with what is wrong with it, the worst first."""
+
+    writable_acks_all: bool | None = None  # None: it cannot be judged
+    in_sync_lacking: int = 0
+    in_sync_candidates: tuple[int, ...] = ()
+    concerns: tuple[Concern, ...] = ()
+    reason: str | None = None  # the worst concern in a sentence
+
+    @property
+    def name(self) -> str:
+        """TOPIC-PARTITION."""
+        return f"{self.topic}-{self.partition}"
+
+
+class JudgedCluster:
+    """A cluster at one moment, from the metadata of its znodes.
+
+    `replicated` gives what the replica makes of the same znodes without the partitions that it is given.
+    """
+
+    def __init__(self, metadata: Collection[Metadata], replicated: Callable[[Sound], Outcome]) -> None:
+        self.unreadable = [line for line in metadata if isinstance(line, UnreadableZnode)]
+        self.brokers = [line for line in metadata if isinstance(line, BrokerMetadata)]
+        (self.controller,) = (line for line in metadata if isinstance(line, ControllerMetadata))
+        lines = [line for line in metadata if isinstance(line, PartitionMetadata)]
+        self.partitions = _judged(lines, replicated)
+
+
+def _judged(lines: Iterable[PartitionMetadata], replicated: Callable[[Sound], Outcome]) -> list[JudgedPartition]:
+    sound = _sound(lines)
+    outcome = replicated(sound)
+    header = outcome.context.header
+    if header.led_by_kraft or header.migration.seen:  # which brokers live follows from all partitions then
+        sound = {}
+        outcome = replicated(sound)
+    else:
+        margin = _margins(outcome.context)
+        short = [line for line in lines if _is_in(sound, line) and margin(line) < 0]
+        for line in short:
+            sound[line.topic].discard(line.partition)
+        outcome = replicated(sound) if short else outcome
+    margin, concerns = _margins(outcome.context), _concerns(outcome.context)
+    rows = {(row.topic, row.partition): row for row in outcome.effects if isinstance(row, PartitionRow)}
+    return [
+        _with(line, True, 0, (), _NONE if margin(line) else _AT_MIN_ISR, None)
+        if _is_in(sound, line)
+        else _of_replica(line, concerns, rows)
+        for line in lines
+    ]
+
+
+def _sound(lines: Iterable[PartitionMetadata]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for line in lines:
+        still = not (line.deleting or line.adding_replicas or line.removing_replicas)
+        if line.state == _ONLINE and still and len(line.isr) >= len(line.replicas):
+            found.setdefault(line.topic, set()).add(line.partition)
+    return found
+
+
+def _is_in(sound: Sound, line: PartitionMetadata) -> bool:
+    return line.partition in sound.get(line.topic, ())
+
+
+def _margins(context: Context) -> Callable[[PartitionMetadata], int]:
+    """Return how many in-sync replicas a led partition has more than acks=all needs."""
+    rules, needed_by = (
+        context.header.counting_rules,
+        {name: topic.min_insync_replicas for name, topic in context.topics},
+    )
+
+    def margin(line: PartitionMetadata) -> int:
+        return len(line.isr) - needed_in_sync(needed_by[line.topic], line.leader, len(line.replicas), rules)
+
+    return margin
+
+
+def _of_replica(
+    line: PartitionMetadata, concerns: Mapping[_Key, tuple[Concern, ...]], rows: Mapping[_Key, PartitionRow]
+) -> JudgedPartition:
+    key = (line.topic, line.partition)
+    row = None if line.state == UNREADABLE else rows.get(key)
+    if line.state == UNREADABLE:
+        return _with(line, None, 0, (), (), _UNREADABLE_STATE)
+    if row is None:
+        return _with(line, None, 0, (), concerns.get(key, ()), None)
+    return _with(
+        line, row.writable_acks_all, row.in_sync_lacking, row.in_sync_candidates, concerns.get(key, ()), row.reason
+    )
+
+
+def _with(  # noqa: PLR0913 (all that is added)
+    line: PartitionMetadata,
+    writable: bool | None,
+    lacking: int,
+    candidates: tuple[int, ...],
+    concerns: tuple[Concern, ...],
+    reason: str | None,
+) -> JudgedPartition:
+    # By position: it is made for every partition.
+    return JudgedPartition(
+        line.topic,
+        line.partition,
+        line.replicas,
+        line.leader,
+        line.leader_epoch,
+        line.isr,
+        line.state,
+        line.adding_replicas,
+        line.removing_replicas,
+        line.deleting,
+        writable,
+        lacking,
+        candidates,
+        concerns,
+        reason,
+    )
+
+
+def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
+    """The concerns by partition, as the gauges count them."""
+    rules = context.header.counting_rules
+    found: dict[_Key, tuple[Concern, ...]] = {}
+    for name, topic in context.topics:
+        if topic.queued_for_deletion:
+            continue  # nobody asks any more who is left of it
+        for number, partition in topic.partitions.items():
+            *_, under_replicated, at_min_isr, under_min_isr = leadership(topic, partition, rules)
+            counted_in = {
+                Concern.OFFLINE: partition.problem in UNUSABLE,
+                Concern.UNDER_MIN_ISR: under_min_isr is not None,
+                Concern.UNDER_REPLICATED: under_replicated is not None,
+                Concern.AT_MIN_ISR: at_min_isr is not None,
+            }
+            found[name, number] = tuple(concern for concern, is_counted in counted_in.items() if is_counted)
+    return found

@@ -1,0 +1,338 @@
+"""Departures that the controller never read, and writes that nothing needs: they are taken back or given up in time.
+
+The histories are those to which the modelled cluster's failures shrank.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.contract.effect_rows import Request, Status, Transition
+from tests.controller.znode_history import (
+    ZnodeHistory,
+    assert_each_effect_ends_once,
+    broker_znode,
+    controller_znode,
+    on,
+    state_znode,
+    topic_znode,
+)
+
+
+def provisional(history: ZnodeHistory) -> set[str]:
+    """Effects that were expected and have not ended."""
+    rows = [row for row in history.effects if isinstance(row, (Transition, Request))]
+    ended = {row.effect for row in rows if row.status is not Status.PROVISIONAL}
+    return {row.effect for row in rows} - ended
+
+
+def at_rest(history: ZnodeHistory) -> ZnodeHistory:
+    """Two minutes pass."""
+    for _ in range(12):
+        history.heartbeat(10_000)
+    return history
+
+
+def the_controller_reads_a_notification(history: ZnodeHistory) -> None:
+    path = "/isr_change_notification/isr_change_0000000001"
+    history.write(path, {"version": 1, "partitions": []})
+    history.delete(path)
+
+
+def assert_nothing_is_expected(history: ZnodeHistory) -> None:
+    assert provisional(history) == set()
+    assert history.gauges().pending_writes == 0
+    assert not [key for key in history.open_alerts() if key.startswith(("ControllerOverdue", "Partitions", "Election"))]
+    assert_each_effect_ends_once(history)
+
+
+@pytest.mark.parametrize("release", [(0, 10), (1, 1), (2, 1)])
+def test_up_to_2_1_a_bounce_that_the_controller_did_not_read_costs_no_write(release):
+    history = ZnodeHistory(release=release).start(1, 2, 3, topics=on([2], 2, 0, [2]))
+    history.broker_leaves(2)
+    history.broker(2)
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.row("t", 0).state == "OnlinePartition"
+
+
+def test_brokers_that_left_together_and_are_back_were_never_missed():
+    topics = {"t": {0: ([2], 2, 0, [2]), 1: ([3], 3, 0, [3])}}
+    history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, topics=topics)
+    for change in (history.broker_leaves, history.broker):
+        for broker in (3, 2):
+            change(broker)
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_a_broker_that_left_with_one_that_is_back_left_for_itself():
+    topics = {"t": {0: ([2], 2, 0, [2]), 1: ([3, 1], 3, 0, [3, 1])}}
+    history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics=topics)
+    history.broker_leaves(3)
+    history.broker_leaves(2)
+    history.broker(2)
+    history.heartbeat(10_000)
+    assert (history.predicted("t", 0), history.predicted("t", 1)) == (None, (1, 1, (1,)))
+    history.the_controller_writes_its_due()
+    at_rest(history)
+    assert provisional(history) == set()
+    assert set(history.open_alerts()) == {"BrokerCrashed/broker 3"}
+
+
+def test_of_a_departure_that_has_begun_only_a_part_is_taken_back():
+    topics = {"t": {0: ([2], 2, 0, [2]), 1: ([3, 1], 3, 0, [3, 1]), 2: ([1, 2], 1, 0, [1, 2])}}
+    history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics=topics)
+    history.broker_leaves(3)
+    history.broker_leaves(2)
+    history.broker(2)
+    history.state("t", 1, 1, 1, [1])
+    at_rest(history)
+    assert provisional(history) == set()
+    assert [history.row("t", number).state for number in topics["t"]] == ["OnlinePartition"] * 3
+    assert_each_effect_ends_once(history)
+
+
+def test_from_2_2_on_two_quick_bounces_may_cost_what_one_costs():
+    history = ZnodeHistory(release=(3, 1)).start(1, 2, 3, topics=on([3], 3, 0, [3]))
+    for _ in range(2):
+        history.broker_leaves(3)
+        history.broker(3)
+    history.state("t", 0, -1, 1, [3])
+    history.state("t", 0, 3, 2, [3])
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_from_2_2_on_a_bounce_stays_expected_until_the_controller_acts():
+    history = ZnodeHistory(release=(3, 1)).start(1, 2, 3, topics=on([3], 3, 0, [3]))
+    history.broker_leaves(3)
+    history.broker(3)
+    at_rest(history)
+    assert history.gauges().pending_writes == 2
+    assert "ControllerOverdue" in history.open_alerts()
+
+
+@pytest.mark.parametrize("release", [(2, 1), (2, 2), (2, 8), (3, 9)])
+def test_a_broker_that_registers_while_the_new_controller_loads_was_there(release):
+    topics = {"t": {0: ([1], 1, 0, [1]), 1: ([2], 2, 0, [2])}}
+    history = ZnodeHistory(release=release).start(1, 2, 3, topics=topics)
+    history.controller_dies(1)
+    history.controller(2, 2)
+    history.broker(1)
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_a_partition_without_a_leader_keeps_its_election():
+    topics = {"t": {0: ([1], -1, 1, [1]), 1: ([2], 2, 0, [2])}}
+    history = ZnodeHistory(release=(2, 8)).start(2, 3, controller=3, topics=topics)
+    history.controller_dies(3)
+    history.controller(2, 2)
+    history.broker(1)
+    at_rest(history)
+    assert history.predicted("t", 0) is not None
+
+
+def test_a_load_that_wrote_other_states_may_have_found_the_broker():
+    topics = {"t": {0: ([1], 1, 0, [1]), 1: ([2],)}}
+    history = ZnodeHistory(release=(3, 4)).start(1, 2, 3, topics=topics)
+    history.controller_dies(1)
+    history.controller(2, 2)
+    history.broker(1)
+    history.state("t", 1, 2, 0, [2])
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_an_election_in_vain_is_given_up_once_its_request_is_gone():
+    topics = {"t": {0: ([1, 2], 1, 0, [1, 2])}}
+    history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, topics=topics)  # taken for a release that rewrites them
+    history.elect_preferred(("t", 0))
+    the_controller_reads_a_notification(history)
+    at_rest(history)
+    assert history.gauges().pending_writes == 1, "the request is still there"
+    history.delete("/admin/preferred_replica_election")
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_a_needless_write_is_kept_while_its_partition_wants_one():
+    topics = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([3, 1], 3, 0, [3, 1])}}
+    history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, topics=topics)
+    history.broker_leaves(3)
+    history.elect_preferred(("t", 0))
+    history.delete("/admin/preferred_replica_election")
+    at_rest(history)
+    assert history.predicted("t", 1) == (1, 1, (1,))
+
+
+def test_a_creation_is_never_needless():
+    history = ZnodeHistory(release=(2, 0)).start(1, 2, 3)
+    history.topic("t", {0: [1, 2]})
+    the_controller_reads_a_notification(history)
+    at_rest(history)
+    assert history.predicted("t", 0) == (1, 0, (1, 2))
+
+
+def test_a_needless_reassignment_is_given_up_with_its_assignment():
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, 3, topics=on([1, 2], 1, 0, [1, 2]))
+    history.reassign(("t", 0, [1, 2]))
+    the_controller_reads_a_notification(history)
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.context.topics["t"].partitions[0].pending_assignments == ()
+
+
+def test_a_partition_that_left_the_znode_before_it_was_created_is_forgotten():
+    history = ZnodeHistory(release=(2, 7)).start(1, 2, 3, topics=on([1, 2], 1, 0, [1, 2]))
+    history.topic("t", {0: [1, 2], 1: [2, 3]})
+    history.topic("t", {0: [1, 2]})  # the controller rewrote it from memory, in a reassignment
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert sum(history.gauges().partitions_by_state.values()) == 1
+
+
+def test_without_a_controller_too_a_partition_that_left_the_znode_is_forgotten():
+    history = ZnodeHistory(release=(2, 7)).start(1, 2, 3, topics=on([1, 2], 1, 0, [1, 2]))
+    history.delete("/controller")
+    history.topic("t", {0: [1, 2], 1: [2, 3]})
+    history.topic("t", {0: [1, 2]})
+    assert sum(history.gauges().partitions_by_state.values()) == 1
+
+
+def test_a_new_partition_is_forgotten_when_its_topic_is_rewritten_without_it():
+    topics = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([4],)}}
+    history = ZnodeHistory(release=(2, 7)).start(1, 2, 3, topics=topics)
+    assert history.row("t", 1).state == "NewPartition"
+    history.topic("t", {0: [1, 2]})
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert sum(history.gauges().partitions_by_state.values()) == 1
+
+
+def test_a_person_who_takes_a_new_partition_out_changes_no_memory():
+    topics = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([4],)}}
+    history = ZnodeHistory(release=(2, 7)).start(1, 2, 3, topics=topics)
+    history.write("/brokers/topics/t", topic_znode({0: [1, 2]}), author=0x999, cxid=1)
+    assert history.row("t", 1).state == "NewPartition"
+
+
+def test_a_partition_that_the_controller_has_begun_to_create_stays():
+    history = ZnodeHistory(release=(2, 7)).start(1, 2, 3, topics=on([1, 2], 1, 0, [1, 2]))
+    history.topic("t", {0: [1, 2], 1: [2, 3], 2: [3, 1]})
+    history.write("/brokers/topics/t/partitions/1/state", state_znode(2, 0, [2, 3]))
+    history.topic("t", {0: [1, 2], 1: [2, 3]})
+    assert sum(history.gauges().partitions_by_state.values()) == 3
+
+
+def test_a_slow_controller_may_have_loaded_the_broker():
+    history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics={"t": {0: ([1], 1, 0, [1]), 1: ([2], 2, 0, [2])}})
+    history.controller_dies(1)
+    history.controller(2, 2)
+    history.heartbeat(1_000)
+    history.broker(1)
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_of_two_bounces_that_were_not_read_the_later_is_taken_back_first():
+    history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics=on([3], 3, 0, [3]))
+    for _ in range(2):
+        history.broker_leaves(3)
+        history.broker(3)
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_a_complete_read_in_a_failover_poisons_no_controller():
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, 3, topics=on([3], 3, 0, [3]))
+    history.broker_leaves(3)
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert history.predicted("t", 0) == (-1, 1, (3,)), "its failover takes a replica out of an ISR"
+    history.generation, history.seq = 2, -1
+    history.start(1, 2, controller=2, epoch=2, topics=on([3], 3, 0, [3]))
+    history.heartbeat()
+    assert not history.context.header.is_poisoned
+    assert not [key for key in history.open_alerts() if key.startswith("ControllerPoisoned")]
+
+
+def test_a_broker_that_a_read_missed_and_that_leads_again_needs_no_election():
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, topics=on([3], 3, 0, [3]))
+    history.broker(3)
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_a_shutdown_attempt_that_no_write_follows_was_not_made():
+    topics = {"t": {0: ([1, 2], 1, 0, [1]), 1: ([2, 1], 2, 0, [2, 1])}}
+    history = ZnodeHistory(release=(2, 7)).start(1, 2, 3, controller=3, topics=topics)
+    history.state("t", 1, 2, 1, [2])  # only the shutdown of broker 1, which cannot give up t-0, explains it
+    assert history.context.header.shutdowns.under_way == (1,)
+    history.state("t", 0, 1, 0, [1, 2])
+    history.state("t", 1, 2, 1, [2, 1])
+    history.heartbeat(6_000)
+    assert history.gauges().pending_writes == 2, "it asks again"
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.context.header.shutdowns.under_way == ()
+
+
+def reassigned_by_znode(read: dict[str, object], isr: list[int], replicas: list[int]) -> ZnodeHistory:
+    """A complete read of 2.0 with t-0 on its way to [3]: its assignment and ISR are these."""
+    entry = {"topic": "t", "partition": 0, "replicas": [3]}
+    history = ZnodeHistory(release=(2, 0))
+    writes = {"/controller": controller_znode(1), "/controller_epoch": 1}
+    writes |= {"/admin/reassign_partitions": {"version": 1, "partitions": [entry]}}
+    writes |= {f"/brokers/ids/{broker}": broker_znode(broker) for broker in (1, 2, 3)}
+    writes |= {"/brokers/topics/t": {"version": 1, "partitions": {"0": replicas}}}
+    writes |= {"/brokers/topics/t/partitions/0/state": state_znode(2, 1, isr)} | read
+    history.snapshot(*writes.items())
+    return history
+
+
+def completes(history: ZnodeHistory) -> None:
+    history.state("t", 0, 3, history.context.topics["t"].partitions[0].zk_state.leader_epoch + 1, [2, 3])
+    history.state("t", 0, 3, history.context.topics["t"].partitions[0].zk_state.leader_epoch + 1, [3])
+    history.topic("t", {0: [3]})
+    history.delete("/admin/reassign_partitions")
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert "AssignmentEdited" not in history.open_alerts()
+    assert history.row("t", 0).replicas == (3,)
+
+
+def test_up_to_2_3_a_read_finds_a_reassignment_that_waits_for_its_replicas():
+    history = reassigned_by_znode({}, [2], [3, 2])
+    assert history.predicted("t", 0) is None
+    assert history.row("t", 0).removing_replicas == (2,)
+    history.state("t", 0, 2, 1, [2, 3])
+    assert history.predicted("t", 0) == (3, 3, (3,))
+    completes(history)
+
+
+def test_up_to_2_3_a_complete_read_finds_a_reassignment_that_can_complete():
+    history = reassigned_by_znode({}, [2, 3], [3, 2])
+    assert history.predicted("t", 0) == (3, 3, (3,))
+    completes(history)
+
+
+def test_up_to_2_3_a_complete_read_finds_a_reassignment_that_has_not_begun():
+    history = reassigned_by_znode({}, [2], [2])
+    history.topic("t", {0: [3, 2]})
+    history.state("t", 0, 2, 2, [2])
+    history.state("t", 0, 2, 2, [2, 3])
+    completes(history)
+
+
+def test_a_complete_read_leaves_out_reassignments_that_the_controller_drops():
+    done = reassigned_by_znode({}, [3], [3])
+    assert done.predicted("t", 0) is None
+    queued = reassigned_by_znode({"/admin/delete_topics/t": None}, [2], [3, 2])
+    assert queued.row("t", 0).removing_replicas == ()
+    of_another = {"version": 1, "partitions": [{"topic": "u", "partition": 0, "replicas": [3]}]}
+    unknown = reassigned_by_znode({"/admin/reassign_partitions": of_another}, [2], [2])
+    assert unknown.predicted("t", 0) is None
+    nobody = reassigned_by_znode({"/controller": None}, [2], [3, 2])
+    assert nobody.row("t", 0).removing_replicas == ()

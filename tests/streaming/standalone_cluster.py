@@ -1,0 +1,138 @@
+"""A real Spark cluster on loopback, of pyspark's own programs: a master, its workers, and submitted jobs.
+
+Here belongs what several tests need of it: the code is shipped as an archive, as on machines without this checkout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+
+from deploy import dist
+from tests.streaming.cluster_records import Streams
+from tests.waiting import eventually
+
+_SPARK = Path(pyspark.__file__).parent
+_PORTS = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """Nothing that leads to this checkout: the code must come with the job."""
+    python = directory / "python"
+    if not python.exists():
+        # Without the .pth files that an installation for development leaves beside the packages.
+        packages = f"{_SPARK.parent}${{PYTHONPATH:+:$PYTHONPATH}}"
+        python.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}" exec {sys.executable} -S "$@"\n')
+        python.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {
+        **kept,
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short lives: compile quickly, not well
+        "SPARK_HOME": str(_SPARK),
+        "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_WORKER_DIR": str(directory / "work"),
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+    }
+
+
+class Daemon:
+    """A master or a worker with all processes that it starts."""
+
+    def __init__(self, directory: Path, kind: str, name: str, *arguments: str) -> None:
+        self.log = directory / f"{name}.log"
+        program = f"org.apache.spark.deploy.{kind.lower()}.{kind}"
+        with self.log.open("wb") as written:
+            self._process = subprocess.Popen(
+                [str(_SPARK / "bin" / "spark-class"), program, *_PORTS, *arguments],
+                cwd=directory,
+                env=environment(directory),
+                stdout=written,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Its process id; its executors are its children."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """End it and its executors at once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def said(self, pattern: str) -> list[str]:
+        """What its log has of this."""
+        return re.findall(pattern, self.log.read_text(errors="replace"))
+
+
+class SparkCluster:
+    """A master and workers with these cores each; `with` ends them."""
+
+    def __init__(self, directory: Path, *, workers: int = 1, cores: int = 2) -> None:
+        self.workers: list[Daemon] = []
+        self._master = Daemon(directory, "Master", "Master")
+        try:
+            self.master = eventually(lambda: self._master.said(r"spark://127\.0\.0\.1:[1-9][0-9]*"))[0]
+            options = ("--cores", str(cores), "--memory", "1g", self.master)
+            self.workers = [Daemon(directory, "Worker", f"Worker-{number}", *options) for number in range(workers)]
+            eventually(lambda: len(self._master.said("Registering worker")) == workers)
+        except BaseException:
+            self.kill()
+            raise
+
+    def __enter__(self) -> SparkCluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """End all of it at once."""
+        for daemon in (*self.workers, self._master):
+            daemon.kill()
+
+
+class Submitted:
+    """What `make dist` makes, to be handed to spark-submit with the streams of a job."""
+
+    def __init__(self, directory: Path, streams: Streams) -> None:
+        self._directory = directory
+        self._code, stream, report, _jars = dist.make(directory / "dist")
+        checkpoint = ("--checkpoint", str(streams.checkpoint))
+        self._programs = {
+            "stream": (stream, *checkpoint, "--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}"),
+            "report": (report, "--format", "json"),
+        }
+        self.log = directory / "submit.log"
+
+    def start(
+        self, master: str, *options: str, program: str = "stream", conf: tuple[str, ...] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Start spark-submit in a group of its own."""
+        settings = ("spark.driver.host=127.0.0.1", "spark.executor.memory=512m", *conf)
+        command = [
+            *(str(_SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(self._code)),
+            *(part for setting in settings for part in ("--conf", setting)),
+            *map(str, self._programs[program]),
+            *options,
+        ]
+        with self.log.open("wb") as log:
+            return subprocess.Popen(
+                command,
+                cwd=self._directory,
+                env=environment(self._directory),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
