@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from msgspec.structs import asdict
+
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, Status, Transition
@@ -19,7 +21,7 @@ from controller.rules.releases import Release, profile_of
 from controller.rules.settings import GivenSettings
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
 from controller.step import step
-from controller.view.gauges import count_gauges
+from controller.view.counting import count_gauges
 from controller.view.partition_issues import index_issues
 from tests.modelled_cluster.zookeeper import Znode
 
@@ -121,10 +123,8 @@ class Checked:
         header = context.header
         if header.phase is not Phase.FOLLOWING:
             return
-        counted = dict(count_gauges(context.topics, header.counting_rules))
-        require(
-            "counts equal a recount", dict(header.tally.gauges) == counted, _difference(header.tally.gauges, counted)
-        )
+        counts, counted = asdict(header.tally.gauges), asdict(count_gauges(context.topics, header.counting_rules))
+        require("counts equal a recount", counts == counted, _difference(counts, counted))
         issues, offline_by_topic = index_issues(context.topics, header)
         found = {key: group.count for key, group in header.tally.issues.items()}
         anew = {key: group.count for key, group in issues.items()}
