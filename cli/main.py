@@ -23,7 +23,7 @@ _SECTIONS: Final = {
     "Run": Section(
         "cli.commands.run",
         {
-            "init": "Write a configuration from one complete read of a cluster's ZooKeeper.",
+            "init": "Write a configuration for a cluster, by one complete read of its ZooKeeper.",
             "up": "Run watch, stream and serve of one configuration file, and restart them.",
             "watch": "Watch clusters' ZooKeeper and forward every change into a stream.",
             "stream": "Derive metadata, transitions, requests and alerts in a Spark job.",
@@ -54,10 +54,10 @@ _SECTIONS: Final = {
         "cli.commands.operate",
         {
             "status": "Show whether watch, stream and serve work, with their lag and problems.",
-            "topics": "Compare the Kafka topics of stream and outputs with the brokers. Create and fix them.",
+            "topics": "Compare the Kafka topics of stream and outputs with the brokers, and create or alter them.",
             "size": "Print cores, memory, disk and topic settings for a fleet.",
             "maintenance": "Announce work on brokers, so that its effects do not page.",
-            "support-bundle": "Write status, settings and a recording into one file, for whoever helps you.",
+            "support-bundle": "Write status, settings and a recording into a file for a bug report.",
             "forget": "Remove a cluster that is no longer watched from every output and page.",
         },
     ),

@@ -32,10 +32,10 @@ class Narrator:
         """Tell why the story ended early."""
         self._console.print(f"\n[bold red]The demo failed:[/bold red] {_escaped(sentence)}")
 
-    def stays_up(self, metrics_address: str) -> None:
+    def stays_up(self, page_address: str) -> None:
         """Tell that everything goes on until Ctrl-C."""
         self._console.print(
-            f"\n[bold]The cluster and Kontrast stay up.[/bold] Metrics: {metrics_address}   Ctrl-C ends everything."
+            f"\n[bold]The cluster and Kontrast stay up.[/bold] Page: {page_address}   Ctrl-C ends everything."
         )
 
     @contextmanager

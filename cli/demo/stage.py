@@ -54,6 +54,11 @@ class Stage:
         )
 
     @property
+    def page_address(self) -> str:
+        """The address of the live page."""
+        return f"http://{self._listen}/"
+
+    @property
     def metrics_address(self) -> str:
         """The address that Prometheus would scrape."""
         return f"http://{self._listen}/metrics"
@@ -101,7 +106,7 @@ class Stage:
                 if time.monotonic() > deadline:
                     raise StageError(f"nothing was published within {_READY_SECONDS} seconds\n{self.log_tails()}")
                 time.sleep(0.2)
-        self._narrator.say(f"metrics: {self.metrics_address}")
+        self._narrator.say(f"page: {self.page_address}  metrics: {self.metrics_address}")
 
     def _end(self) -> None:
         with self._narrator.progress("end all processes"):

@@ -87,6 +87,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "partition_detail_limit": "Most partitions per cluster by name in /metrics. Others are only counted.",
         "broker_detail_limit": "Most brokers per cluster by name in /metrics and /metrics/jmx.",
         "alert_detail_limit": "Most alerts per cluster by name in /metrics. All are counted.",
+        "topic_weights": "Importance of topics on the page, by pattern: `ledger* = 10`. The default of a topic is 0.",
+        "start_command": "Command that starts a broker, to copy from the page. The page replaces {host} and {broker}.",
         "past_rows": "Earlier rows that the page keeps in memory, per cluster and output; about 1 kB each.",
         "partitions_page": "Serve /metrics/partitions with every partition of every cluster.",
         "jmx_page": "Serve /metrics/jmx with metadata under the names of Kafka's JMX exporter. Only for clusters whose "

@@ -371,4 +371,6 @@ def _initial_replica_states(
     replicas: tuple[int, ...], live: frozenset[int], offline_state: ReplicaState
 ) -> dict[int, ReplicaState]:
     """Initial states, shared by all partitions with these replicas: the dict is replaced, never changed."""
+    if live.issuperset(replicas):
+        return dict.fromkeys(replicas, ReplicaState.ONLINE)
     return {replica: ReplicaState.ONLINE if replica in live else offline_state for replica in replicas}

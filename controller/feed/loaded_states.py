@@ -11,9 +11,13 @@ from controller.feed import older_generation
 from controller.inference.partition_state import state_in
 from controller.model.context import LOADING, Context
 from controller.model.topics import Partition
+from controller.rules.timing import CLOCK_STEP_MS
 from controller.transaction.transaction import Transaction, replace
 
 _PARTITION_STATE: Final = Place.PARTITION_STATE
+
+# Two records whose clocks differ less from the first one's are no step of the wall clock apart.
+_CLOCKS_APART_MS: Final = CLOCK_STEP_MS // 2
 
 
 def load(context: Context, records: Sequence[Record]) -> Context | None:
@@ -26,21 +30,27 @@ def load(context: Context, records: Sequence[Record]) -> Context | None:
     tx = Transaction(context, records[0])
     if tx.clock_set_by_ms or not _store(tx, records):
         return None
-    older_generation.forget_in_time(tx.header, newest)
     tx.count(tx.happened.records, RecordKind.NODE.value, len(records))
     tx.advance_to(records[-1])
+    older_generation.forget_in_time(tx.header, newest)
     tx.header.zxid = max(tx.header.zxid, max(record.zxid for record in records))
     return tx.finish()
 
 
 def _are_one_run(records: Sequence[Record], generation: int, first_seq: int) -> bool:
-    """Whether no record is missing between these, and none comes later by any clock than the first."""
-    observed_ms, steady_ms = records[0].observed_ms, records[0].steady_ms
+    """Whether no record is missing between these, and their clocks run on: then the last one's time is the time."""
+    first = before = records[0]
+    is_steady = first.steady_ms >= 0
     for seq, record in enumerate(records, start=first_seq):
         if record.seq != seq or record.generation != generation or record.author:
             return False
-        if record.observed_ms != observed_ms or record.steady_ms != steady_ms:
+        if is_steady:
+            set_by_ms = record.observed_ms - first.observed_ms - record.steady_ms + first.steady_ms
+            if record.steady_ms < before.steady_ms or abs(set_by_ms) > _CLOCKS_APART_MS:
+                return False
+        elif record.observed_ms < before.observed_ms or record.steady_ms >= 0:
             return False
+        before = record
     return True
 
 

@@ -257,17 +257,19 @@ class Transaction(CertainEvents):
             self.topics.own(tp.topic).partitions[tp.partition] = now
         if not self.shows_partitions:
             return now
-        in_topic, before = was
-        changed = now != before and (now.problem is not None or not _differ_by_entries(before, now))
-        if (
-            self.shows_all
-            or changed
-            or (in_topic is not None and in_topic.queued_for_deletion) is not topic.queued_for_deletion
-        ):
+        if self.shows_all or _shown_otherwise(was, now, topic):
             reason = reason_for(now.problem, now, topic, self.header, predicted) if now.problem else None
             due = predicted if now.write_due else None
             self.effects.append(partition_row(tp, now, topic, due, reason, self.stamp()))
         return now
+
+
+def _shown_otherwise(was: InTopic, now: Partition, topic: Topic) -> bool:
+    """Whether a row of the partition shows anything that its last row did not."""
+    in_topic, before = was
+    if (in_topic is not None and in_topic.queued_for_deletion) is not topic.queued_for_deletion:
+        return True
+    return now != before and (now.problem is not None or not _differ_by_entries(before, now))
 
 
 def _count_alike(before: Topic, now: Topic) -> bool:

@@ -35,8 +35,14 @@ def judged(  # noqa: PLR0913 (all that decides it)
     `predicted` is its state after the controller's pending writes. Partitions of a topic that is queued for deletion
     have no problem.
     """
-    lacking = in_sync_lacking(partition, topic, header, rules)
-    problem = _UNDER_MIN_ISR if lacking else _problem_of(partition, topic, header, predicted)
+    value = partition.zk_state
+    if value is None or topic.queued_for_deletion or not _is_online(value.leader, partition, header):
+        lacking, problem = 0, _problem_without_leader(partition, topic, header, predicted)
+    else:
+        in_sync, replicas = len(value.isr), len(partition.replicas)
+        lacking = _lacking_of_led(value, replicas, topic, rules)
+        problem = _UNDER_REPLICATED if is_under_replicated(in_sync, replicas, len(partition.adding)) else None
+        problem = _UNDER_MIN_ISR if lacking else problem
     if problem is partition.problem and lacking == partition.in_sync_lacking:
         return partition
     since_ms = _problem_since(partition, problem, now_ms)
@@ -48,8 +54,11 @@ def in_sync_lacking(partition: Partition, topic: Topic, header: Header, rules: C
     value = partition.zk_state
     if value is None or topic.queued_for_deletion or not _is_online(value.leader, partition, header):
         return 0
-    needed = needed_in_sync(topic.min_insync_replicas, value.leader, len(partition.replicas), rules)
-    return max(0, needed - len(value.isr))
+    return _lacking_of_led(value, len(partition.replicas), topic, rules)
+
+
+def _lacking_of_led(value: LeaderAndIsr, replicas: int, topic: Topic, rules: CountingRules) -> int:
+    return max(0, needed_in_sync(topic.min_insync_replicas, value.leader, replicas, rules) - len(value.isr))
 
 
 def needed_in_sync(by_topic: int | None, leader: int, replicas: int, rules: CountingRules) -> int:
@@ -58,16 +67,15 @@ def needed_in_sync(by_topic: int | None, leader: int, replicas: int, rules: Coun
     return min(needed, replicas) if rules.least_is_capped else needed
 
 
-def _problem_of(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> Problem | None:
+def _problem_without_leader(
+    partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None
+) -> Problem | None:
     if topic.queued_for_deletion:
         return None
     value = partition.zk_state
     if value is None:
         created = partition.write_due or any(replica in header.brokers for replica in partition.replicas)
         return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
-    if _is_online(value.leader, partition, header):
-        lacking = is_under_replicated(len(value.isr), len(partition.replicas), len(partition.adding))
-        return _UNDER_REPLICATED if lacking else None
     if successor(partition, topic, header, predicted) is not None:
         return Problem.ELECTION_DUE
     if any(_is_online(member, partition, header) for member in value.isr):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 from controller.contract.effect_rows import EffectStamp, RequestedState, Transition
@@ -27,6 +26,7 @@ from controller.view.health import back_in_sync_for_acks_all, takes_acks_all
 
 # What a partition without a state shows.
 _NO_VALUE: Final = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
+_ONLINE: Final = ReplicaState.ONLINE
 _NO_DETAILS: Final = PartitionDetails()
 _NEVER_SEEN: Final = Broker(BrokerEpoch(-1), 0, 0)
 
@@ -150,7 +150,7 @@ def partition_row(  # noqa: PLR0913 (all that it shows)
 def _details(partition: Partition) -> PartitionDetails | None:
     value, queue = partition.zk_state, partition.queue
     recovering = value is not None and value.recovering
-    states = _states_but_online(partition.replicas, tuple(partition.replica_states.items()))
+    states = _states_but_online(partition.replicas, partition.replica_states)
     owed = partition.passed_over
     more = partition.offline_dirs or partition.zk_assignment or partition.pending_assignments
     if not (states or queue or recovering or owed or more):
@@ -167,16 +167,14 @@ def _details(partition: Partition) -> PartitionDetails | None:
     return None if details == _NO_DETAILS else details
 
 
-@lru_cache(1 << 15)
-def _states_but_online(
-    replicas: tuple[int, ...], states: tuple[tuple[int, ReplicaState], ...]
-) -> dict[str, tuple[int, ...]]:
+def _states_but_online(replicas: tuple[int, ...], states: dict[int, ReplicaState]) -> dict[str, tuple[int, ...]]:
     """Brokers by the state of their replica, but for OnlineReplica: of most partitions none."""
-    known = dict(states)
     by_state: dict[str, tuple[int, ...]] = {}
-    for broker in dict.fromkeys((*replicas, *known)):
-        state = known.get(broker, ReplicaState.NON_EXISTENT)
-        if state is not ReplicaState.ONLINE:
+    if states == dict.fromkeys(replicas, _ONLINE):
+        return by_state
+    for broker in dict.fromkeys((*replicas, *states)):
+        state = states.get(broker, ReplicaState.NON_EXISTENT)
+        if state is not _ONLINE:
             by_state[state.word] = (*by_state.get(state.word, ()), broker)
     return by_state
 

@@ -67,7 +67,7 @@ def of_staleness(
     The alert begins when the silence was judged. Alertmanager sends an alert at once that began longer ago than its
     `group_wait`, so one dead process would page in several messages.
     """
-    alerts = {} if stale_since_ms is None else {STALE: _stale_row(snapshot, heard_ms, stale_since_ms)}
+    alerts = {} if stale_since_ms is None else {STALE: stale_row(snapshot, heard_ms, stale_since_ms)}
     return ActiveAlerts(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
 
 
@@ -78,7 +78,8 @@ def of_forgotten(cluster: str, endings: Mapping[str, AlertRow]) -> Iterator[Acti
         yield ActiveAlerts(cluster=cluster, source=source, certain=True, alerts={}, resolved=resolved)
 
 
-def _stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int) -> AlertRow:
+def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int) -> AlertRow:
+    """Return the alert ReplicaStale. It begins at `stale_since_ms`."""
     cluster, gauges = snapshot.cluster, snapshot.gauges
     unknown = len(snapshot.open_alerts)
     return AlertRow(

@@ -66,7 +66,8 @@ def written(page: Element) -> str:
 
 def _legend(timeline: Timeline) -> Element:
     legend = Element("p")
-    for condition in Condition:
+    seen = {span.condition for lane in timeline.pictured.lanes for span in lane.spans}
+    for condition in (each for each in Condition if each is not Condition.UNKNOWN or each in seen):
         SubElement(legend, "span", {"class": f"key {word_of(condition)}"}).tail = condition.value
     if timeline.pictured.left_out:
         left_out = printable("; ".join(timeline.pictured.left_out))

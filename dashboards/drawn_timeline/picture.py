@@ -12,9 +12,9 @@ from questions.timeline.lanes import Condition, Lane, Span
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
 
-_WIDTH: Final = 1200
-_LEFT: Final = 190  # of it for the lanes' names
-_RIGHT: Final = 12
+WIDTH: Final = 1200
+LEFT: Final = 190  # of it for the lanes' names
+RIGHT: Final = 12
 _TOP: Final = 26  # for the times
 _LANE: Final = 20
 _BAR: Final = 14
@@ -36,11 +36,13 @@ svg.lanes text { fill: currentColor; }
 svg.lanes text.in { fill: #fff; pointer-events: none; }
 svg.lanes line { stroke: currentColor; opacity: .18; }
 svg.lanes line.at { opacity: 1; stroke-width: 2; }
-.well { fill: #3f8f54; background: #3f8f54; }
-.absent { fill: #8b919b; background: #8b919b; }
-.lacking { fill: #4a7fd0; background: #4a7fd0; }
-.refusing { fill: #d9822b; background: #d9822b; }
-.down { fill: #c9313c; background: #c9313c; }
+.lanes .well, .key.well { fill: #3f8f54; background: #3f8f54; }
+.lanes .absent, .key.absent { fill: #8b919b; background: #8b919b; }
+.lanes .lacking, .key.lacking { fill: #4a7fd0; background: #4a7fd0; }
+.lanes .refusing, .key.refusing { fill: #d9822b; background: #d9822b; }
+.lanes .down, .key.down { fill: #c9313c; background: #c9313c; }
+.key.unknown { background: repeating-linear-gradient(135deg, #7a68b8 0 2px, transparent 2px 5px); }
+svg.lanes .hatch { stroke: #7a68b8; stroke-width: 3; opacity: 1; }
 """
 
 
@@ -48,8 +50,10 @@ def drawn(timeline: Timeline, at_ms: int | None = None) -> Element:
     """The picture of the lanes, with a line at a moment; `STYLE` has its colours."""
     lanes = timeline.pictured.lanes
     height = _TOP + _LANE * len(lanes) + 6
-    picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {_WIDTH} {height}", "role": "img"})
+    picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {WIDTH} {height}", "role": "img"})
     SubElement(picture, "title").text = f"What was well and what was not in cluster {printable(timeline.cluster)}"
+    if any(span.condition is Condition.UNKNOWN for lane in lanes for span in lane.spans):
+        picture.append(_hatch())
     scale = TimeScale(timeline.begin_ms, timeline.end_ms)
     for tick_ms, words in scale.ticks():
         x = _number(scale.x(tick_ms))
@@ -61,6 +65,15 @@ def drawn(timeline: Timeline, at_ms: int | None = None) -> Element:
         place = _number(scale.x(at_ms))
         SubElement(picture, "line", {"x1": place, "x2": place, "y1": "0", "y2": str(height), "class": "at"})
     return picture
+
+
+def _hatch() -> Element:
+    """The pattern of time in which nothing was seen."""
+    definitions = Element("defs")
+    square = {"id": "unknown-time", "width": "7", "height": "7", "patternUnits": "userSpaceOnUse"}
+    pattern = SubElement(definitions, "pattern", {**square, "patternTransform": "rotate(45)"})
+    SubElement(pattern, "line", {"class": "hatch", "x1": "0", "x2": "0", "y1": "0", "y2": "7"})
+    return definitions
 
 
 def word_of(condition: Condition) -> str:
@@ -81,7 +94,7 @@ class TimeScale:
 
     def x(self, ms: float) -> float:
         """The distance from the left."""
-        return _LEFT + (ms - self._begin_ms) / self._lasts_ms * (_WIDTH - _LEFT - _RIGHT)
+        return LEFT + (ms - self._begin_ms) / self._lasts_ms * (WIDTH - LEFT - RIGHT)
 
     def ticks(self) -> Iterator[tuple[float, str]]:
         """Round moments, and how they are written."""
@@ -101,14 +114,15 @@ def _drawn_lane(lane: Lane, top: int, scale: TimeScale) -> Element:
     middle = _number(top + _LANE / 2 + 2)
     name = printable(lane.name)
     short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 9]}…{name[-8:]}"
-    label = SubElement(group, "text", {"x": str(_LEFT - 8), "y": middle, "text-anchor": "end"})
+    label = SubElement(group, "text", {"x": str(LEFT - 8), "y": middle, "text-anchor": "end"})
     label.text = short
     SubElement(label, "title").text = name
     for span in lane.spans:
         begin = scale.x(span.begin_ms)
         width = max(_LEAST_BAR, scale.x(span.end_ms) - begin)
         place = {"x": _number(begin), "y": str(top), "width": _number(width), "height": str(_BAR)}
-        bar = SubElement(group, "rect", {**place, "class": word_of(span.condition)})
+        fill = {"fill": "url(#unknown-time)"} if span.condition is Condition.UNKNOWN else {}
+        bar = SubElement(group, "rect", {**place, **fill, "class": word_of(span.condition)})
         SubElement(bar, "title").text = f"{name} {_said(span)}"
         words = printable(span.label)
         if words and len(words) * _CHARACTER < width - 6:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.errors import ServeError
 from dashboards.following.past import PAST_ROWS
+from dashboards.page.topic_ranks import TopicRanks
 from dashboards.probe.config import ProbeConfig
 from transport.address import Address
 from transport.listening import Listening, ListeningError
@@ -34,6 +36,8 @@ class ServeConfig:
     partitions_page: bool = False  # /metrics/partitions
     jmx_page: bool = False  # /metrics/jmx
     jmx_port: int | None = None  # of the brokers' JMX exporter; None: the port of their first listener
+    topic_weights: Mapping[str, str] = field(default_factory=dict)  # of the page: pattern of topics -> importance
+    start_command: str = "ssh {host} sudo systemctl start kafka"  # of a broker, to copy from the page
     alertmanager: AlertmanagerConfig = field(default_factory=AlertmanagerConfig, metadata={"is_key": False})
     probe: ProbeConfig = field(default_factory=ProbeConfig, metadata={"is_key": False})
 
@@ -44,6 +48,7 @@ class ServeConfig:
             raise ServeError(str(error)) from error
         if not self.connect_timeout_seconds > 0:
             raise ServeError(f"connect_timeout_seconds is {self.connect_timeout_seconds}: expected more than 0")
+        TopicRanks(self.topic_weights)
         for name in _LIMITS:
             if getattr(self, name) < 0:
                 raise ServeError(f"{name} is {getattr(self, name)}: expected 0 or more")

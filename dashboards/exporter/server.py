@@ -30,6 +30,8 @@ from dashboards.following.follower import Follower
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
+from dashboards.page.config import PageConfig
+from dashboards.page.interface import API, DOCUMENT
 from dashboards.page.routes import LivePage, NamesInPaths
 from dashboards.probe.metrics import BrokerViewCollector, QuorumCollector
 from dashboards.probe.prober import Prober
@@ -59,7 +61,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     own = BuildCollector(), HttpCollector(figures)
     app.show(BrokerViewCollector(prober), QuorumCollector(prober), DeliveryCollector(delivery.senders), *own)
     transitions = Transitions(config.source, config.connect_timeout_seconds, config.past_rows)
-    live = LivePage(view, reading, transitions, str(config.source), stop, prober.quorum_sentence)
+    live = LivePage(view, reading, transitions, _page_config(config), stop, prober.quorum_sentence)
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, follower, transitions, prober, delivery):
@@ -75,6 +77,19 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
             server.check()
             if page is not None:
                 page.check()
+
+
+def _page_config(config: ServeConfig) -> PageConfig:
+    """Settings of the live page."""
+    switched_on = [PARTITIONS_PAGE] * config.partitions_page + [JMX_PAGE] * config.jmx_page
+    return PageConfig(
+        source=str(config.source),
+        topic_weights=config.topic_weights,
+        start_command=config.start_command,
+        runbook_url=config.alertmanager.runbook_url,
+        alertmanager_url=config.alertmanager.urls[0] if config.alertmanager.urls else None,
+        links=("/metrics", *switched_on, "/sd/brokers", "/readyz", "/healthz", f"{API}/clusters", DOCUMENT),
+    )
 
 
 class _App:

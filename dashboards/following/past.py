@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, NamedTuple
 
-from controller.contract.alert_row import AlertRow
+from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow, TopicRow
 from controller.contract.row import Row
@@ -15,11 +15,15 @@ from controller.contract.row import Row
 PAST_ROWS: Final = 50_000
 # The gauges of 100 brokers take 50 kB, as 50 replaced partitions do. Gauges without news are not kept.
 _ROWS_PER_GAUGES: Final = 50
+_MOST_NOTABLE: Final = 100
+
 
 _ALWAYS: Final = 0  # before the first alert there was none
 
 
-class _Change(NamedTuple):
+class Change(NamedTuple):
+    """A row, and the one of the same subject that it replaced."""
+
     before: Row | None  # None: nothing was known of the subject
     row: Row
     key: str  # of the subject: to make it of 50,000 rows whenever a moment is asked for took a twentieth of a second
@@ -31,7 +35,7 @@ class Changes:
     def __init__(self, most: int, since_ms: int | None = None) -> None:
         self._most = most
         self.since_ms = since_ms  # what was at that moment and later is known; None: nothing is
-        self._kept: deque[_Change] = deque()
+        self._kept: deque[Change] = deque()
         self._newest_ms = 0
 
     def note(self, before: Row | None, row: Row) -> None:
@@ -40,7 +44,7 @@ class Changes:
             self.since_ms = row.time_ms
         if len(self._kept) == self._most:
             self.since_ms = max(self.since_ms, self._kept.popleft().row.time_ms)
-        self._kept.append(_Change(before, row, row.subject_key()))
+        self._kept.append(Change(before, row, row.subject_key()))
         self._newest_ms = max(self._newest_ms, row.time_ms)
 
     def begin_now(self) -> None:
@@ -53,9 +57,9 @@ class Changes:
         # By each row's own time: the forwarder's clock may have been set.
         return {key: before for before, row, key in reversed(self._kept) if row.time_ms > at_ms}
 
-    def between(self, begin_ms: int, end_ms: int, most: int) -> list[Row]:
-        """The newest rows of this time, and of each subject the one that was before."""
-        chosen = [change for change in self._kept if begin_ms <= change.row.time_ms <= end_ms][-most:]
+    def between(self, begin_ms: int, end_ms: int) -> list[Row]:
+        """The rows of this time, and of each subject the one that was before."""
+        chosen = [change for change in self._kept if begin_ms <= change.row.time_ms <= end_ms]
         firsts = {change.key: change.before for change in reversed(chosen)}
         return [*(row for row in firsts.values() if row is not None), *(change.row for change in chosen)]
 
@@ -68,6 +72,7 @@ class Past:
         self.metadata = Changes(most_rows)
         self.alerts = Changes(most_rows, _ALWAYS)
         self._gauges: deque[GaugesRow] = deque(maxlen=max(1, most_rows // _ROWS_PER_GAUGES))
+        self.notable: deque[Change] = deque(maxlen=_MOST_NOTABLE)  # of brokers, the controller and alerts
 
     @property
     def since_ms(self) -> int | None:
@@ -78,6 +83,8 @@ class Past:
 
     def note(self, before: Row | None, row: Row) -> None:
         """Keep a row that is newer than `before`, where it says something new."""
+        if _is_notable(before, row):
+            self.notable.append(Change(before, row, ""))
         if isinstance(row, (PartitionRow, TopicRow, BrokerRow, ControllerRow)) or _says_another_phase(before, row):
             self.metadata.note(before, row)
         elif isinstance(row, AlertRow):
@@ -96,6 +103,7 @@ class Past:
 
     def forget(self, output: str) -> None:
         """Drop what this output has said: it was void."""
+        self.notable = deque((each for each in self.notable if each.row.output != output), _MOST_NOTABLE)
         if output == AlertRow.output:
             self.alerts = Changes(self._most_rows, _ALWAYS)
         elif output == PartitionRow.output:
@@ -111,6 +119,17 @@ class Past:
 def _says_the_same(one: GaugesRow, other: GaugesRow) -> bool:
     """Whether the rows differ in nothing that is shown of the past."""
     return _shown(one) == _shown(other)
+
+
+def _is_notable(before: Row | None, row: Row) -> bool:
+    """Whether a person wants to read of the change: a broker or controller came or went, an alert opened or ended."""
+    if isinstance(row, BrokerRow):
+        return isinstance(before, BrokerRow) and before.registered != row.registered
+    if isinstance(row, ControllerRow):
+        return isinstance(before, ControllerRow) and before.broker != row.broker
+    if not isinstance(row, AlertRow) or row.severity is Severity.INFO:
+        return False
+    return not isinstance(before, AlertRow) or (before.state, before.severity) != (row.state, row.severity)
 
 
 def _says_another_phase(before: Row | None, row: Row) -> bool:

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
+from controller.contract.alert_row import AlertRow
+from controller.contract.effect_rows import Transition
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from dashboards.following.cluster_at import kept, snapshot_as_of
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import AsOf, View
-from dashboards.page.answers import Overview, overview_of
+from dashboards.page.answers import Answers
+from dashboards.page.overview import Overview
 from questions.explain.subject import Subject
 from questions.picture import Origin, Picture
+from questions.timeline.events import Event
 from questions.timeline.selection import HistorySpan, Selection, is_in_a_timeline
 from questions.timeline.timeline import Timeline, timeline_of
 
-# Of metadata, of alerts and of transitions each. A page of as many took 50 ms beside 200,000 partitions, and 120 ms
-# where 20,000 of these were offline.
-_MOST_ROWS: Final = 1_500
+# Changes of partitions of which events are made: the newest, and those at the beginning of incidents. The picture is
+# made of all that are kept.
+_MOST_NEWEST: Final = 3_000
+_MOST_AT_BEGINNINGS: Final = 1_500
 _NAMED_EVENTS: Final = 200
+_AT_ONCE_MS: Final = 1_000
+_NAMES_AND_NUMBERS: Final = re.compile(r"\S*[0-9]\S*")
+_BEGINNING_MS: Final = 5_000  # of an incident: brokers leave within a session timeout, elections follow within a second
 WINDOWS_SECONDS: Final = MappingProxyType(
-    {900: "15 minutes", 3_600: "an hour", 21_600: "6 hours", 86_400: "a day", 604_800: "a week"}
+    {
+        **{10: "10 seconds", 60: "a minute", 300: "5 minutes", 900: "15 minutes", 3_600: "an hour"},
+        **{21_600: "6 hours", 86_400: "a day", 604_800: "a week"},
+    }
 )
 """How much of the time around a moment may be asked for, and how that is said."""
 
@@ -48,7 +63,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     end_ms: int
     newest_ms: int
     kept_since_ms: int
-    timeline: Timeline | None  # with the newest of its events; None: nothing happened
+    timeline: Timeline | None  # with some of its events; None: nothing happened
     earlier_events: int  # that are not in it
     previous_ms: int | None  # of the event before the moment
     next_ms: int | None
@@ -58,7 +73,8 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 class Histories:
     """Histories of the clusters that are followed, from what is in memory."""
 
-    def __init__(self, view: View, transitions: Transitions) -> None:
+    def __init__(self, view: View, answers: Answers, transitions: Transitions) -> None:
+        self._answers = answers
         self._view = view
         self._transitions = transitions
 
@@ -80,13 +96,13 @@ class Histories:
         moments = [] if timeline is None else sorted({event.time_ms for event in timeline.events})
         before, behind = bisect_left(moments, at_ms), bisect_right(moments, at_ms)
         return History(
-            overview=overview_of(snapshot_as_of(state, at_ms), None),
+            overview=self._answers.overview_at(snapshot_as_of(state, at_ms), None, at_ms),
             at_ms=at_ms,
             begin_ms=begin_ms,
             end_ms=end_ms,
             newest_ms=newest_ms,
             kept_since_ms=since_ms,
-            timeline=None if timeline is None else _with_newest(timeline),
+            timeline=None if timeline is None else _cut(timeline),
             earlier_events=0 if timeline is None else max(0, len(timeline.events) - _NAMED_EVENTS),
             previous_ms=moments[before - 1] if before else None,
             next_ms=moments[behind] if behind < len(moments) else None,
@@ -97,21 +113,51 @@ class Histories:
         self, state: AsOf, subject: Subject | None, begin_ms: int, end_ms: int
     ) -> tuple[Timeline | None, list[str]]:
         cluster = state.now.cluster
-        changed = self._view.changed(cluster, begin_ms, end_ms, _MOST_ROWS)
+        changed = self._view.changed(cluster, begin_ms, end_ms)
         steps = self._transitions.between(cluster, begin_ms, end_ms)
         incomplete = self._transitions.why_incomplete()
         notes = [] if incomplete is None else [incomplete]
-        if len(steps) > _MOST_ROWS or sum(begin_ms <= row.time_ms for row in changed) >= _MOST_ROWS:
-            notes.append("so much happened that only the newest of it is listed: choose an earlier moment for the rest")
-        rows = {(row.generation, row.seq, row.ordinal): row for row in (*changed, *steps[-_MOST_ROWS:])}
-        # What did not change has a lane, too.
+        # Brokers and a controller that did not change have a lane, too.
         standing = [row for row in (*state.now.brokers, state.now.controller) if row is not None]
+        rows = {(row.generation, row.seq, row.ordinal): row for row in (*changed, *steps)}
         rows |= {(row.generation, row.seq, row.ordinal): row for row in standing if row.time_ms < begin_ms}
-        story = tuple(rows[place] for place in sorted(rows) if is_in_a_timeline(rows[place]))
+        every = [rows[place] for place in sorted(rows) if is_in_a_timeline(rows[place])]
+        story = _beginnings_and_newest(every)
+        if len(story) < len(every):
+            notes.append(
+                f"{len(every) - len(story)} of {len(every)} changes have no entry below: the list has the beginning of "
+                "each incident and the newest changes, the picture has all"
+            )
         context = new_context(cluster, chunk_count=1)
-        picture = Picture(origin=Origin.HISTORY, context=context, story=story, as_of_ms=end_ms)
+        picture = Picture(origin=Origin.HISTORY, context=context, story=tuple(story), as_of_ms=end_ms)
         window = HistorySpan(since_ms=begin_ms, until_ms=end_ms)
-        return (timeline_of(picture, _selection(subject), window) if story else None), notes
+        return (timeline_of(picture, _selection(subject), window, pictured=every) if story else None), notes
+
+
+def _beginnings_and_newest(rows: list[Row]) -> list[Row]:
+    """Of very many rows those that a person looks for: the beginning of each incident, and the newest."""
+    begun_ms = [row.time_ms for row in rows if _begins_an_incident(row)]
+    of_partitions = [at for at, row in enumerate(rows) if _is_of_partition(row)]
+    if len(of_partitions) <= _MOST_NEWEST:
+        return rows
+    kept = set(of_partitions[-_MOST_NEWEST:])
+    share = _MOST_AT_BEGINNINGS // max(1, len(begun_ms))
+    times_ms = [rows[at].time_ms for at in of_partitions]
+    for begin_ms in begun_ms:
+        first = bisect_left(times_ms, begin_ms)
+        last = bisect_right(times_ms, begin_ms + _BEGINNING_MS)
+        kept.update(of_partitions[first : min(last, first + share)])
+    return [row for at, row in enumerate(rows) if at in kept or not _is_of_partition(row)]
+
+
+def _is_of_partition(row: Row) -> bool:
+    return isinstance(row, PartitionRow) or (isinstance(row, Transition) and row.subject == "partition")
+
+
+def _begins_an_incident(row: Row) -> bool:
+    if isinstance(row, BrokerRow):
+        return not row.registered
+    return isinstance(row, ControllerRow) or (isinstance(row, AlertRow) and row.state == "open")
 
 
 def _selection(subject: Subject | None) -> Selection:
@@ -125,5 +171,41 @@ def _selection(subject: Subject | None) -> Selection:
     )
 
 
-def _with_newest(timeline: Timeline) -> Timeline:
-    return msgspec.structs.replace(timeline, events=timeline.events[-_NAMED_EVENTS:])
+def _cut(timeline: Timeline) -> Timeline:
+    """The timeline with as many events as a page lists: the alerts and the beginnings of incidents, then the newest."""
+    events = timeline.events
+    if len(events) <= _NAMED_EVENTS:
+        return timeline
+    alerts_ms = [event.time_ms for event in events if event.severity is not None]
+    kept = set(range(len(events) - _NAMED_EVENTS // 2, len(events)))
+    for at, event in enumerate(events):
+        near = bisect_right(alerts_ms, event.time_ms + _BEGINNING_MS) - bisect_left(alerts_ms, event.time_ms)
+        if near and len(kept) < _NAMED_EVENTS:
+            kept.add(at)
+    return msgspec.structs.replace(timeline, events=tuple(event for at, event in enumerate(events) if at in kept))
+
+
+class EventGroup(msgspec.Struct, frozen=True):
+    """Events that differ only in their names and numbers, and followed one another at once."""
+
+    first: Event
+    events: tuple[Event, ...]
+    last_ms: int
+
+
+def folded(events: Iterable[Event]) -> tuple[EventGroup, ...]:
+    """The events, with each run of like ones as one group."""
+    runs: list[list[Event]] = []
+    for event in events:
+        before = runs[-1][-1] if runs else None
+        if before is not None and _is_like(before, event):
+            runs[-1].append(event)
+        else:
+            runs.append([event])
+    return tuple(EventGroup(run[0], tuple(run), run[-1].time_ms) for run in runs)
+
+
+def _is_like(one: Event, other: Event) -> bool:
+    if one.severity is not None or other.severity is not None or other.time_ms - one.time_ms > _AT_ONCE_MS:
+        return False
+    return _NAMES_AND_NUMBERS.sub("", one.says) == _NAMES_AND_NUMBERS.sub("", other.says)

@@ -8,9 +8,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from dashboards.page.answers import BrokerAnswer, Overview, TopicAnswer, TopicList
+from dashboards.page.answers import BrokerAnswer, TopicAnswer, TopicList
 from dashboards.page.history import WINDOWS_SECONDS, History
 from dashboards.page.hypothetical import WhatIf
+from dashboards.page.overview import Overview
+from dashboards.page.search import Found
 from questions.explain.explanation import Explanation
 from questions.restartable import Restartable
 
@@ -61,7 +63,7 @@ _NAMED_IN_PATHS: Final = {
     "broker": "The broker's id.",
 }
 
-FLEET: Final = Path("/clusters", "Every cluster on one screen, by name", tuple[Overview, ...], ())
+FLEET: Final = Path("/clusters", "Every cluster on one screen, the worst first", tuple[Overview, ...], ())
 CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (404,))
 TOPICS: Final = Path(
     f"{_CLUSTER}/topics",
@@ -69,7 +71,8 @@ TOPICS: Final = Path(
     TopicList,
     (404, 503),
     (
-        Query("prefix", "Only names that begin with it.", _TEXT),
+        Query("words", "Only names that contain it, in any case.", _TEXT),
+        Query("lacking", "1: only topics with a problem, the most important first.", _TEXT),
         Query("after", "Only names after this one: `next` of the former answer.", _TEXT),
     ),
 )
@@ -129,7 +132,15 @@ RESTARTABLE: Final = Path(
         Query("accept_topic", "Topics that may go offline or refuse acks=all: scratch-*.", _TEXT, repeats=True),
     ),
 )
-PATHS: Final = (FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES, RESTARTABLE)
+_WORDS: Final = Query("of", "A part of a name in any case, orders-7, broker 3, or key 4711 of orders.", _TEXT)
+SEARCH: Final = Path(
+    f"{_CLUSTER}/search", "Things of the cluster by a part of their name", Found, (404, 503), (_WORDS,)
+)
+SEARCH_ALL: Final = Path("/search", "Clusters and topics by a part of their name", Found, (), (_WORDS,))
+PATHS: Final = (
+    *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES),
+    *(RESTARTABLE, SEARCH, SEARCH_ALL),
+)
 
 
 def document() -> dict[str, Any]:
@@ -161,7 +172,7 @@ def document() -> dict[str, Any]:
 
 def _operation(path: Path, schema: dict[str, Any]) -> dict[str, Any]:
     return {
-        "operationId": path.path.rpartition("/")[2].strip("{}"),
+        "operationId": "searchAll" if path is SEARCH_ALL else path.path.rpartition("/")[2].strip("{}"),
         "summary": path.says,
         "parameters": [*_names_in(path), *map(_parameter, path.queries)],
         "responses": {

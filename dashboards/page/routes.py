@@ -27,9 +27,12 @@ from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
 from dashboards.page import interface
-from dashboards.page.answers import Answers, BrokerAnswer, Overview, TopicAnswer, TopicList
+from dashboards.page.answers import Answers, BrokerAnswer, TopicAnswer, TopicList
+from dashboards.page.config import PageConfig
 from dashboards.page.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
+from dashboards.page.overview import Overview
+from dashboards.page.search import Found, search
 from dashboards.page.subjects import page_of, subject_of
 from dashboards.page.templates import render, segment, time_in_words
 from dashboards.serving.pool import Pool
@@ -70,7 +73,7 @@ class _Moment(NamedTuple):
 
 
 class LivePage:
-    """The routes; `source` is named at the foot of each page, and streams of changes end with `stop`.
+    """The routes; streams of changes end with `stop`.
 
     `quorum` gives in a sentence what the KRaft quorum of a cluster says itself.
     """
@@ -80,15 +83,15 @@ class LivePage:
         view: View,
         reading: Reading,
         transitions: Transitions,
-        source: str,
+        config: PageConfig,
         stop: threading.Event,
         quorum: Callable[[str], str],
     ) -> None:
         self._view = view
         self._stop = stop
-        self._source = source
-        self._answers = Answers(view, reading, quorum)
-        self._histories = Histories(view, transitions)
+        self._config = config
+        self._answers = Answers(view, reading, quorum, config)
+        self._histories = Histories(view, self._answers, transitions)
         self._hypothetical = Hypothetical(view, self._answers)
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
 
@@ -104,6 +107,8 @@ class LivePage:
             _Resource(interface.CONTROLLER, "controller.html", self._controller),
             _Resource(interface.TIMELINE, "timeline.html", self._timeline),
             _Resource(interface.CONSEQUENCES, "consequences.html", self._consequences),
+            _Resource(interface.SEARCH, "search.html", self._search),
+            _Resource(interface.SEARCH_ALL, "search.html", self._search),
         )
         encoded_document = msgspec.json.encode(interface.document())
 
@@ -116,11 +121,8 @@ class LivePage:
             Route("/", self._shown(resources[0])),
             Route(f"{cluster}/whatif", self._shown(what_if)),
             *(Route(resource.path.path, self._shown(resource)) for resource in resources),
-            *(
-                Route(interface.API + resource.path.path, self._encoded(resource.path, resource.answer))
-                for resource in resources
-            ),
-            Route(interface.API + interface.RESTARTABLE.path, self._encoded(interface.RESTARTABLE, self._restartable)),
+            *(self._encoded(resource.path, resource.answer) for resource in resources),
+            self._encoded(interface.RESTARTABLE, self._restartable),
             Route(interface.DOCUMENT, document),
             Route(f"{cluster}/explain", self._pooled(None, self._explain, self._refusal_page)),
             Route("/changes", self._changes),
@@ -172,7 +174,8 @@ class LivePage:
         return _response(self._html(request, "error.html", error.detail, moment), _HTML, error)
 
     def _html(self, request: Request, template: str, answer: _Answer | str, moment: _Moment, seen: int = 0) -> bytes:
-        values = {"answer": answer, "seen": seen, "source": self._source, **moment._asdict(), **_asked(request)}
+        shown = {"answer": answer, "seen": seen, "now_ms": _now_ms(), **moment._asdict()}
+        values = {**shown, "source": self._config.source, "links": self._config.links, **_asked(request)}
         return render(template, values)
 
     def _fleet(self, _: Request) -> tuple[Overview, ...]:
@@ -185,7 +188,16 @@ class LivePage:
     def _topics(self, request: Request) -> TopicList:
         self._refuse_unknown(request)
         asked = request.query_params
-        return self._answers.topics(_named(request, "cluster"), asked.get("prefix", "").strip(), asked.get("after", ""))
+        contains, after = asked.get("words", "").strip(), asked.get("after", "")
+        lacking = asked.get("lacking") == "1"
+        return self._answers.topics(_named(request, "cluster"), contains, after, lacking=lacking)
+
+    def _search(self, request: Request) -> Found:
+        words = request.query_params.get("of", "")
+        if "cluster" not in request.path_params:
+            return search(self._view, words)
+        self._refuse_unknown(request)
+        return search(self._view, words, _named(request, "cluster"))
 
     def _topic(self, request: Request) -> TopicAnswer:
         at_ms = self._known_moment(request)
@@ -238,10 +250,16 @@ class LivePage:
         return _found(answer, f"There is no cluster {cluster}.")
 
     def _explain(self, request: Request) -> Response:
-        """Leads to the page of what is named, as of the same moment."""
-        at_ms = self._moment(request).at_ms
-        parts = page_of(self._view, _named(request, "cluster"), request.query_params.get("of", ""), at_ms)
+        """Leads to the page of what is named, as of the same moment, or to the search."""
+        at_ms, cluster, words = (
+            self._moment(request).at_ms,
+            _named(request, "cluster"),
+            request.query_params.get("of", ""),
+        )
+        parts = page_of(self._view, cluster, words, at_ms)
         then = "" if at_ms is None else f"?at={at_ms}"
+        if parts is None:
+            parts, then = ("clusters", cluster, "search"), f"?of={segment(words)}"
         return RedirectResponse("".join(f"/{segment(part)}" for part in parts) + then, 303, _HEADERS)
 
     def _losses(self, request: Request) -> Losses:

@@ -8,15 +8,15 @@ from dashboards.following.view import View
 from questions.explain.subject import Subject, read_subject
 
 
-def page_of(view: View, cluster: str, words: str, at_ms: int | None = None) -> tuple[str, ...]:
+def page_of(view: View, cluster: str, words: str, at_ms: int | None = None) -> tuple[str, ...] | None:
     """The parts of the page's path: of orders-7, partition orders-7, topic orders, broker 3, controller 1.
 
-    What there is, there is at the moment, which must be kept (None: now). An alert's subject that is nothing of these
-    is explained by the cluster's own page.
+    None: nothing has exactly this name at the moment, which must be kept (None: now). An alert's other subjects are
+    explained by the cluster's own page.
     """
     page, subject = ("clusters", cluster), subject_of(words)
     if subject is None:
-        return page
+        return None if words.strip() else page
     if subject.is_controller:
         return (*page, "controller")
     if subject.broker is not None:
@@ -26,11 +26,10 @@ def page_of(view: View, cluster: str, words: str, at_ms: int | None = None) -> t
     if tp is not None and tp in _partitions_of(view, cluster, tp.topic, at_ms):
         return (*page, "topics", tp.topic, str(tp.partition))
     found = cluster_at(view, cluster, at_ms)
+    if _partitions_of(view, cluster, subject.topic, at_ms):
+        return (*page, "topics", subject.topic)
     alerts = () if found is None else found.snapshot.open_alerts
-    is_of_an_alert = any(row.subject == subject.words for row in alerts)
-    if is_of_an_alert and not _partitions_of(view, cluster, subject.topic, at_ms):
-        return page
-    return (*page, "topics", subject.topic)
+    return page if any(row.subject == subject.words for row in alerts) else None
 
 
 def _partitions_of(view: View, cluster: str, topic: str, at_ms: int | None) -> set[TopicPartition]:

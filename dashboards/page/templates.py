@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
@@ -14,23 +15,29 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from controller.contract.alert_row import Severity
 from controller.contract.records import LATEST_MS
-from dashboards.drawn_timeline.picture import drawn, word_of
-from dashboards.page.history import WINDOWS_SECONDS
-from dashboards.page.hypothetical import first_of
-from questions.check import Health
+from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
+from dashboards.page.history import WINDOWS_SECONDS, History, folded
+from dashboards.page.overview import Overview
+from dashboards.page.verdict import State, Verdict
 from questions.picture import Beginning
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
-from wording.sentences import counted
+from wording.sentences import counted, listed
 
 _BROKER: Final = re.compile(r"\b(broker (0|[1-9][0-9]{0,8}))\b")
-_VERDICTS: Final = {
-    Severity.PAGE: "Clients are affected, or will be: act now",
-    Severity.WARN: "Something needs a person, but not at once",
+_CODE: Final = re.compile(r"`([^`<>]{1,80})`")
+_TITLE_LENGTH: Final = 60
+_MARKS: Final = {State.AFFECTED: "● ", State.UNKNOWN: "? ", State.DEGRADED: "▲ ", State.HEALTHY: ""}
+_WORDS: Final = {
+    State.AFFECTED: "affected",
+    State.UNKNOWN: "not known",
+    State.DEGRADED: "degraded",
+    State.HEALTHY: "healthy",
 }
+_UNKEPT: Final = "not kept"
+_DAY_MS: Final = 86_400_000
 
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
@@ -58,14 +65,77 @@ def _picture(timeline: Timeline, at_ms: int) -> Markup:
     return Markup(tostring(drawn(timeline, at_ms), encoding="unicode", method="html"))
 
 
-def _age(ms: int) -> str:
+def _age(ms: int, units: int = 2) -> str:
     left = max(0, ms // 1000)
     parts: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
         count, left = divmod(left, size)
         if count or parts or unit == "s":
             parts.append(f"{count} {unit}")
-    return " ".join(parts[:2])
+    return " ".join(parts[:units])
+
+
+def _clock(ms: int, as_of_ms: int) -> str:
+    """The time of day, with the date if it is not within a day of the moment that is shown."""
+    text = time_in_words(ms)
+    return text[11:19] if abs(as_of_ms - ms) < _DAY_MS else text[:19]
+
+
+def _iso(ms: int) -> str:
+    return _exact_time(ms).replace(" ", "T")
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _percent(share: float) -> str:
+    """A share in percent, which is 100 only if nothing is missing."""
+    return "100 %" if share == 1 else f"{int(share * 10_000) / 100:.2f} %"
+
+
+def _state_of(answer: object) -> str:
+    """The state that the page's icon and title carry, empty where the page has none."""
+    if isinstance(answer, tuple) and answer:
+        answer = answer[0]
+    if isinstance(answer, History):
+        answer = answer.overview
+    return answer.verdict.state.value if isinstance(answer, Overview) else ""
+
+
+def _title(verdict: Verdict, cluster: str) -> str:
+    what = f": {verdict.reason or verdict.event}" if verdict.state is not State.HEALTHY else ""
+    name = cluster if len(cluster) <= _TITLE_LENGTH else f"{cluster[:_TITLE_LENGTH]}…"
+    return f"{_MARKS[verdict.state]}{name}{what.replace('`', '')}"
+
+
+def _words(verdict: Verdict) -> str:
+    """The state in a word; a page is red before clients are affected."""
+    if verdict.state is State.AFFECTED:
+        return "clients affected" if verdict.unusable else "paged"
+    return _WORDS[verdict.state]
+
+
+def _fleet_title(fleet: Sequence[Overview]) -> str:
+    bad = [each for each in fleet if each.verdict.state is not State.HEALTHY]
+    if not bad:
+        return f"{counted(len(fleet), 'cluster')} · Kontrast"
+    mark = _MARKS[bad[0].verdict.state]
+    worst = _title(bad[0].verdict, bad[0].cluster).removeprefix(mark)
+    return f"{mark}{len(bad)} of {counted(len(fleet), 'cluster')}: {worst}"
+
+
+def _fleet_counts(fleet: Sequence[Overview]) -> str:
+    counts = Counter(each.verdict.state for each in fleet)
+    said = ", ".join(f"{counts[state]} {_WORDS[state]}" for state in State if counts[state])
+    return f"{counted(len(fleet), 'cluster')}: {said}."
+
+
+def _hours_in_words(hours: Sequence[str]) -> str:
+    """How many hours were in each state."""
+    counts = Counter(hours)
+    names = {state.value: words for state, words in _WORDS.items()} | {"": _UNKEPT}
+    return ", ".join(f"{counts[each]} {words}" for each, words in names.items() if counts[each])
 
 
 def _since(moment: Beginning, as_of_ms: int) -> str:
@@ -75,20 +145,13 @@ def _since(moment: Beginning, as_of_ms: int) -> str:
     return f"for {lasted if moment.exact else f'at least {lasted}'}, since {time_in_words(moment.ms)}"
 
 
-def _verdict(health: Health) -> str:
-    if health.worst in _VERDICTS:
-        return _VERDICTS[health.worst]
-    return "Well" if health.is_well else "Not known to be well"
-
-
-def _level(health: Health) -> str:
-    if health.worst in _VERDICTS:
-        return health.worst.value
-    return "ok" if health.is_well else "unknown"
-
-
 def _brokers(brokers: Iterable[int]) -> str:
     return ", ".join(map(str, brokers)) or "none"
+
+
+def _rolling_text(batches: Iterable[Iterable[int]]) -> str:
+    """A line for each batch of brokers, to be copied."""
+    return "\n".join(f"{number}. restart {_brokers(batch)}" for number, batch in enumerate(batches, 1))
 
 
 def segment(text: str) -> str:
@@ -107,10 +170,17 @@ def _linked(context: Context, sentence: str, cluster: str) -> Markup:
     """The sentence, in which each broker is a link to its page, as of the moment that is shown."""
     pieces = _BROKER.split(printable(sentence))
     begin = f"/clusters/{segment(cluster)}/brokers/"
-    linked = [Markup(escape(pieces[0]))]
+    linked = [_with_code(pieces[0])]
     for words, number, rest in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-        linked.append(Markup('<a href="{}">{}</a>{}').format(begin + number + _then(context), words, rest))
+        link = Markup('<a href="{}">{}</a>').format(begin + number + _then(context), words)
+        linked += [link, _with_code(rest)]
     return Markup("").join(linked)
+
+
+def _with_code(text: str) -> Markup:
+    pieces = _CODE.split(text)
+    code = Markup("<code>{}</code>")
+    return Markup("").join(code.format(piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces))
 
 
 @pass_context
@@ -124,26 +194,42 @@ def _partition_named(context: Context, name: str, cluster: str) -> Markup:
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "html"),
     autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
     undefined=StrictUndefined,
     finalize=_plain,
     auto_reload=False,
 )
 _ENVIRONMENT.filters.update(
     age=_age,
+    capitalized=_capitalized,
+    clock=_clock,
     brokers=_brokers,
+    brokers_in_words=listed,
     counted=counted,
     exact_time=_exact_time,
-    named_first=first_of,
-    level=_level,
+    folded=folded,
+    fleet_counts=_fleet_counts,
+    fleet_title=_fleet_title,
+    hours_in_words=_hours_in_words,
+    iso=_iso,
+    number="{:,}".format,
+    percent=_percent,
     linked=_linked,
     partition_named=_partition_named,
     picture=_picture,
     segment=segment,
+    rolling_text=_rolling_text,
     since=_since,
+    state_of=_state_of,
     time=time_in_words,
-    verdict=_verdict,
+    title=_title,
+    words=_words,
 )
 _ENVIRONMENT.globals.update(
     conditions=tuple((word_of(condition), condition.value) for condition in Condition),
+    picture_left=LEFT,
+    picture_right=RIGHT,
+    picture_width=WIDTH,
     windows_seconds=WINDOWS_SECONDS,
 )

@@ -55,6 +55,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity | None = None  # of an alert
     changes: tuple[Change, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """Number of its changes."""
+        return len(self.changes)
+
 
 def events_of(story: Sequence[Row], selection: Selection, window: HistorySpan) -> tuple[Event, ...]:
     """The events in these rows with their changes that are about the selection and in the window."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
 import msgspec
 
+from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import NO_BROKER, NO_LEADER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
@@ -19,17 +20,24 @@ from wording.sentences import bracketed, counted
 
 _MOST: Final = 30  # lanes per kind; readers cannot follow more
 _WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
+_BLINDING: Final = frozenset(
+    kind.name for kind in (kinds.REPLICA_DISCONNECTED, kinds.REPLICA_LACKS_RECORDS, kinds.CLUSTER_QUARANTINED)
+)
 _ABSENT: Final = frozenset({Problem.NOT_YET_CREATED.value})
 
 
 class Condition(Enum):
-    """How well something is, the best first."""
+    """How well something is, the best first; last that Kontrast could not see it."""
 
     WELL = "well"
     ABSENT = "not there yet, or being deleted"
     LACKING = "under-replicated"
     REFUSING = "refuses acks=all"
     DOWN = "offline, dead, or no controller"
+    UNKNOWN = "not known"
+
+
+_TROUBLE: Final = (Condition.DOWN, Condition.REFUSING)
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -60,25 +68,51 @@ class Lanes(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...]
 
 
-def lanes_of(story: Sequence[Row], selection: Selection, begin_ms: int, end_ms: int) -> Lanes:
-    """The controller, the brokers, and the partitions that lacked something, between two moments."""
-    controller, brokers, partitions = _Marks(), _Marks(), _Marks()
+def lanes_of(
+    story: Sequence[Row], selection: Selection, begin_ms: int, end_ms: int, *, by_topic: bool = False
+) -> Lanes:
+    """The controller, the brokers, and the partitions that lacked something, between two moments.
+
+    `by_topic`: a lane a topic in place of its partitions, and one lane for brokers that were always well, if many.
+    """
+    controller, brokers, partitions, topics = _Marks(), _Marks(), _Marks(), _TopicMarks()
     for row in story:
         if isinstance(row, ControllerRow):
             controller.add(row, "controller", _controller_mark(row))
         elif isinstance(row, BrokerRow):
             brokers.add(row, f"broker {row.broker}", _broker_mark(row))
+        elif isinstance(row, PartitionRow) and by_topic:
+            topics.add(row)
         elif isinstance(row, PartitionRow) and selection.shows(row):
             partitions.add(row, f"{row.topic}-{row.partition}", _partition_mark(row))
     failed = _inactive(story, begin_ms, end_ms)
     controllers = [Lane(lane.name, _covered(lane.spans, failed)) for lane in controller.lanes(begin_ms, end_ms)]
-    shown, more_brokers = _worst(brokers.lanes(begin_ms, end_ms), Condition.DOWN)
-    trouble = (Condition.DOWN, Condition.REFUSING)
-    affected = [lane for lane in partitions.lanes(begin_ms, end_ms) if lane.lasted_ms(*trouble)]
-    drawn, more_partitions = _worst(affected, *trouble)
-    left_out = [f"{counted(more_brokers, 'more broker')} with less time away"] if more_brokers else []
-    left_out += [f"{counted(more_partitions, 'more partition')} affected for a shorter time"] if more_partitions else []
-    return Lanes((*controllers, *shown, *drawn), tuple(left_out))
+    shown, left_out = _of_brokers(list(brokers.lanes(begin_ms, end_ms)), together=by_topic)
+    found = topics.lanes(begin_ms, end_ms) if by_topic else partitions.lanes(begin_ms, end_ms)
+    drawn, more = _worst((lane for lane in found if lane.lasted_ms(*_TROUBLE)), *_TROUBLE)
+    noun = "more topic" if by_topic else "more partition"
+    left_out += [f"{counted(more, noun)} affected for a shorter time"] if more else []
+    unseen = _unseen(story, begin_ms, end_ms)
+    lanes = (
+        Lane(lane.name, _covered(lane.spans, unseen)) if unseen else lane for lane in (*controllers, *shown, *drawn)
+    )
+    return Lanes(tuple(lanes), tuple(left_out))
+
+
+def _of_brokers(lanes: list[Lane], *, together: bool) -> tuple[list[Lane], list[str]]:
+    """The lanes of brokers, and what has none; `together`: many that were always well share one."""
+    if not together or len(lanes) <= _MOST:
+        shown, more = _worst(lanes, Condition.DOWN)
+        return shown, [f"{counted(more, 'more broker')} with less time away"] if more else []
+    shown, more = _worst((lane for lane in lanes if lane.lasted_ms(Condition.DOWN)), Condition.DOWN)
+    well = [lane for lane in lanes if not lane.lasted_ms(Condition.DOWN)]
+    left_out = [f"{counted(more, 'more broker')} with less time away"] if more else []
+    if not well:
+        return shown, left_out
+    says = f"{counted(len(well), 'broker')} registered"
+    span = Span(well[0].spans[0].begin_ms, well[0].spans[-1].end_ms, Condition.WELL, "", says)
+    others = Lane(f"{len(well)} other brokers", (span,))
+    return [*shown, others], left_out
 
 
 def _worst(lanes: Iterable[Lane], *conditions: Condition) -> tuple[list[Lane], int]:
@@ -116,6 +150,49 @@ class _Marks:
             )
             if spans:
                 yield Lane(name, spans)
+
+
+class _TopicMarks:
+    """The moments at which the worst condition of a topic's partitions changed."""
+
+    def __init__(self) -> None:
+        self._bad: dict[str, dict[int, Condition]] = {}
+        self._marks: dict[str, list[tuple[int, Condition]]] = {}
+        self._most: dict[str, dict[Condition, int]] = {}  # partitions in each condition at once
+
+    def add(self, row: PartitionRow) -> None:
+        condition = Condition.WELL if row.removed else _condition(row)
+        bad = self._bad.setdefault(row.topic, {})
+        if condition in _TROUBLE:
+            bad[row.partition] = condition
+        else:
+            bad.pop(row.partition, None)
+        worst = next((each for each in _TROUBLE if each in bad.values()), Condition.WELL)
+        marks = self._marks.setdefault(row.topic, [])
+        if not marks or marks[-1][1] is not worst:
+            marks.append((row.time_ms, worst))
+        if condition in _TROUBLE:
+            most = self._most.setdefault(row.topic, {})
+            most[condition] = max(most.get(condition, 0), sum(each is condition for each in bad.values()))
+
+    def lanes(self, begin_ms: int, end_ms: int) -> Iterator[Lane]:
+        for topic, most in self._most.items():
+            marks = self._marks[topic]
+            ends = [*(at for at, _ in marks[1:]), end_ms]
+            spans = tuple(
+                Span(max(at, begin_ms), min(end, end_ms), worst, *_topic_words(worst, most))
+                for (at, worst), end in zip(marks, ends, strict=True)
+                if max(at, begin_ms) < min(end, end_ms)
+            )
+            if spans:
+                yield Lane(f"{topic} ({max(most.values())})", spans)
+
+
+def _topic_words(worst: Condition, most: Mapping[Condition, int]) -> tuple[str, str]:
+    if worst is Condition.WELL:
+        return "", "no partition is offline or refuses acks=all"
+    word = "offline" if worst is Condition.DOWN else "refuses acks=all"
+    return word, f"up to {counted(most[worst], 'partition')}: {word}"
 
 
 def _controller_mark(row: ControllerRow) -> _Mark:
@@ -162,6 +239,26 @@ def _inactive(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, .
     for row in paged.values():
         spans += _spans_of(row, begin_ms, end_ms)
     return tuple(spans)
+
+
+def _unseen(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, ...]:
+    """Times in which Kontrast could not see the cluster, as its alerts on itself say."""
+    opened: dict[str, AlertRow] = {}
+    spans: list[Span] = []
+    for row in story:
+        if isinstance(row, AlertRow) and row.alert in _BLINDING:
+            if row.state == "resolved":
+                spans += _unseen_in(opened.pop(row.id, None), begin_ms, min(row.time_ms, end_ms))
+            else:
+                opened.setdefault(row.id, row)
+    for row in opened.values():
+        spans += _unseen_in(row, begin_ms, end_ms)
+    return tuple(spans)
+
+
+def _unseen_in(row: AlertRow | None, begin_ms: int, end_ms: int) -> Iterator[Span]:
+    if row is not None and max(row.since_ms, begin_ms) < end_ms:
+        yield Span(max(row.since_ms, begin_ms), end_ms, Condition.UNKNOWN, "not known", f"{row.alert}: {row.cause}")
 
 
 def _covered(spans: Sequence[Span], covers: Sequence[Span]) -> tuple[Span, ...]:

@@ -1,6 +1,8 @@
-"""Timeline of a cluster: its events and lanes, of a selection and a window."""
+"""The timeline of a cluster: its events and its lanes, of a selection and a window."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 
@@ -12,30 +14,37 @@ from questions.timeline.selection import HistorySpan, Selection
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """Events of a cluster between two moments."""
+    """What happened in a cluster between two moments."""
 
     cluster: str
-    about: str  # the selection in words, empty for all
+    about: str  # what is selected, in words; empty: everything
     begin_ms: int
     end_ms: int
     events: tuple[Event, ...]
     pictured: Lanes
 
 
-def timeline_of(picture: Picture, selection: Selection, window: HistorySpan) -> Timeline | None:
-    """Return the timeline of the picture's story, or None if the story has no row about the selection."""
+def timeline_of(
+    picture: Picture, selection: Selection, window: HistorySpan, *, pictured: Sequence[Row] | None = None
+) -> Timeline | None:
+    """What the picture's story has; None where the story has nothing at all about what is selected.
+
+    `pictured` are more rows than the story has: lanes are made of them, a lane a topic unless one is selected.
+    """
     story = picture.story or ()
     if not any(selection.is_about(row, None) for row in story):
         return None
     events = events_of(story, selection, window)
     begin_ms, end_ms = _edges(picture.as_of_ms, story, window, events)
+    by_topic = pictured is not None and selection.is_all
+    lanes = lanes_of(story if pictured is None else pictured, selection, begin_ms, end_ms, by_topic=by_topic)
     return Timeline(
         cluster=picture.header.cluster,
         about=selection.words,
         begin_ms=begin_ms,
         end_ms=end_ms,
         events=events,
-        pictured=lanes_of(story, selection, begin_ms, end_ms),
+        pictured=lanes,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -151,6 +151,36 @@ def test_states_of_a_read_are_as_one_by_one_whatever_is_among_them(changes: dict
         alone, expected = one_by_one(read)
         assert rows == expected
         assert stored(context) == stored(alone)
+
+
+@pytest.mark.parametrize(
+    ("wall_ms", "steady_ms"),
+    [
+        (lambda at: 3 * at, None),
+        (lambda at: -2 * at, None),
+        (lambda at: 3 * at, lambda at: 3 * at + at % 2),
+        (lambda at: 3 * at, lambda at: 100 - at),
+        (lambda at: 3 * at + 700 * (at > STATES[2]), lambda at: 3 * at),
+        (lambda at: 3 * at - 5_000 * (at > STATES[2]), lambda at: 3 * at),
+        (lambda at: 400 * at, lambda at: at),
+    ],
+    ids=["runs", "runs back", "steady", "steady runs back", "set ahead", "set back", "drifts"],
+)
+def test_states_whose_clocks_run_on_are_as_one_by_one(
+    wall_ms: Callable[[int], int], steady_ms: Callable[[int], int] | None
+) -> None:
+    read = [
+        msgspec.structs.replace(
+            record,
+            observed_ms=record.observed_ms + wall_ms(at),
+            steady_ms=-1 if steady_ms is None else steady_ms(at),
+        )
+        for at, record in enumerate(READ[: len(READ) // 2])
+    ]
+    context, rows = together([read])
+    alone, expected = one_by_one(read)
+    assert rows == expected
+    assert stored(context) == stored(alone)
 
 
 def test_a_clock_that_is_set_back_before_the_states_is_noted() -> None:

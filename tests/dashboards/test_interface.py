@@ -21,6 +21,7 @@ from dashboards.exporter.config import ServeConfig
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
+from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT, PATHS, document
 from dashboards.page.routes import LivePage
 from tests import recorded_moment
@@ -73,7 +74,8 @@ def named(path: str, **names: str) -> str:
 
 
 ASKED = {
-    "prefix": ["t"],
+    "words": ["T"],
+    "lacking": ["1"],
     "after": ["t1"],
     "first": ["1"],
     "at": [str(recorded_moment.MOMENT_MS), str(recorded_moment.MOMENT_MS - LATER_MS), "2001-01-01"],
@@ -88,7 +90,7 @@ ASKED = {
 
 def test_each_answer_of_a_recorded_cluster_is_as_the_document_says(exporter):
     seen: set[tuple[str, int]] = set()
-    partitions = json.loads(exporter.page(f"{API}/clusters/north"))["problems"][0]["examples"]
+    partitions = json.loads(exporter.page(f"{API}/clusters/north"))["groups"][0]["partitions"]
     topic, partition = partitions[0]["topic"], str(partitions[0]["partition"])
     present = {"cluster": "north", "topic": topic, "partition": partition, "broker": "1"}
     absent = {"cluster": "south", "topic": "none", "partition": "x", "broker": "x"}
@@ -118,7 +120,9 @@ def test_a_refusal_is_as_the_document_says_where_nothing_is_known(tmp_path, star
 
 
 def test_every_path_that_is_served_is_in_the_document():
-    live = LivePage(View(), Reading(), Transitions(JournalAddress(Path("none")), 1), "", threading.Event(), str)
+    live = LivePage(
+        View(), Reading(), Transitions(JournalAddress(Path("none")), 1), PageConfig(), threading.Event(), str
+    )
     served = {route.path for route in live.routes() if getattr(route, "path", "").startswith(API)}
     assert served - {DOCUMENT} == set(document()["paths"])
 

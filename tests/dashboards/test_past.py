@@ -15,6 +15,7 @@ from dashboards.following.cluster_at import snapshot_as_of
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.view import ClusterSnapshot, View
 from dashboards.page.answers import Answers
+from dashboards.page.config import PageConfig
 from questions.explain.explanation import Explanation
 from tests import recorded_moment
 from tests.rows import TIME_MS
@@ -114,7 +115,7 @@ def test_what_is_explained_as_of_a_moment_is_what_was_explained_at_that_moment(r
 
 def explained(view: View, then: View, at_ms: int | None) -> list[object]:
     """All that the view explains of what there was."""
-    answers = Answers(view, Reading(), str)
+    answers = Answers(view, Reading(), str, PageConfig())
     partitions = [TopicPartition(*name) for name in sorted(then.partitions(CLUSTER))]
     brokers = range(5)
     return [
@@ -132,7 +133,7 @@ def test_the_phase_of_a_migration_is_that_of_the_moment(rows):
     found = [as_of(view, row.time_ms).migration for row in (claimed, beat, later)]
     assert [row and row.phase for row in found] == ["claimed", "claimed", "dual_write"]
     assert as_of(view, claimed.time_ms - 1).migration is None
-    kept = [row for row in view.changed(CLUSTER, 0, later.time_ms, 99) if isinstance(row, MigrationRow)]
+    kept = [row for row in view.changed(CLUSTER, 0, later.time_ms) if isinstance(row, MigrationRow)]
     assert kept == [claimed, later], "a heartbeat's row says nothing new"
 
 
@@ -164,7 +165,7 @@ def test_gauges_that_say_nothing_new_take_no_room(rows):
 def test_what_changed_comes_with_what_it_replaced(rows):
     old, new, newest = rows.partition("orders"), rows.offline("orders"), rows.partition("orders", leader=2)
     view = viewed([old, new, newest])
-    assert view.changed(CLUSTER, new.time_ms, new.time_ms, 10) == [old, new]
-    assert view.changed(CLUSTER, new.time_ms, newest.time_ms, 1) == [new, newest]
-    assert view.changed(CLUSTER, newest.time_ms + 1, newest.time_ms + 9, 1) == []
-    assert view.changed("south", 0, newest.time_ms, 9) == []
+    assert view.changed(CLUSTER, new.time_ms, new.time_ms) == [old, new]
+    assert view.changed(CLUSTER, new.time_ms, newest.time_ms) == [old, new, newest]
+    assert view.changed(CLUSTER, newest.time_ms + 1, newest.time_ms + 9) == []
+    assert view.changed("south", 0, newest.time_ms) == []

@@ -31,6 +31,7 @@ from controller.view.metadata import Metadata, Znode, cluster_metadata
 from dashboards.following.reading import Reading
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
+from dashboards.page.config import PageConfig
 from dashboards.page.interface import API
 from dashboards.page.routes import LivePage
 from ingest.complete_read import CompleteRead
@@ -126,7 +127,7 @@ class Cluster:
             view.apply(row)
         reading.source_is(up=True)
         reading.caught_up()
-        page = LivePage(view, reading, _Stored(self.rows), "here", _NO_STOP, str)
+        page = LivePage(view, reading, _Stored(self.rows), PageConfig(), _NO_STOP, str)
         return Starlette(routes=page.routes())
 
     def _read(self) -> CompleteRead:

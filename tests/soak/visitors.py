@@ -16,7 +16,7 @@ import httpx
 from tests.soak.clusters import REAL, SYNTHETIC, SYNTHETIC_BROKERS
 
 _FOLLOW_SECONDS = (5, 40)
-_FILES = ("/static/page.css", "/static/icon.svg", "/static/htmx.min.js", "/static/live.js")
+_FILES = ("/static/page.css", "/static/icon-none.svg", "/static/idiomorph.min.js", "/static/live.js")
 _CHANGES = re.compile(r'data-changes="([^"]+)"')
 _TOPIC = re.compile(r'href="(/clusters/[^/"]+/topics/[^/"?]+)"')
 _AGAIN_SECONDS = 0.5  # the script's own pause between an answer and the next question

@@ -1,6 +1,6 @@
 """Output journals far beyond their retention, with kills: a new reader finds every row that holds.
 
-KONTRAST_FAULTS_LOSSES=900 and KONTRAST_FAULTS_RETAIN_BYTES=67108864 give some 360,000 rows of metadata in 64 MiB.
+KONTRAST_FAULTS_LOSSES=1500 and KONTRAST_FAULTS_RETAIN_BYTES=67108864 give some 350,000 rows of metadata in 64 MiB.
 """
 
 from __future__ import annotations

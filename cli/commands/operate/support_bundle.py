@@ -62,7 +62,7 @@ Exit codes:
 @click.option("--no-recording", is_flag=True, help="Leave the recording out.")
 @click.option("--json", "as_json", is_flag=True, help="Log one JSON object a line.")
 def support_bundle(config_file: Path | None, out: Path, *, no_recording: bool, as_json: bool) -> int:
-    """Write status, settings and a recording into one file, for whoever helps you.
+    """Write status, settings and a recording into a file, for who helps you.
 
     The recording has the stream's records from the newest complete read on. It names hosts, topics and brokers. It has
     no passwords and keys: settings only name files, and brokers' dynamic settings lose every value that Kontrast does

@@ -56,7 +56,7 @@ class Compared(NamedTuple):
 @click.option("--apply", is_flag=True, help="Make missing topics, and set the cleanup.policy of wrong ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a topic.")
 def topics(config_file: Path | None, *, apply: bool, as_json: bool) -> int:
-    """Compare the Kafka topics of stream and outputs with the brokers. Create and fix them.
+    """Compare the Kafka topics of stream and outputs with the brokers, and make or mend them.
 
     A topic with too many partitions is named only: its rows would be lost with it.
     """

@@ -69,7 +69,7 @@ Exit codes:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as one JSON object.")
 def init(cluster: str | None, state: Path, out: Path, *, as_json: bool, **flags: object) -> int:
-    """Write a configuration from one complete read of a cluster's ZooKeeper.
+    """Write a configuration for a cluster, by one complete read of its ZooKeeper.
 
     It finds the chroot where the address has none, the brokers' release and racks, and the number of partitions. It
     proposes names, directories, retention and memory. Nothing is written to ZooKeeper.

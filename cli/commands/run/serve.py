@@ -38,7 +38,7 @@ def serve(config_file: Path | None, *, check: bool, **flags: object) -> int:
     answers = threading.Event()
 
     def started(address: str) -> None:
-        say(f"metrics: {address}/metrics")
+        say(f"page: {address}/  metrics: {address}/metrics")
         answers.set()
 
     def run(stop: threading.Event) -> None:

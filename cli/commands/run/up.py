@@ -17,6 +17,7 @@ from cli.running import run_until_stopped
 from cli.settings.config import SECTIONS, read_settings, serve_config, stream_config, watch_configs, watched_into
 from cli.settings.disagreements import refuse_parted_pipeline
 from cli.settings.options import service_command
+from controller.contract.decoding import JsonDecoder, UndecodableError
 from transport.printable import printable, printable_json
 
 _EXAMPLES: Final = """
@@ -26,6 +27,7 @@ _EXAMPLES: Final = """
 _COMMANDS: Final = ("watch", "stream", "serve")  # in the order of the rows through them
 _WIDTH: Final = max(map(len, _COMMANDS))
 _LONGEST_LINE: Final = 64 * 1024
+_OBJECT: Final = JsonDecoder(dict[str, object])
 
 
 @service_command(_EXAMPLES, ended="stopped by Ctrl-C or SIGTERM, in order")
@@ -73,7 +75,7 @@ def _show(name: str, line: bytes) -> None:
 def _show_json(name: str, line: bytes) -> None:
     """The child's object with one field more; Java and Python may also write other lines."""
     try:
-        fields = msgspec.json.decode(line, type=dict[str, object])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        fields = _OBJECT.decode(line)
+    except UndecodableError:
         fields = {"message": line.decode(errors="backslashreplace")}
     click.echo(printable_json(msgspec.json.encode({"command": name, **fields})), err=True)

@@ -1,0 +1,219 @@
+"""Holds the newest rows of one cluster, and what they replaced."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.contract.alert_row import AlertRow
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import (
+    BrokerRow,
+    ControllerRow,
+    MetadataRow,
+    MigrationRow,
+    PartitionRow,
+    TopicRow,
+)
+from controller.contract.problem import UNUSABLE_WORDS, Problem
+from controller.contract.row import Row
+from dashboards.following.alerts import Alerts
+from dashboards.following.newest import PARTITION_SEGMENTS, Newest, OldestFirst, segment_of
+from dashboards.following.past import Past
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSnapshot:
+    """One cluster at one moment."""
+
+    cluster: str
+    gauges: GaugesRow | None
+    controller: ControllerRow | None
+    migration: MigrationRow | None  # None where none was ever seen
+    brokers: tuple[BrokerRow, ...]  # every known one, registered or not
+    unusable: tuple[PartitionRow, ...]  # the longest unusable first
+    under_min_isr: tuple[PartitionRow, ...]  # led, but refusing acks=all: the longest refusing first
+    open_alerts: tuple[AlertRow, ...]  # not resolved, the oldest first
+    alert_counts: Mapping[tuple[str, str, str], int]  # of the same, by alert, severity and state
+    resolved_alerts: tuple[AlertRow, ...]  # the newest only
+    clock_behind_ms: int = 0  # how far the forwarder's clock is behind the job's, 0 if they agree
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether it is the past of a cluster, published by `kontrast replay`."""
+        return self.gauges is not None and self.gauges.is_replayed
+
+    @property
+    def standing(self) -> tuple[MetadataRow, ...]:
+        """Rows of metadata but for topics and partitions."""
+        return (*self.brokers, *(row for row in (self.controller, self.migration) if row is not None))
+
+    @property
+    def heartbeat_ms(self) -> int | None:
+        """When the newest heartbeat was, by the job's clock if the forwarder's is wrong; None without one."""
+        return None if self.gauges is None else self.gauges.time_ms + self.clock_behind_ms
+
+    @property
+    def ready(self) -> bool:
+        """Whether the rows follow from a complete read of the cluster."""
+        return self.gauges is not None and self.gauges.ready
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsOf:
+    """One cluster now, and what has changed since a moment: the rows of then by their keys, None for what was not."""
+
+    now: ClusterSnapshot
+    metadata: Mapping[str, Row | None]
+    alerts: Mapping[str, Row | None]
+    gauges: GaugesRow | None  # None: none is kept of that moment
+
+
+def problem_since_ms(row: PartitionRow) -> int:
+    """Since when the partition has its issue, in milliseconds since 1970."""
+    return row.time_ms if row.problem_since_ms is None else row.problem_since_ms
+
+
+def _by_age_of_problem(row: PartitionRow) -> tuple[object, ...]:
+    return (problem_since_ms(row), row.topic, row.partition)
+
+
+def _no_partitions() -> OldestFirst[tuple[str, int], PartitionRow]:
+    return OldestFirst(_by_age_of_problem)
+
+
+@dataclass(slots=True)
+class Cluster:
+    """What is held of one cluster."""
+
+    partitions: Newest[tuple[str, int], PartitionRow] = field(default_factory=Newest)
+    topic_rows: Newest[str, TopicRow] = field(default_factory=Newest)
+    brokers: Newest[int, BrokerRow] = field(default_factory=Newest)
+    controller: Newest[str, ControllerRow] = field(default_factory=Newest)
+    migration: Newest[str, MigrationRow] = field(default_factory=Newest)
+    alerts: Alerts = field(default_factory=Alerts)
+    gauges: Newest[str, GaugesRow] = field(default_factory=Newest)
+    unusable: OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
+    under_min_isr: OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
+    changed_segments: set[int] = field(default_factory=set)
+    topics: dict[str, dict[int, PartitionRow]] = field(default_factory=dict)
+    topic_names: list[str] | None = None  # in their order; None until it is asked for
+    changes: Counter[str] = field(default_factory=Counter)  # by output
+    past: Past = field(default_factory=Past)
+    forgotten: bool = False  # by an operator: without any row it is none of the clusters
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was forgotten, and no row has come since but alerts' endings."""
+        held = (self.partitions, self.topic_rows, self.brokers, self.controller, self.migration, self.gauges)
+        return self.forgotten and not (any(newest.rows for newest in held) or self.alerts.oldest_first())
+
+    def apply(self, row: Row) -> bool:
+        """Take a row; False where a newer one of its subject is known."""
+        before, changed = self._before(row), self._apply(row)
+        self.changes[row.output] += changed
+        if changed:
+            self.past.note(before, row)
+        return changed
+
+    def _before(self, row: Row) -> Row | None:
+        match row:
+            case PartitionRow():
+                return self.partitions.rows.get((row.topic, row.partition))
+            case TopicRow():
+                return self.topic_rows.rows.get(row.topic)
+            case BrokerRow():
+                return self.brokers.rows.get(row.broker)
+            case ControllerRow():
+                return self.controller.rows.get(row.cluster)
+            case MigrationRow():
+                return self.migration.rows.get(row.cluster)
+            case AlertRow():
+                return self.alerts.open(row.id)
+        return None
+
+    def _apply(self, row: Row) -> bool:
+        match row:
+            case PartitionRow():
+                return self._apply_partition(row)
+            case TopicRow():
+                return self.topic_rows.apply(row.topic, row, removes=row.ends_subject)
+            case BrokerRow():
+                return self.brokers.apply(row.broker, row, removes=row.ends_subject)
+            case ControllerRow():
+                return self.controller.apply(row.cluster, row)
+            case MigrationRow():
+                return self.migration.apply(row.cluster, row)
+            case AlertRow():
+                return self.alerts.apply(row)
+            case GaugesRow():
+                return self.gauges.apply(row.cluster, row)
+        return False
+
+    def _apply_partition(self, row: PartitionRow) -> bool:
+        key = (row.topic, row.partition)
+        removes = row.ends_subject
+        if not self.partitions.apply(key, row, removes=removes):
+            return False
+        self.changed_segments.add(segment_of(row.topic))
+        self._file_by_topic(row, removes=removes)
+        problem = None if removes else row.problem
+        for named, has_it in (
+            (self.unusable, problem in UNUSABLE_WORDS),
+            (self.under_min_isr, problem == Problem.UNDER_MIN_ISR.value),
+        ):
+            if has_it:
+                named.put(key, row)
+            else:
+                named.drop(key)
+        return True
+
+    def _file_by_topic(self, row: PartitionRow, *, removes: bool) -> None:
+        if not removes:
+            if row.topic not in self.topics:
+                self.topics[row.topic], self.topic_names = {}, None
+            self.topics[row.topic][row.partition] = row
+        elif row.topic in self.topics:
+            self.topics[row.topic].pop(row.partition, None)
+            if not self.topics[row.topic]:
+                del self.topics[row.topic]
+                self.topic_names = None
+
+    def names(self) -> list[str]:
+        """Names of topics, in order."""
+        if self.topic_names is None:
+            self.topic_names = sorted(self.topics)
+        return self.topic_names
+
+    def forget(self, output: str, *, for_good: bool) -> None:
+        """Drop the rows of this output."""
+        self.changes[output] += 1
+        self.past.forget(output)
+        self.forgotten = for_good
+        if output == GaugesRow.output:
+            self.gauges = Newest()
+        elif output == AlertRow.output:
+            self.alerts = Alerts(self.alerts.resolved) if for_good else Alerts()
+        elif output == PartitionRow.output:
+            self.partitions, self.brokers, self.controller = Newest(), Newest(), Newest()
+            self.migration, self.topic_rows = Newest(), Newest()
+            self.unusable, self.under_min_isr = _no_partitions(), _no_partitions()
+            self.topics, self.topic_names = {}, None
+            self.changed_segments = set(range(PARTITION_SEGMENTS))
+
+    def snapshot(self, cluster: str, clock_behind_ms: int) -> ClusterSnapshot:
+        """The cluster as it is now."""
+        return ClusterSnapshot(
+            cluster=cluster,
+            gauges=self.gauges.rows.get(cluster),
+            controller=self.controller.rows.get(cluster),
+            migration=self.migration.rows.get(cluster),
+            brokers=tuple(self.brokers.rows[broker] for broker in sorted(self.brokers.rows)),
+            unusable=self.unusable.in_order(),
+            under_min_isr=self.under_min_isr.in_order(),
+            open_alerts=self.alerts.oldest_first(),
+            alert_counts=self.alerts.counts(),
+            resolved_alerts=tuple(self.alerts.resolved.values()),
+            clock_behind_ms=clock_behind_ms,
+        )

@@ -1,0 +1,24 @@
+"""Settings of the live page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dashboards.alerting.message import NAME_PREFIX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageConfig:
+    """Settings that decide the order of topics, commands and links on the page."""
+
+    source: str = ""  # the outputs, named at the foot of each page
+    topic_weights: Mapping[str, str] = field(default_factory=dict)  # by pattern: see `TopicRanks`
+    start_command: str = "ssh {host} sudo systemctl start kafka"  # {host} and {broker} are replaced
+    runbook_url: str = "docs/runbooks"
+    alertmanager_url: str | None = None  # where an alert can be silenced
+    links: tuple[str, ...] = ()  # other pages that are switched on
+
+    def runbook(self, alert: str) -> str:
+        """Return the address or path of the alert's runbook."""
+        return f"{self.runbook_url.rstrip('/')}/{NAME_PREFIX}{alert}.md"

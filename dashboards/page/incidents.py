@@ -1,0 +1,300 @@
+"""Open alerts as incidents: one card a cause, with its effect by topic and the brokers to bring back."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.metadata_rows import BrokerRow
+from controller.contract.problem import Problem
+from dashboards.following.view import ClusterSnapshot
+from dashboards.page.config import PageConfig
+from dashboards.page.partition_groups import PartitionGroup
+from questions.check import Finding
+from questions.picture import WORST_FIRST
+from questions.timeline.selection import CONTROLLER_GROUP
+from wording.sentences import counted, listed, plural
+
+_TOPICS_IN_A_CARD: Final = 6
+_TOPICS_IN_A_SENTENCE: Final = 2
+_RETURNS_IN_A_CARD: Final = 6
+_LONGEST_NAME: Final = 48
+_OFFLINE: Final = ("is offline", "are offline")
+_REFUSES: Final = ("refuses writes", "refuse writes")
+_ENDPOINT_SCHEME: Final = "://"
+_HOW_IT_LEFT: Final = {
+    kinds.BROKER_CRASHED.name: "crashed",
+    kinds.BROKER_SHUT_DOWN.name: "shut down in order",
+    kinds.BROKER_ABSENT.name: "never registered",
+}
+_UP_TO_CONTROLLER: Final = frozenset({Problem.LEADERLESS.value, Problem.ELECTION_DUE.value})
+
+
+class TopicEffect(msgspec.Struct, frozen=True):
+    """Partitions of a topic that clients cannot use."""
+
+    topic: str
+    of: int
+    offline: int
+    refusing: int  # acks=all
+    says: str  # the causes
+
+
+class Return(msgspec.Struct, frozen=True):
+    """A broker to start, and the partitions that its return restores after the returns before it."""
+
+    broker: int
+    restores: int
+    says: str
+    command: str | None
+
+
+class Incident(msgspec.Struct, frozen=True, kw_only=True):
+    """The open alerts of one cause."""
+
+    group: str
+    severity: Severity
+    event: str
+    how: str  # the brokers left, empty where none did
+    since_ms: int
+    brokers: tuple[int, ...]  # that are away
+    effects: tuple[TopicEffect, ...]  # the most important topic first
+    more_topics: int
+    unusable: int  # partitions in all topics, those that refuse acks=all among them
+    affected: int  # partitions that lack something, as the alerts count them
+    returns: tuple[Return, ...]
+    keep_up: str  # which brokers must stay, and why
+    alerts: tuple[Finding, ...]  # the worst first
+    runbook: str
+    silence: str | None
+
+    @property
+    def effect(self) -> str:
+        """The effect on clients in a sentence, empty where there is none."""
+        return _sentence(self.effects, self.unusable)
+
+    @property
+    def next_step(self) -> str:
+        """The next step for a person."""
+        if self.returns and self.returns[0].restores:
+            return f"Start broker {self.returns[0].broker}"
+        if self.brokers:
+            return f"Start {listed(self.brokers)}"
+        return self.alerts[0].action.partition(". ")[0].rstrip(".")
+
+    @property
+    def next_restores(self) -> str:
+        """The gain of the next step, empty where it is not counted."""
+        if not (self.returns and self.returns[0].restores):
+            return ""
+        return f"restores {self.returns[0].restores} of {counted(self.unusable, 'partition')}"
+
+
+def incidents_of(
+    found: ClusterSnapshot,
+    findings: Iterable[tuple[AlertRow, Finding]],
+    groups: Sequence[PartitionGroup],
+    config: PageConfig,
+) -> tuple[Incident, ...]:
+    """The incidents, the worst first; alerts that only inform are none."""
+    by_group: dict[str, list[tuple[AlertRow, Finding]]] = {}
+    for row, finding in findings:
+        by_group.setdefault(row.group, []).append((row, finding))
+    cards = [
+        _incident(found, alerts, groups, config)
+        for alerts in by_group.values()
+        if any(row.severity is not Severity.INFO for row, _ in alerts)
+    ]
+    cards.sort(key=lambda card: (WORST_FIRST[card.severity], -card.unusable, -card.affected, card.since_ms))
+    return tuple(cards)
+
+
+def _incident(
+    found: ClusterSnapshot,
+    alerts: list[tuple[AlertRow, Finding]],
+    groups: Sequence[PartitionGroup],
+    config: PageConfig,
+) -> Incident:
+    alerts = sorted(alerts, key=lambda each: WORST_FIRST[each[0].severity])
+    worst = alerts[0][0]
+    away = _away(found, [row for row, _ in alerts])
+    hit = [group for group in groups if _is_hit(group, away, [row for row, _ in alerts])]
+    effects = tuple(_effects(hit))
+    affected = max(row.partitions for row, _ in alerts)
+    unusable = sum(group.count for group in hit)
+    return Incident(
+        group=worst.group,
+        severity=worst.severity,
+        event=_event(found, [row for row, _ in alerts], away),
+        how=next((_HOW_IT_LEFT[row.alert] for row, _ in alerts if away and row.alert in _HOW_IT_LEFT), ""),
+        since_ms=min(row.since_ms for row, _ in alerts),
+        brokers=tuple(sorted(away)),
+        effects=effects[:_TOPICS_IN_A_CARD],
+        more_topics=len(effects[_TOPICS_IN_A_CARD:]),
+        unusable=unusable,
+        affected=affected,
+        returns=tuple(_returns(away, hit, affected - unusable, config))[:_RETURNS_IN_A_CARD],
+        keep_up=_keep_up(found) if away else "",
+        alerts=tuple(finding for _, finding in alerts),
+        runbook=config.runbook(worst.alert),
+        silence=None if config.alertmanager_url is None else _silence(config.alertmanager_url, worst),
+    )
+
+
+def _away(found: ClusterSnapshot, alerts: Iterable[AlertRow]) -> dict[int, BrokerRow | None]:
+    """The brokers of an incident that are away."""
+    rows = {row.broker: row for row in found.brokers}
+    named = {
+        broker
+        for alert in alerts
+        if alert.group != CONTROLLER_GROUP
+        for broker in (*alert.brokers, alert.broker)
+        if broker is not None
+    }
+    return {broker: rows.get(broker) for broker in named if broker not in rows or not _is_live(rows[broker])}
+
+
+def _is_live(row: BrokerRow) -> bool:
+    return row.registered or row.inferred
+
+
+def _is_hit(group: PartitionGroup, away: Mapping[int, object], alerts: Iterable[AlertRow]) -> bool:
+    if not away.keys().isdisjoint(group.needs):
+        return True
+    names = {f"{line.topic}-{line.partition}" for line in group.partitions}
+    return any(
+        not names.isdisjoint(row.examples) or (row.group == CONTROLLER_GROUP and group.problem in _UP_TO_CONTROLLER)
+        for row in alerts
+    )
+
+
+def _event(found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[int, BrokerRow | None]) -> str:
+    if not away:
+        clause = alerts[0].cause.partition("; ")[0].partition(": ")[0]
+        return clause[:1].upper() + clause[1:]
+    racks = {None if row is None else row.rack for row in away.values()}
+    rack = racks.pop() if len(racks) == 1 else None
+    together = {row.broker for row in found.brokers if rack is not None and row.rack == rack}
+    if len(away) > 1 and together == away.keys():
+        return f"Rack {rack} is down"
+    in_rack = f" (rack {rack})" if rack else ""
+    return f"{listed(away)[:1].upper()}{listed(away)[1:]}{in_rack} {plural(len(away), 'is', 'are')} down"
+
+
+def _effects(groups: Iterable[PartitionGroup]) -> Iterator[TopicEffect]:
+    by_topic: dict[str, list[PartitionGroup]] = {}
+    for group in groups:
+        by_topic.setdefault(group.topic, []).append(group)
+    for topic, members in by_topic.items():
+        refusing = sum(group.count for group in members if group.problem == Problem.UNDER_MIN_ISR.value)
+        offline = sum(group.count for group in members) - refusing
+        causes = " ".join(dict.fromkeys(group.says for group in members[:2])) + (" …" if len(members) > 2 else "")
+        yield TopicEffect(topic, members[0].of, offline, refusing, causes)
+
+
+def _sentence(effects: Sequence[TopicEffect], unusable: int) -> str:
+    """Name the most important topics, and count the rest: 6 partitions of ledger refuse writes, 4 of a are offline."""
+    said = [
+        (count, short(effect.topic), verb)
+        for effect in effects[:_TOPICS_IN_A_SENTENCE]
+        for count, verb in ((effect.offline, _OFFLINE), (effect.refusing, _REFUSES))
+        if count
+    ]
+    clauses: list[str] = []
+    for verb, alike in ((verb, list(each)) for verb, each in groupby(said, key=itemgetter(2))):
+        counts = [
+            f"{count:,} {plural(count, 'partition', 'partitions')} of {topic}"
+            if not clauses and not at
+            else f"{count:,} of {topic}"
+            for at, (count, topic, _) in enumerate(alike)
+        ]
+        clauses.append(f"{' and '.join(counts)} {plural(sum(count for count, _, _ in alike), *verb)}")
+    rest = unusable - sum(count for count, _, _ in said)
+    if rest and clauses:
+        clauses.append(f"{rest:,} of other topics {plural(rest, 'is', 'are')} affected")
+    return ", ".join(clauses) + "." if clauses else ""
+
+
+def short(name: str) -> str:
+    """The name as a sentence has room for it: the middle of a long one is left out."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 13]}…{name[-12:]}"
+
+
+def _returns(
+    away: Mapping[int, BrokerRow | None], groups: Iterable[PartitionGroup], lacking_replicas: int, config: PageConfig
+) -> Iterator[Return]:
+    """The broker whose return restores most, then the one that restores most of the rest, and so on."""
+    waiting = [(group, group.lacking) for group in groups if not away.keys().isdisjoint(group.needs)]
+    left = set(away)
+    while waiting and left:
+        gains = {broker: _gain(broker, waiting) for broker in left}
+        broker = min(left, key=lambda each: (*(-gain for gain in gains[each]), each))
+        if gains[broker] == (0, 0):
+            break
+        left.discard(broker)
+        back = [group for group, lacking in waiting if broker in group.needs and lacking == 1]
+        waiting = [(group, lacking - (broker in group.needs)) for group, lacking in waiting if group not in back]
+        restores = sum(group.count for group in back)
+        yield Return(broker, restores, _restored(back), _command(broker, away[broker], config))
+    for broker in sorted(left):
+        says = (
+            f"{counted(lacking_replicas, 'partition')} regain replicas."
+            if len(away) == 1 and lacking_replicas > 0
+            else ""
+        )
+        yield Return(broker, 0, says or "Its replicas catch up.", _command(broker, away[broker], config))
+
+
+def _gain(broker: int, waiting: Iterable[tuple[PartitionGroup, int]]) -> tuple[int, int]:
+    """Partitions that the broker restores alone, and those that it brings nearer."""
+    near = [(group, lacking) for group, lacking in waiting if broker in group.needs]
+    return sum(group.count for group, lacking in near if lacking == 1), sum(group.count for group, _ in near)
+
+
+def _restored(groups: Sequence[PartitionGroup]) -> str:
+    if not groups:
+        return "No partition returns yet."
+    counts: dict[str, int] = {}
+    for group in groups:
+        counts[group.topic] = counts.get(group.topic, 0) + group.count
+    named = [f"{count:,} of {short(topic)}" for topic, count in list(counts.items())[:_TOPICS_IN_A_SENTENCE]]
+    rest = sum(list(counts.values())[_TOPICS_IN_A_SENTENCE:])
+    named += [f"{rest} of other topics"] if rest else []
+    many = sum(counts.values())
+    return f"{', '.join(named)} {plural(many, 'returns', 'return')}."
+
+
+def _command(broker: int, row: BrokerRow | None, config: PageConfig) -> str | None:
+    """The command that starts the broker, None where its host is not known; a host is what ZooKeeper says."""
+    if row is None or not row.endpoints:
+        return None
+    host = row.endpoints[0].partition(_ENDPOINT_SCHEME)[2].rpartition(":")[0].strip("[]")
+    if not host:
+        return None
+    return config.start_command.replace("{host}", shlex.quote(host)).replace("{broker}", str(broker))
+
+
+def _keep_up(found: ClusterSnapshot) -> str:
+    live = {row.broker for row in found.brokers if _is_live(row)}
+    counts = {} if found.gauges is None else found.gauges.sole_in_sync_by_broker
+    alone = {broker: count for broker, count in counts.items() if count and broker in live}
+    if not alone:
+        return ""
+    total = sum(alone.values())
+    verb = plural(total, "is", "are")
+    return f"Keep {listed(alone)} up. {counted(total, 'partition')} {verb} in sync only there."
+
+
+def _silence(url: str, row: AlertRow) -> str:
+    matchers = (
+        f"{{kafka_cluster={msgspec.json.encode(row.cluster).decode()},group={msgspec.json.encode(row.group).decode()}}}"
+    )
+    return f"{url.rstrip('/')}/#/silences/new?filter={quote(matchers, safe='')}"

@@ -1,0 +1,204 @@
+"""A cluster on one screen: verdict, incidents, groups of partitions, brokers by rack, and its last day."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
+from typing import Final
+
+import msgspec
+
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.job_row import JobRow
+from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
+from controller.restore.stored_context import new_context
+from dashboards.following.view import ClusterSnapshot
+from dashboards.page.config import PageConfig
+from dashboards.page.incidents import Incident, incidents_of
+from dashboards.page.partition_groups import PartitionGroup, Topics, groups_of
+from dashboards.page.recent import News
+from dashboards.page.topic_ranks import TopicRanks
+from dashboards.page.verdict import Verdict, blindness, own_alerts, unread, verdict_of
+from questions.check import Finding, Health, check, counts_of, finding_of
+from questions.gathering import picture_of_rows
+from questions.picture import Picture
+
+_ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes: more of them than a person reads only where those are unknown
+GROUPS_OF_A_PAGE: Final = 50
+
+
+class BrokerCell(msgspec.Struct, frozen=True):
+    """A broker in its rack."""
+
+    broker: int
+    registered: bool
+    inferred: bool  # not registered: it lives in KRaft mode, as ISRs and leaders show
+    is_controller: bool  # and acts
+    since_ms: int  # that it is registered, or away
+    leaders: int
+    replicas: int
+    in_incident: bool
+
+
+class Rack(msgspec.Struct, frozen=True):
+    """The brokers of a rack; without a name those that have none."""
+
+    name: str | None
+    brokers: tuple[BrokerCell, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of brokers."""
+        return len(self.brokers)
+
+    @property
+    def is_down(self) -> bool:
+        """Whether no broker is up."""
+        return not any(broker.registered or broker.inferred for broker in self.brokers)
+
+
+class WayToKRaft(msgspec.Struct, frozen=True):
+    """Where the migration is, what comes next, and whether one may still go back."""
+
+    phase: str
+    since_ms: int
+    next_step: str
+    rollback_sentence: str
+    missing_brokers: tuple[int, ...]  # with replicas, and neither registered nor in KRaft mode
+    quorum: str  # what it says itself, or why it was not asked
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster on one screen; where `unknown` says why nothing was read of it, only the verdict is there."""
+
+    cluster: str
+    unknown: str | None = None
+    verdict: Verdict
+    health: Health | None = None  # with the oldest findings of each severity
+    controller_acts: bool = False
+    controller_since_ms: int | None = None
+    alerts: int = 0  # that are open, named in `health` or not
+    own_alerts: tuple[Finding, ...] = ()  # of Kontrast on itself
+    incidents: tuple[Incident, ...] = ()  # the worst first
+    groups: tuple[PartitionGroup, ...] = ()  # the most important topic first
+    more_groups: int = 0
+    racks: tuple[Rack, ...] = ()
+    pending_writes: int = 0  # that the controller must do, and ZooKeeper does not show yet
+    agreement_of_last_hour: float | None = None
+    agreement: float | None = None
+    hours: tuple[str, ...] = ()  # the worst state of each of the last 24, the oldest first; empty: not kept
+    news: tuple[News, ...] = ()  # the newest first
+    migration: WayToKRaft | None = None  # while one is under way, or left something
+
+
+class OverviewMaker:
+    """Makes overviews of snapshots."""
+
+    def __init__(self, config: PageConfig) -> None:
+        self._config = config
+        self._ranks = TopicRanks(config.topic_weights)
+
+    def groups(self, rows: Iterable[PartitionRow], topics: Topics) -> tuple[PartitionGroup, ...]:
+        """Partitions with a problem by topic and cause, the most important topics first."""
+        return groups_of(rows, topics, self._ranks)
+
+    def rank(self, name: str, topic: TopicRow | None) -> tuple[object, ...]:
+        """The topic's rank: the smallest sorts first."""
+        return self._ranks.rank(name, topic)
+
+    def overview(
+        self, found: ClusterSnapshot, topics: Topics, now_ms: int | None, job: JobRow | None = None
+    ) -> Overview:
+        """The cluster on one screen; `now_ms` is the present, None where the past is shown."""
+        unknown, gauges = why_unread(found), found.gauges
+        if unknown is not None or gauges is None:
+            return Overview(cluster=found.cluster, unknown=unknown, verdict=unread(unknown or "no counts are kept"))
+        own = own_alerts(found, now_ms)
+        picture = picture_with(found, oldest(found.open_alerts))
+        shown = check(picture, now_ms, counts_of(gauges, _away(found, gauges)))
+        groups = self.groups((*found.unusable, *found.under_min_isr), topics)
+        own_ids = {row.id for row in own}
+        findings = [(row, finding_of(row, picture)) for row in picture.alerts if row.id not in own_ids]
+        incidents = incidents_of(found, findings, groups, self._config)
+        own_findings = tuple(finding_of(row, picture) for row in own)
+        verdict = blindness(own, now_ms, job) or verdict_of(shown, incidents, own_findings, _doubts(shown, found))
+        acts = picture.header.acting or shown.led_by_kraft
+        return Overview(
+            cluster=found.cluster,
+            verdict=verdict,
+            health=shown,
+            controller_acts=acts,
+            controller_since_ms=None if found.controller is None else found.controller.since_ms,
+            alerts=len(found.open_alerts),
+            own_alerts=own_findings,
+            incidents=incidents,
+            groups=groups[:GROUPS_OF_A_PAGE],
+            more_groups=len(groups[GROUPS_OF_A_PAGE:]),
+            racks=_racks(found.brokers, gauges, {broker for card in incidents for broker in card.brokers}, acts=acts),
+            pending_writes=gauges.pending_writes,
+            agreement_of_last_hour=gauges.agreement_of_last_hour,
+            agreement=gauges.agreement,
+        )
+
+
+def why_unread(found: ClusterSnapshot) -> str | None:
+    """Why nothing is known of the cluster, None where a complete read has come through."""
+    if found.ready and found.controller is not None:
+        return None
+    return "no complete read of the cluster has come through yet: see `kontrast status`"
+
+
+def picture_with(
+    found: ClusterSnapshot,
+    alerts: Collection[AlertRow],
+    partitions: Iterable[PartitionRow] = (),
+    topics: Iterable[TopicRow] = (),
+) -> Picture:
+    """Make the cluster's picture with these of its alerts, partitions and topics; it must have gauges."""
+    assert found.gauges is not None, "a cluster that was not read"
+    metadata = (*found.standing, *topics, *partitions)
+    empty = new_context(found.cluster)
+    return picture_of_rows(empty, metadata, found.gauges, alerts, as_of_ms=found.heartbeat_ms)
+
+
+def oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:
+    """As many of each severity as a page has room for; these come the oldest first."""
+    by_severity: dict[Severity, list[AlertRow]] = {severity: [] for severity in Severity}
+    for row in alerts:
+        if len(by_severity[row.severity]) < _ALERTS_OF_A_SEVERITY:
+            by_severity[row.severity].append(row)
+    return [row for rows in by_severity.values() for row in rows]
+
+
+def _away(found: ClusterSnapshot, gauges: GaugesRow) -> int:
+    live = {row.broker for row in found.brokers if row.registered or row.inferred}
+    return sum(broker not in live for broker, replicas in gauges.replicas_by_broker.items() if replicas)
+
+
+def _doubts(health: Health, found: ClusterSnapshot) -> Sequence[str]:
+    """The doubts but the first of a replayed past: a past is known, and only old."""
+    return health.doubts[1:] if found.is_replayed else health.doubts
+
+
+def _racks(
+    brokers: Sequence[BrokerRow], gauges: GaugesRow, in_incident: Collection[int], *, acts: bool
+) -> tuple[Rack, ...]:
+    def rack(row: BrokerRow) -> tuple[bool, str]:
+        return not row.rack, row.rack or ""
+
+    def cell(row: BrokerRow) -> BrokerCell:
+        return BrokerCell(
+            row.broker,
+            row.registered,
+            row.inferred,
+            acts and row.broker == gauges.controller,
+            row.since_ms,
+            gauges.leaders_by_broker.get(row.broker, 0),
+            gauges.replicas_by_broker.get(row.broker, 0),
+            row.broker in in_incident,
+        )
+
+    return tuple(
+        Rack(name or None, tuple(map(cell, rows))) for (_, name), rows in groupby(sorted(brokers, key=rack), key=rack)
+    )

@@ -1,0 +1,138 @@
+"""Partitions that clients cannot use, grouped by topic and cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from controller.contract.metadata_rows import PartitionRow
+from controller.contract.problem import Problem
+from dashboards.following.view import TopicSize, problem_since_ms
+from dashboards.page.topic_ranks import TopicRanks
+from wording.sentences import either, listed
+
+_EXAMPLES: Final = 20
+
+TROUBLES: Final = {
+    Problem.NO_LIVE_IN_SYNC_REPLICA: ("offline", "No in-sync replica is alive."),
+    Problem.ELECTION_DUE: ("no leader", "The controller must elect a leader."),
+    Problem.LEADERLESS: ("no leader", "An in-sync replica is alive, but the controller does not elect it."),
+    Problem.NO_LIVE_REPLICA_AT_CREATION: ("never led", "Created while no replica was alive."),
+    Problem.NOT_YET_CREATED: ("not created", "The controller must write the first state."),
+    Problem.UNDER_MIN_ISR: ("refuses acks=all", "Fewer replicas are in sync than min.insync.replicas."),
+}
+"""For each problem of clients: its short name, and its cause."""
+
+
+class PartitionLine(msgspec.Struct, frozen=True):
+    """A partition in a list; `leader` -1 is none."""
+
+    topic: str
+    partition: int
+    leader: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    problem: str | None
+    since_ms: int | None  # when the problem began
+    reason: str | None
+    predicted_leader: int | None  # of the write that the controller has due, where it has one
+
+
+class PartitionGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions of one topic with one problem and one cause: how many, and the oldest of them."""
+
+    topic: str
+    problem: str
+    state: str  # the problem in a word
+    says: str  # the cause
+    needs: tuple[int, ...]  # brokers of which `lacking` must return
+    lacking: int
+    count: int
+    of: int  # partitions of the topic
+    since_ms: int
+    partitions: tuple[PartitionLine, ...]
+
+
+Topics = Mapping[str, TopicSize]
+_NO_TOPIC: Final = TopicSize(None, 0)
+
+
+def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -> tuple[PartitionGroup, ...]:
+    """The groups of partitions with a problem, the most important topics first."""
+    found: dict[tuple[str, str, str], list[PartitionRow]] = {}
+    for row in rows:
+        found.setdefault((row.topic, str(row.problem), _cause(row)), []).append(row)
+    groups = [_group(key, members, topics.get(key[0], _NO_TOPIC)) for key, members in found.items()]
+    order = list(TROUBLES)
+
+    def rank(group: PartitionGroup) -> tuple[object, ...]:
+        topic = topics.get(group.topic, _NO_TOPIC).row
+        return ranks.rank(group.topic, topic), order.index(Problem(group.problem)), -group.count, group.says
+
+    return tuple(sorted(groups, key=rank))
+
+
+def partition_line(row: PartitionRow) -> PartitionLine:
+    """The partition as a line of a list."""
+    return PartitionLine(
+        row.topic,
+        row.partition,
+        row.leader,
+        row.isr,
+        row.replicas,
+        row.problem,
+        None if row.problem is None else problem_since_ms(row),
+        row.reason,
+        row.predicted_leader,
+    )
+
+
+def needs_of(row: PartitionRow) -> tuple[tuple[int, ...], int]:
+    """Brokers that end the partition's problem, and how many of these must return; none where no broker can."""
+    if row.problem == Problem.UNDER_MIN_ISR.value:
+        return row.in_sync_candidates, row.in_sync_lacking
+    if row.problem == Problem.NO_LIVE_REPLICA_AT_CREATION.value:
+        return row.replicas, 1
+    if row.problem == Problem.NO_LIVE_IN_SYNC_REPLICA.value and not (row.details and row.details.offline_dirs):
+        return row.isr, 1
+    return (), 0
+
+
+def _cause(row: PartitionRow) -> str:
+    problem = Problem(row.problem)
+    needs, lacking = needs_of(row)
+    if problem is Problem.UNDER_MIN_ISR:
+        in_sync = f"{len(row.isr)} of {len(row.replicas)} replicas in sync, {len(row.isr) + lacking} needed."
+        if lacking > len(needs):
+            return f"{in_sync} No broker can help: lower min.insync.replicas."
+        return f"{in_sync} {_needs(needs, lacking)}"
+    if problem is Problem.NO_LIVE_IN_SYNC_REPLICA and needs:
+        if len(row.replicas) == 1:
+            return f"Its only replica is on broker {row.replicas[0]}."
+        return f"No in-sync replica is alive. {_needs(needs, 1)}"
+    if problem is Problem.ELECTION_DUE and row.predicted_leader is not None and row.predicted_leader >= 0:
+        return f"The controller must elect broker {row.predicted_leader}."
+    return TROUBLES[problem][1]
+
+
+def _needs(brokers: tuple[int, ...], lacking: int) -> str:
+    return f"Needs broker {either(brokers)}." if lacking == 1 else f"Needs {lacking} of {listed(brokers)}."
+
+
+def _group(key: tuple[str, str, str], rows: list[PartitionRow], size: TopicSize) -> PartitionGroup:
+    topic, problem, says = key
+    needs, lacking = needs_of(rows[0])
+    return PartitionGroup(
+        topic=topic,
+        problem=problem,
+        state=TROUBLES[Problem(problem)][0],
+        says=says,
+        needs=needs,
+        lacking=lacking,
+        count=len(rows),
+        of=max(size.partitions, len(rows)),
+        since_ms=min(map(problem_since_ms, rows)),
+        partitions=tuple(map(partition_line, rows[:_EXAMPLES])),
+    )

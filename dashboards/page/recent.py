@@ -1,0 +1,102 @@
+"""The last day of a cluster: the worst state of each hour, and the newest events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.ids import NO_BROKER
+from controller.contract.metadata_rows import BrokerRow, ControllerRow
+from controller.contract.row import Row
+from dashboards.following.past import Change
+from dashboards.page.verdict import BLINDING, State
+
+HOURS: Final = 24
+_HOUR_MS: Final = 3_600_000
+_NEWS_OF_A_PAGE: Final = 6
+_RESOLVED: Final = "resolved"
+_ZXID: Final = re.compile(r" at zxid 0x[0-9a-f]+")
+_WORST_FIRST: Final = (State.AFFECTED, State.UNKNOWN, State.DEGRADED)
+_STATES: Final = {Severity.PAGE: State.AFFECTED, Severity.WARN: State.DEGRADED}
+
+
+class News(msgspec.Struct, frozen=True):
+    """A change that a person wants to read of."""
+
+    time_ms: int
+    says: str
+    is_bad: bool
+
+
+def day_begin_ms(now_ms: int) -> int:
+    """The beginning of the first of the hours that are shown."""
+    return now_ms - HOURS * _HOUR_MS
+
+
+def hours_of(
+    rows: Iterable[Row], still_open: Iterable[AlertRow], kept_since_ms: int, unknown_since_ms: int | None, now_ms: int
+) -> tuple[str, ...]:
+    """The worst state of each of the last hours, empty for an hour of which nothing is kept."""
+    begin_ms = day_begin_ms(now_ms)
+    spans = list(_spans(rows, still_open, now_ms))
+    if unknown_since_ms is not None:
+        spans.append((unknown_since_ms, now_ms, State.UNKNOWN))
+
+    def worst(at_ms: int) -> str:
+        until_ms = at_ms + _HOUR_MS
+        states = {state for since_ms, end_ms, state in spans if since_ms < until_ms and end_ms >= at_ms}
+        bad = next((state for state in _WORST_FIRST if state in states), None)
+        if bad is None and until_ms <= kept_since_ms:
+            return ""
+        return (bad or State.HEALTHY).value
+
+    return tuple(worst(begin_ms + hour * _HOUR_MS) for hour in range(HOURS))
+
+
+def _spans(rows: Iterable[Row], still_open: Iterable[AlertRow], now_ms: int) -> Iterator[tuple[int, int, State]]:
+    """From when to when alerts were open, and the state that each means."""
+    known: dict[str, AlertRow] = {row.id: row for row in still_open}
+    opened: dict[str, AlertRow] = {}
+    for row in rows:
+        if not isinstance(row, AlertRow):
+            continue
+        if row.state != _RESOLVED:
+            opened[row.id] = row
+        elif row.id in opened:
+            yield from _span(opened.pop(row.id), row.time_ms)
+    for row in {**opened, **known}.values():
+        yield from _span(row, now_ms)
+
+
+def _span(row: AlertRow, end_ms: int) -> Iterator[tuple[int, int, State]]:
+    state = State.UNKNOWN if row.alert in BLINDING else _STATES.get(row.severity)
+    if state is not None:
+        yield row.since_ms, end_ms, state
+
+
+def news_of(changes: Sequence[Change]) -> tuple[News, ...]:
+    """The newest changes, the newest first."""
+    said = (_news(change) for change in reversed(changes))
+    return tuple(news for news in said if news is not None)[:_NEWS_OF_A_PAGE]
+
+
+def _news(change: Change) -> News | None:
+    row = change.row
+    if isinstance(row, BrokerRow):
+        left = "shut down in order" if row.left_in_order else "left without a shutdown"
+        return News(row.time_ms, f"broker {row.broker} {'registered' if row.registered else left}", not row.registered)
+    if isinstance(row, ControllerRow):
+        if row.broker == NO_BROKER:
+            return News(row.time_ms, "no broker is controller", is_bad=True)
+        who = "KRaft controller" if row.kraft_epoch >= 0 else "broker"
+        return News(row.time_ms, f"{who} {row.broker} became controller in epoch {row.epoch}", is_bad=False)
+    if isinstance(row, AlertRow) and row.state == _RESOLVED:
+        return News(row.time_ms, f"{row.alert} of {row.subject} ended", is_bad=False)
+    if isinstance(row, AlertRow) and row.state == "open":
+        clause = _ZXID.sub("", row.cause.partition("; ")[0].partition(": ")[0])
+        return News(row.time_ms, f"{row.alert} opened: {clause}", is_bad=True)
+    return None

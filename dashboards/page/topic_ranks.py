@@ -1,0 +1,41 @@
+"""Order of topics by how much they matter, so that sentences and lists name the most important first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Final
+
+from controller.contract.metadata_rows import TopicRow
+from dashboards.errors import ServeError
+
+_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Without these no consumer group commits, and no transaction ends."""
+
+Rank = tuple[float, bool, int, int, str]
+
+
+class TopicRanks:
+    """Ranks by weight, then internal topics, min.insync.replicas, replication factor and name.
+
+    `weights` maps patterns such as `ledger*` to numbers. The first pattern that matches decides; the default is 0.
+    Raises ServeError for a weight that is no number.
+    """
+
+    def __init__(self, weights: Mapping[str, str]) -> None:
+        try:
+            self._weights = {pattern: float(weight) for pattern, weight in weights.items()}
+        except ValueError as error:
+            raise ServeError(f"topic_weights has a weight that is no number: {error}") from None
+        self._weight = lru_cache(10_000)(self._weight_of)
+
+    def rank(self, name: str, topic: TopicRow | None) -> Rank:
+        """The topic's rank: the smallest sorts first. `topic` None: its settings are not known."""
+        in_sync, replicas = (
+            (0, 0) if topic is None else (topic.min_insync_replicas or 1, max(topic.replication_factors))
+        )
+        return (-self._weight(name), name not in _INTERNAL, -in_sync, -replicas, name)
+
+    def _weight_of(self, name: str) -> float:
+        return next((weight for pattern, weight in self._weights.items() if fnmatchcase(name, pattern)), 0.0)

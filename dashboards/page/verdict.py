@@ -1,0 +1,135 @@
+"""The state of a cluster in one sentence: healthy, degraded, clients affected, or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.job_row import JobRow
+from dashboards.alerting.active_alerts import stale_row
+from dashboards.following.view import ClusterSnapshot
+from dashboards.page.incidents import Incident
+from questions.check import Counts, Finding, Health
+from questions.doubts import OLD_AFTER_MS
+from wording.sentences import plural
+
+
+class State(Enum):
+    """State of a cluster, the worst first: its meaning for clients, or that Kontrast does not know it."""
+
+    AFFECTED = "affected"
+    UNKNOWN = "unknown"
+    DEGRADED = "degraded"
+    HEALTHY = "healthy"
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The state, its event, its effect on clients, and the next step."""
+
+    state: State
+    event: str
+    since_ms: int | None = None
+    reason: str = ""  # why nothing is known
+    effect: str = ""
+    next_step: str = ""
+    next_restores: str = ""
+    more: int = 0  # other incidents
+    unusable: int = 0  # partitions that clients cannot use, or not write to with acks=all
+
+
+BLINDING: Final = {
+    kinds.REPLICA_DISCONNECTED.name: "Kontrast has lost ZooKeeper",
+    kinds.REPLICA_LACKS_RECORDS.name: "records were lost between `kontrast watch` and `kontrast stream`",
+    kinds.CLUSTER_QUARANTINED.name: "Kontrast failed over records of this cluster",
+}
+"""Alerts while which nothing is known of the cluster, and the reason in words."""
+
+_OF_REPLICA: Final = frozenset(kind.name for kind in kinds.ALERT_KINDS.values() if kind.of_replica)
+_HITS_CLIENTS: Final = frozenset({kinds.ZOOKEEPER_ROLLED_BACK.name})
+_NOT_KNOWN: Final = "Not known"
+
+
+def own_alerts(found: ClusterSnapshot, now_ms: int | None) -> tuple[AlertRow, ...]:
+    """Kontrast's alerts on itself that are open; `now_ms` None: the past is shown."""
+    own = [
+        row for row in found.open_alerts if row.alert in kinds.ALERT_KINDS and kinds.ALERT_KINDS[row.alert].of_replica
+    ]
+    heard_ms = found.heartbeat_ms
+    if now_ms is not None and heard_ms is not None and not found.is_replayed and now_ms - heard_ms > OLD_AFTER_MS:
+        own.insert(0, stale_row(found, heard_ms, heard_ms))
+    return tuple(own)
+
+
+def blindness(own: Sequence[AlertRow], now_ms: int | None, job: JobRow | None) -> Verdict | None:
+    """The verdict of a cluster that Kontrast cannot see, None where it can; it wins over everything else."""
+    for row in own:
+        reason = BLINDING.get(row.alert)
+        if row.alert not in kinds.ALERT_KINDS:  # ReplicaStale, which the exporter judges
+            job_runs = job is not None and now_ms is not None and now_ms - job.time_ms <= OLD_AFTER_MS
+            reason = "`kontrast watch` is silent" if job_runs else "`kontrast watch` or `kontrast stream` has stopped"
+        if reason is not None and row.state == "open":
+            action = row.action[:1].upper() + row.action[1:]
+            step = action.partition(". ")[0].partition("; ")[0].rstrip(".")
+            return Verdict(state=State.UNKNOWN, event=_NOT_KNOWN, since_ms=row.since_ms, reason=reason, next_step=step)
+    return None
+
+
+def unread(reason: str) -> Verdict:
+    """The verdict of a cluster of which nothing has been read."""
+    return Verdict(state=State.UNKNOWN, event=_NOT_KNOWN, reason=reason)
+
+
+def verdict_of(health: Health, incidents: Sequence[Incident], own: Sequence[Finding], doubts: Sequence[str]) -> Verdict:
+    """The verdict of a cluster that Kontrast sees."""
+    if incidents:
+        first = incidents[0]
+        state = State.AFFECTED if first.severity is Severity.PAGE else State.DEGRADED
+        return Verdict(
+            state=state,
+            event=first.event,
+            since_ms=first.since_ms,
+            effect=first.effect or _led(health.counts),
+            next_step=first.next_step,
+            next_restores=first.next_restores,
+            more=len(incidents) - 1,
+            unusable=first.unusable,
+        )
+    if doubts:
+        return Verdict(state=State.UNKNOWN, event=_NOT_KNOWN, reason=doubts[0])
+    urgent = [finding for finding in own if finding.severity is not Severity.INFO]
+    if urgent:
+        event = urgent[0].cause.partition(": ")[0]
+        return Verdict(
+            state=State.AFFECTED if urgent[0].alert in _HITS_CLIENTS else State.DEGRADED,
+            event=event[:1].upper() + event[1:],
+            since_ms=urgent[0].since.ms,
+            effect=_led(health.counts),
+            next_step=urgent[0].action.partition(". ")[0].rstrip("."),
+        )
+    counts = health.counts
+    is_whole = not (counts.leaderless or counts.under_min_isr)
+    return Verdict(state=State.HEALTHY if is_whole else State.DEGRADED, event=_led(counts).rstrip("."))
+
+
+def _led(counts: Counts) -> str:
+    """How many partitions clients can use, in a sentence."""
+    for count, one, many in (
+        (counts.leaderless, "has no leader", "have no leader"),
+        (counts.under_min_isr, "refuses writes", "refuse writes"),
+    ):
+        if count:
+            return f"{_partitions(count)} of {counts.partitions:,} {plural(count, one, many)}."
+    lacking = counts.under_replicated
+    online = f"All {_partitions(counts.partitions)} are online"
+    return (
+        f"{online}. {lacking:,} {plural(lacking, 'lacks', 'lack')} a replica." if lacking else f"{online} and in sync."
+    )
+
+
+def _partitions(count: int) -> str:
+    return f"{count:,} {plural(count, 'partition', 'partitions')}"

@@ -1,0 +1,201 @@
+"""Clusters in the states that the live page must show, as rows that the core makes of changes in ZooKeeper.
+
+Each case is a cluster of its own, so that one `kontrast serve` shows all of them. Times end at the present.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from controller.contract.outputs import OUTPUTS
+from controller.contract.records import Record, RecordKind
+from controller.contract.row import Row
+from controller.step import steps
+from tests.controller.znode_history import ZnodeHistory, controller_znode, state_znode, topic_znode
+
+MINUTE_MS: Final = 60_000
+LONG_NAME: Final = "a-topic-whose-name-is-as-long-as-kafka-allows." * 5 + "and-ends-after-249."
+
+
+class Size(msgspec.Struct, frozen=True):
+    """A topic to be made: partitions, replicas each, and its min.insync.replicas."""
+
+    partitions: int
+    replicas: int = 3
+    min_insync: int = 2
+
+
+SHOP: Final = {
+    "ledger": Size(6, 3, 3),
+    "shop.orders": Size(24),
+    "payments": Size(12),
+    "__consumer_offsets": Size(50),
+    "tmp_scratch": Size(8, 1, 1),
+}
+
+
+class Story(ZnodeHistory):
+    """A cluster with racks and topics, whose story ends at the present."""
+
+    def __init__(self, name: str, *, minutes: float = 4) -> None:
+        super().__init__(name)
+        self.now_ms = time.time_ns() // 1_000_000 - int(minutes * MINUTE_MS)
+        self._written = 0
+
+    def begin(self, brokers: int = 4, racks: int = 3, topics: Mapping[str, Size] = SHOP) -> Story:
+        """The first complete read, applied at once: broker 3 is controller, brokers go round the racks."""
+        contents: dict[str, object] = {"/controller": controller_znode(3), "/controller_epoch": 1}
+        contents |= {f"/brokers/ids/{broker}": _broker(broker, racks) for broker in range(1, brokers + 1)}
+        for first, (name, size) in enumerate(topics.items()):
+            assigned = {
+                number: [(first + number * 7 + at) % brokers + 1 for at in range(size.replicas)]
+                for number in range(size.partitions)
+            }
+            settings = {"min.insync.replicas": str(size.min_insync)}
+            contents[f"/config/topics/{name}"] = {"version": 1, "config": settings}
+            contents[f"/brokers/topics/{name}"] = topic_znode(assigned)
+            for number, replicas in assigned.items():
+                path = f"/brokers/topics/{name}/partitions/{number}/state"
+                contents[path] = state_znode(replicas[0], 0, replicas)
+        self._apply(contents)
+        self.heartbeat()
+        return self
+
+    def _apply(self, contents: Mapping[str, object]) -> None:
+        kinds: list[tuple[RecordKind, dict[str, Any]]] = [
+            (RecordKind.SNAPSHOT_BEGIN, {}),
+            *self._read(dict(contents)),
+            (RecordKind.SNAPSHOT_END, {"zxid": 100}),
+        ]
+        records = []
+        for kind, fields in kinds:
+            self.seq += 1
+            place: dict[str, Any] = {"generation": self.generation, "seq": self.seq, "observed_ms": self.now_ms}
+            records.append(Record(cluster=self.cluster, kind=kind, **place, **fields))
+        outcome = steps(self.context, records)
+        self.context = outcome.context
+        self.effects.extend(outcome.effects)
+
+    def crash(self, *brokers: int) -> Story:
+        """The brokers crash within a second, and the controller does what it must."""
+        for broker in brokers:
+            self.now_ms += 400
+            self.broker_leaves(broker)
+        self.controller_acts()
+        return self
+
+    def controller_acts(self) -> None:
+        for name, _ in list(self.context.topics):
+            self.the_controller_writes_its_due(name)
+        for topic, _ in list(self.context.topics):
+            self._shrink(topic)
+
+    def _shrink(self, name: str) -> None:
+        """Leaders drop dead followers from their ISRs."""
+        topic = self.context.topics.get(name)
+        for number, partition in topic.partitions.items() if topic else ():
+            value = partition.zk_state
+            live = [broker for broker in value.isr if broker in self.context.header.brokers] if value else []
+            if value and value.leader in live and len(live) < len(value.isr):
+                self.state(name, number, value.leader, value.leader_epoch + 1, live)
+
+    def to_the_present(self, *, session: str = "connected", silent_ms: int = 0) -> Story:
+        """Heartbeats until so long ago."""
+        end_ms = time.time_ns() // 1_000_000 - silent_ms
+        while self.now_ms + 1_000 < end_ms:
+            self.heartbeat(min(5_000, end_ms - self.now_ms - 500), session=session)
+        return self
+
+    def rows(self) -> list[Row]:
+        """The rows since they were asked for the last time, in the order of their outputs."""
+        rows, self._written = self.effects[self._written :], len(self.effects)
+        return sorted((row for row in rows if row.output in OUTPUTS), key=lambda row: OUTPUTS.index(row.output))
+
+
+def _broker(broker: int, racks: int) -> dict[str, object]:
+    endpoint = f"PLAINTEXT://kafka-{broker}.example:9092"
+    rack = f"eu-{(broker - 1) % racks + 1}"
+    return {"version": 5, "host": f"kafka-{broker}.example", "port": 9092, "endpoints": [endpoint], "rack": rack}
+
+
+def healthy() -> Story:
+    return Story("healthy").begin().to_the_present()
+
+
+def broker() -> Story:
+    return Story("broker-lost").begin().crash(2).to_the_present()
+
+
+def rack() -> Story:
+    return Story("rack-lost").begin().crash(1, 4).to_the_present()
+
+
+def no_controller() -> Story:
+    story = Story("no-controller").begin()
+    story.controller_dies(3)
+    return story.to_the_present()
+
+
+def ghost() -> Story:
+    story = Story("ghost").begin()
+    story.write("/controller", controller_znode(105), owner=0x77)
+    return story.to_the_present()
+
+
+def zookeeper_lost() -> Story:
+    story = Story("zookeeper-lost").begin().crash(1)
+    for _ in range(10):
+        story.heartbeat(5_000)
+    return story.to_the_present(session="suspended")
+
+
+def watch_dead() -> Story:
+    return Story("watch-dead").begin().crash(1).to_the_present(silent_ms=2 * MINUTE_MS)
+
+
+def long_name() -> Story:
+    topics = {**SHOP, LONG_NAME: Size(6, 2, 2)}
+    return Story("long-name").begin(topics=topics).crash(1).to_the_present()
+
+
+def migration() -> Story:
+    story = Story("migration").begin()
+    story.migrates()
+    while story.now_ms < time.time_ns() // 1_000_000 - 2_000:
+        story.pulses(1, offset=400 + story.seq)
+    return story
+
+
+def thirty_brokers() -> Story:
+    topics = {f"events-{number:02}": Size(20) for number in range(30)}
+    return Story("brokers-30").begin(30, 3, {**topics, "ledger": Size(60, 3, 3)}).crash(7, 12).to_the_present()
+
+
+def two_hundred_brokers() -> Story:
+    topics = {f"events-{number:02}": Size(40) for number in range(25)}
+    return Story("brokers-200").begin(200, 5, topics).crash(17).to_the_present()
+
+
+def two_thousand_topics() -> Story:
+    topics = {f"tenant-{number:04}.events": Size(1, 2, 1) for number in range(2_000)}
+    return Story("topics-2000").begin(12, 3, topics).crash(5).to_the_present()
+
+
+CASES: Final[Iterable[Callable[[], Story]]] = (
+    healthy,
+    broker,
+    rack,
+    no_controller,
+    ghost,
+    zookeeper_lost,
+    watch_dead,
+    long_name,
+    migration,
+    thirty_brokers,
+    two_hundred_brokers,
+    two_thousand_topics,
+)

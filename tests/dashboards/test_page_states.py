@@ -1,0 +1,318 @@
+"""The live page in the states that matter, in a real browser: each line was wrong on an earlier page."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from dashboards.exporter.config import ServeConfig
+from tests.dashboards import page_cases
+from tests.dashboards.page_cases import LONG_NAME, MINUTE_MS, Size, Story
+from tests.dashboards.visits import Visit
+from tests.waiting import eventually
+from transport.address import JournalAddress
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+CASES = (
+    page_cases.healthy,
+    page_cases.rack,
+    page_cases.ghost,
+    page_cases.zookeeper_lost,
+    page_cases.long_name,
+    page_cases.two_hundred_brokers,
+)
+WIDTHS = (390, 768, 1280, 1920)
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory, start_exporter):
+    """One server with a cluster for each case."""
+    config = ServeConfig(source=JournalAddress(tmp_path_factory.mktemp("outputs")), listen="127.0.0.1:0")
+    with start_exporter(config) as running:
+        made = {story.cluster: story for story in (make() for make in CASES)}
+        for story in made.values():
+            running.write(*story.rows())
+            running.page_with("/api/v1/clusters", f'"cluster":"{story.cluster}","unknown":null')
+        yield running, made
+
+
+@pytest.fixture
+def current(stories):
+    """The server, with a heartbeat of now for each cluster."""
+    exporter, made = stories
+    for story in made.values():
+        story.to_the_present(session="suspended" if story.cluster == "zookeeper-lost" else "connected")
+        exporter.write(*story.rows())
+        seen = f'"as_of_ms":{story.now_ms}'
+        eventually(lambda story=story, seen=seen: seen in exporter.page(f"/api/v1/clusters/{story.cluster}"))
+    return exporter
+
+
+@pytest.fixture
+def exporter(current):
+    """The server whose address the visitor's requests go to."""
+    return current
+
+
+def open_page(visit: Visit, exporter, path: str) -> str:
+    visit.page.goto(exporter.address + path)
+    return visit.page.inner_text("main")
+
+
+def test_lost_zookeeper_wins_over_red_and_greys_the_counts(exporter, visit):
+    main = open_page(visit, exporter, "/clusters/zookeeper-lost")
+    assert re.search(r"Not known since [0-9:]{8}: Kontrast has lost ZooKeeper\.", main)
+    assert visit.page.title() == "? zookeeper-lost: Kontrast has lost ZooKeeper"
+    assert visit.page.locator("#icon").get_attribute("href") == "/static/icon-unknown.svg"
+    assert visit.page.get_by_role("heading", name="Kontrast itself").is_visible()
+    assert "ReplicaDisconnected" in main
+    assert main.index("Kontrast itself") < main.index("Last known: Broker 1")
+    assert visit.page.locator(".counts.stale").count() == 1
+    weights = visit.page.locator(".counts b").evaluate_all("all => all.map(each => getComputedStyle(each).fontWeight)")
+    assert set(weights) == {"400"}
+    assert visit.page.locator(".pill.affected:not(.group .pill)").count() == 0
+    assert visit.findings() == []
+
+
+def test_a_silent_watcher_or_job_makes_the_state_unknown(tmp_path, start_exporter, rows, browser):
+    with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as exporter:
+        story = Story("orders", minutes=6).begin().crash(1).to_the_present(silent_ms=2 * MINUTE_MS)
+        exporter.write(*story.rows())
+        exporter.page_with("/api/v1/clusters", '"cluster":"orders","unknown":null')
+        page = browser.new_page()
+        page.goto(f"{exporter.address}/clusters/orders")
+        main = page.inner_text("main")
+        assert re.search(r"Not known since [0-9:]{8}: kontrast watch or kontrast stream has stopped\.", main)
+        assert "ReplicaStale" in main
+        exporter.write(rows.job(time_ms=time.time_ns() // 1_000_000, clusters={}))
+        exporter.page_with("/clusters/orders", "<code>kontrast watch</code> is silent")
+        page.reload()
+        page.get_by_text("kontrast watch is silent").first.wait_for()
+        assert page.title() == "? orders: kontrast watch is silent"
+        page.close()
+
+
+def test_a_dead_rack_keeps_its_place(exporter, visit):
+    open_page(visit, exporter, "/clusters/rack-lost")
+    racks = visit.page.locator(".rack h3").all_inner_texts()
+    assert racks == ["eu-1", "eu-2", "eu-3"]
+    dead = visit.page.locator(".rack.down .cell.down")
+    assert dead.evaluate_all("all => all.map(each => each.id)") == ["b-1", "b-4"]
+    assert visit.page.locator(".cell.controller").evaluate_all("all => all.map(each => each.id)") == ["b-3"]
+
+
+@pytest.mark.parametrize("cluster", ["rack-lost", "long-name", "ghost", "zookeeper-lost"])
+def test_a_phone_shows_every_incident_on_two_screens(exporter, visit, cluster):
+    visit.page.set_viewport_size({"width": 390, "height": 844})
+    open_page(visit, exporter, f"/clusters/{cluster}")
+    ends = visit.page.locator(".incident").evaluate_all("all => all.map(each => each.getBoundingClientRect().bottom)")
+    assert ends
+    assert max(ends) <= 2 * 844
+    wide = visit.page.evaluate(
+        "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).length"
+    )
+    assert wide == 0
+    causes = visit.page.locator(".group > summary .why")
+    assert all(causes.nth(at).is_visible() for at in range(causes.count()))
+
+
+def test_the_timeline_keeps_the_beginning_of_the_incident(exporter, visit):
+    main = open_page(visit, exporter, "/clusters/rack-lost/timeline")
+    lanes = visit.page.locator("svg.lanes g > text:first-child > title").evaluate_all(
+        "all => all.map(e => e.textContent)"
+    )
+    assert lanes[:5] == ["controller", "broker 1", "broker 2", "broker 3", "broker 4"]
+    assert {"ledger (6)", "tmp_scratch (4)"} <= set(lanes)
+    assert "PartitionsOffline of broker 1 opened" in main
+    visit.page.set_viewport_size({"width": 390, "height": 844})
+    height = visit.page.evaluate("document.documentElement.scrollHeight")
+    assert height < 6 * 844
+    open_page(visit, exporter, "/clusters/zookeeper-lost/timeline")
+    assert visit.page.locator("svg.lanes rect.unknown").count() >= 5
+    assert visit.findings() == []
+
+
+def test_the_picture_zooms_by_dragging_and_by_keys(exporter, visit):
+    open_page(visit, exporter, "/clusters/rack-lost/timeline?window=900")
+    picture = visit.page.locator("#picture svg").bounding_box()
+    assert picture is not None
+    across = picture["y"] + picture["height"] / 2
+    visit.page.mouse.move(picture["x"] + picture["width"] * 0.3, across)
+    visit.page.mouse.down()
+    visit.page.mouse.move(picture["x"] + picture["width"] * 0.4, across)
+    visit.page.mouse.up()
+    visit.page.wait_for_url(re.compile("window=(60|300)&"))
+    visit.page.locator("#picture").focus()
+    visit.page.keyboard.press("-")
+    visit.page.wait_for_url(re.compile("window=(300|900)&"))
+    assert visit.page.evaluate("document.activeElement.id") == "picture"
+
+
+def test_a_ghost_is_no_controller(exporter, visit):
+    main = open_page(visit, exporter, "/clusters/ghost")
+    assert "No broker acts as controller" in main
+    assert "/controller names broker 105, which does not act" in main
+    assert "Broker 105 is controller" not in main
+    assert visit.page.locator(".cell.controller").count() == 0
+
+
+def test_the_worst_cluster_is_first_with_its_reason_and_the_healthy_fold(exporter, visit):
+    main = open_page(visit, exporter, "/")
+    names = visit.page.locator(".line > a").all_inner_texts()
+    assert names.index("rack-lost") == 0
+    assert names[-1] == "healthy"
+    assert "Rack eu-1 is down" in main
+    assert "Kontrast has lost ZooKeeper" in main
+    assert visit.page.title().startswith("● 5 of 6 clusters: rack-lost: Rack eu-1 is down")
+    assert visit.page.locator(".line.affected .strip").first.get_attribute("aria-label") is not None
+    visit.page.locator("#healthy > summary").click()
+    assert visit.findings() == []
+
+
+def test_one_incident_is_one_card_and_names_the_most_important_topic_first(exporter, visit):
+    main = open_page(visit, exporter, "/clusters/rack-lost")
+    assert visit.page.locator(".incident").count() == 1
+    card = visit.page.locator(".incident")
+    assert card.locator(".name").all_inner_texts()[:2] == ["__consumer_offsets", "ledger"]
+    assert main.index("ledger") < main.index("tmp_scratch")
+    assert "Start broker 1" in visit.page.locator(".band .next").inner_text()
+    command = "ssh kafka-1.example sudo systemctl start kafka"
+    assert card.locator(".copy").first.get_attribute("data-copy") == command
+    visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    card.locator(".copy").first.click()
+    assert visit.page.evaluate("navigator.clipboard.readText()") == command
+    card.get_by_text("2 alerts and evidence").click()
+    assert {"PartitionsOffline", "BrokerCrashed"} <= set(re.findall(r"\w+", card.inner_text()))
+
+
+def test_the_page_is_announced_and_its_links_answer(exporter, visit):
+    open_page(visit, exporter, "/clusters/healthy")
+    links = visit.page.locator("footer a").evaluate_all("all => all.map(each => each.pathname)")
+    assert "/metrics/partitions" not in links, "it is switched off"
+    assert {link: exporter.get(link)[0] for link in links} == dict.fromkeys(links, 200)
+
+
+@pytest.mark.parametrize("words", ["edge", "LEDGER", "ledg"])
+def test_search_finds_a_part_of_a_name_in_any_case(exporter, visit, words):
+    open_page(visit, exporter, "/clusters/rack-lost")
+    visit.page.keyboard.press("/")
+    visit.page.keyboard.type(words)
+    visit.page.get_by_role("option", name="ledger").wait_for()
+    assert visit.findings() == []
+    visit.page.keyboard.press("ArrowDown")
+    visit.page.keyboard.press("Enter")
+    visit.page.get_by_role("heading", name="Topic ledger").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("key 4711 of ledger", r"ledger-\d.*has the key 4711"),
+        ("broker 3", "broker 3"),
+        ("LEDG", "ledger"),
+        ("zzz", "Nothing"),
+    ],
+)
+def test_search_answers_without_a_script(exporter, browser, words, found):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{exporter.address}/clusters/rack-lost")
+    page.get_by_role("textbox", name="Search").fill(words)
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert re.search(found, page.inner_text("main"), re.DOTALL | re.IGNORECASE)
+    context.close()
+
+
+def test_an_update_moves_neither_scroll_nor_focus_nor_what_is_open(exporter, stories, visit):
+    _, made = stories
+    visit.page.set_viewport_size({"width": 390, "height": 600})
+    open_page(visit, exporter, "/clusters/rack-lost")
+    visit.page.locator(".group > summary").first.click()
+    visit.page.locator("#b-2").scroll_into_view_if_needed()
+    visit.page.locator("#b-2").focus()
+    before = visit.page.evaluate(
+        "[scrollY, document.querySelectorAll('details[open]').length, document.activeElement.id]"
+    )
+    shown = visit.page.locator(".as-of").first.inner_text()
+    time.sleep(1.1)  # the page shows seconds
+    made["rack-lost"].heartbeat(1_500)
+    exporter.write(*made["rack-lost"].rows())
+    eventually(lambda: visit.page.locator(".as-of").first.inner_text(), lambda text: text != shown)
+    after = visit.page.evaluate(
+        "[scrollY, document.querySelectorAll('details[open]').length, document.activeElement.id]"
+    )
+    assert after == before
+    assert before[1:] == [1, "b-2"]
+
+
+def test_two_hundred_brokers_fit_on_a_laptop(exporter, visit):
+    visit.page.set_viewport_size({"width": 1280, "height": 800})
+    open_page(visit, exporter, "/clusters/brokers-200")
+    box = visit.page.locator("#brokers").bounding_box()
+    assert box is not None
+    assert box["height"] < 700
+    assert visit.page.locator("#brokers .cell[href]").count() == 200
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_page_is_wider_than_the_screen(exporter, visit, width):
+    visit.page.set_viewport_size({"width": width, "height": 844})
+    for path in ("/", *(f"/clusters/{name}" for name in ("rack-lost", "long-name", "healthy", "brokers-200"))):
+        open_page(visit, exporter, path)
+        assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (768, "light"), (1280, "dark"), (1920, "light")])
+def test_axe_finds_no_violation(exporter, visit, width, scheme):
+    visit.page.emulate_media(color_scheme=scheme)
+    visit.page.set_viewport_size({"width": width, "height": 844})
+    for path in ("/", "/clusters/rack-lost", "/clusters/healthy"):
+        open_page(visit, exporter, path)
+        assert visit.findings() == [], path
+
+
+def test_long_names_are_whole_where_there_is_room_and_short_in_sentences(exporter, visit):
+    main = open_page(visit, exporter, "/clusters/long-name")
+    assert LONG_NAME in main
+    assert LONG_NAME not in visit.page.inner_text("section.band")
+    assert len(LONG_NAME) == 249
+
+
+def test_the_time_zone_of_the_reader_stands_beside_utc(exporter, browser):
+    context = browser.new_context(timezone_id="Asia/Kolkata")
+    page = context.new_page()
+    page.goto(f"{exporter.address}/clusters/rack-lost")
+    assert re.search(r"since (..):(..):.. UTC, ..:.. local", page.inner_text("section.band"))
+    context.close()
+
+
+def test_a_setting_ranks_topics(tmp_path, start_exporter, visit_at):
+    weights = {"tmp_*": "10", "ledger": "-1"}
+    config = ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0", topic_weights=weights)
+    with start_exporter(config) as ranked:
+        story = (
+            Story("orders").begin(topics={"ledger": Size(6, 3, 3), "tmp_a": Size(8, 1, 1)}).crash(1).to_the_present()
+        )
+        ranked.write(*story.rows())
+        ranked.page_with("/api/v1/clusters", '"cluster":"orders","unknown":null')
+        assert visit_at(ranked, "/clusters/orders").locator(".incident .name").all_inner_texts() == ["tmp_a", "ledger"]
+
+
+@pytest.fixture
+def visit_at(browser):
+    """Opens a page of another server."""
+    opened = []
+
+    def visit(server, path):
+        page = browser.new_page()
+        opened.append(page)
+        page.goto(server.address + path)
+        return page
+
+    yield visit
+    for page in opened:
+        page.close()
