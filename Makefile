@@ -3,7 +3,7 @@
 .PHONY: help install install-dev demo test test-faults check check-deploy bench bench-core bench-ingest
 .PHONY: bench-exporter bench-streaming bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated prose audit format docs docs-site
-.PHONY: boards board-schema previews record dist lock clean
+.PHONY: boards board-schema pictures previews record dist lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -38,10 +38,15 @@ else
 	.venv/bin/python -m pytest $(TEST_ARGS)
 endif
 
-test-faults: install-dev ## The long tests: processes are killed and starved, random histories played (HISTORIES=20000)
-	.venv/bin/python -m pytest -m faults $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
+# Random histories of the modelled cluster, and the seed of the first; each has the next seed.
+HISTORIES ?= 20000
+HISTORIES_SEED ?= 1000
 
-# The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 -- --placement kafka' asks for less.
+test-faults: install-dev ## The long tests: processes are killed and starved, random histories played (HISTORIES=20000)
+	@echo "$(HISTORIES) random histories of the modelled cluster, from seed $(HISTORIES_SEED)"
+	HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest -m faults $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
+
+# The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 --placement kafka' asks for less.
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
 	@.venv/bin/python -m tests.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
 
@@ -127,6 +132,7 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/pins.py
 	.venv/bin/python docs/metrics.py > docs/reference/metrics.md
 	.venv/bin/python docs/postmortem.py
+	.venv/bin/python docs/benchmarks.py
 
 SITE_PYTHON := build/site-env/bin/python
 
@@ -146,6 +152,9 @@ boards: install-dev ## Write the Grafana boards, the rules by kind of alert, and
 
 previews: boards ## Draw docs/boards/*.svg: the boards over recorded incidents, as a real Prometheus answers
 	.venv/bin/python docs/previews.py
+
+pictures: install-dev ## Take the screenshots in docs/page: the live page in every state, in a real browser
+	.venv/bin/python -m tests.dashboards.page_pictures
 
 board-schema: ## Renew the JSON Schema of a board from Grafana's published types (needs npm)
 	cd tests/dashboards/grafana_schema && npm install --silent --no-audit --no-fund && npm run --silent make

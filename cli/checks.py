@@ -1,4 +1,4 @@
-"""`--check`: reach everything that a command's settings name, and start nothing."""
+"""`--check` connects to everything that a command's settings name, and starts nothing."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from dashboards.alerting.alertmanager import Alertmanager
     from ingest.separation import KafkaIdentity
 
-# What is looked at, and the question, which gives what was found or raises what is wrong with it.
+# The name of an object, and its check, which returns the finding or raises the fault.
 Question: TypeAlias = "tuple[str, Callable[[threading.Event], str]]"
 
-# Raises what is wrong with a Kafka, by its own answers.
+# Raises the fault of a Kafka by its own answers.
 Refusal: TypeAlias = "Callable[[KafkaIdentity, threading.Event], None]"
 
 _OUR_ERRORS = (IngestError, StreamError, ServeError, JournalError, OSError)
 
 
 def check(questions: Iterable[Question]) -> int:
-    """Ask all of them and print each answer; the exit code says whether all is well."""
+    """Run all checks and print each answer. Return the exit code."""
     failed: list[str] = []
 
     def run(stop: threading.Event) -> None:
@@ -55,7 +55,7 @@ def check(questions: Iterable[Question]) -> int:
 
 
 def of_watch(configs: Sequence[IngestConfig]) -> Iterator[Question]:
-    """The checks of what `kontrast watch` needs."""
+    """Return the checks of the needs of `kontrast watch`."""
     for config in configs:
         yield f"{config.cluster}: ZooKeeper {config.zookeeper}", _ask_zookeeper(config)
         yield f"{config.cluster}: stream {config.to}", _ask_stream_to_write(config)
@@ -71,7 +71,7 @@ def of_stream(
     config: StreamConfig,
     watched_into: Callable[[Address, float], Sequence[IngestConfig]] = lambda _stream, _timeout_seconds: (),
 ) -> Iterator[Question]:
-    """The checks of what `kontrast stream` needs; of the clusters that are watched, the configured ones are known."""
+    """Return the checks of the needs of `kontrast stream`. Of the watched clusters, the configured ones are known."""
     from streaming.java.installation import find_java
     from streaming.job import check_settings
     from streaming.sinks.sink import output_topics
@@ -90,7 +90,7 @@ def of_stream(
 
 
 def of_serve(config: ServeConfig, *, outputs_exist: bool = True) -> Iterator[Question]:
-    """The checks of what `kontrast serve` needs; outputs need not exist where the job starts beside it."""
+    """Return the checks of the needs of `kontrast serve`. Outputs may be missing if the job starts beside it."""
     from dashboards.alerting.alertmanager import Alertmanager
 
     yield f"outputs {config.source}", _ask_outputs(config, they_exist=outputs_exist)
@@ -111,7 +111,7 @@ def _ask_zookeeper(config: IngestConfig) -> Callable[[threading.Event], str]:
         if not read.values:
             others = [f"{config.servers}{chroot.rstrip('/')}" for chroot in find_chroots(config, stop)]
             there_is = f"there is one at {' and at '.join(others)}" if others else "check the address"
-            raise IngestError(f"there is nothing of a Kafka cluster: {there_is}")
+            raise IngestError(f"there is no Kafka cluster: {there_is}")
         brokers = sum(path.startswith("/brokers/ids/") for path in read.values)
         return f"{counted(brokers, 'broker')}, {counted(len(read.values), 'znode')}"
 
@@ -157,9 +157,9 @@ def _ask_stream_to_write(config: IngestConfig) -> Callable[[threading.Event], st
 
 
 def _refuse_watched(configs: Sequence[IngestConfig], *, must_reach: bool = True) -> Refusal:
-    """Refuse a Kafka that is one of the watched clusters.
+    """Refuse a Kafka that is a watched cluster.
 
-    The job's machine need not reach their ZooKeepers: its first batch compares again, with what the stream says.
+    The job's machine may not reach their ZooKeepers. Its first batch compares again, with the stream.
     """
 
     def refuse(identity: KafkaIdentity, stop: threading.Event) -> None:
@@ -185,7 +185,7 @@ def _ask_to_read(source: Address, timeout_seconds: float, refuse: Refusal) -> Ca
 
     def ask(_: threading.Event) -> str:
         end = end_offset(directory)
-        return f"{end:,} bytes were written" if directory.exists() else "not there yet: it waits for `kontrast watch`"
+        return f"{end:,} bytes were written" if directory.exists() else "missing; the job waits for `kontrast watch`"
 
     return ask
 
@@ -282,8 +282,8 @@ def _ask_outputs(config: ServeConfig, *, they_exist: bool) -> Callable[[threadin
             source.close()
         if len(source.missing) == len(FOLLOWED_OUTPUTS):
             if not they_exist:
-                return "there are none yet: `kontrast stream` makes them"
-            raise ServeError("there are none: check the address, and that `kontrast stream` has run")
+                return "missing; `kontrast stream` creates them"
+            raise ServeError("missing; check the address, and run `kontrast stream`")
         return "they can be read"
 
     return ask

@@ -37,7 +37,7 @@ class Where:
 
 
 def where_outputs_are(settings: Settings, flags: Layer) -> Where:
-    """The address that [serve] reads, else the one that [stream] writes; raises ConfigError."""
+    """Return the address that [serve] reads or [stream] writes. Raise ConfigError."""
     serve = {**settings.sections["serve"], **flags}
     named = serve.get("from") or settings.sections["stream"].get("to")
     if named is None:
@@ -72,11 +72,11 @@ class Followed:
         return self._reading.snapshot().source_up
 
     def newer(self) -> frozenset[str]:
-        """The clusters of which a newer Kontrast wrote what this one left out."""
+        """Return the clusters with rows of a newer Kontrast."""
         return self._reading.snapshot().newer
 
     def wait_until_read(self, stop: threading.Event) -> None:
-        """Return when all that was there has been read, or `stop` is set; raises ServeError where nothing is."""
+        """Wait until all existing rows are read, or `stop` is set. Raise ServeError without any."""
         while not stop.wait(_LOOK_SECONDS):
             self.check()
             if self._reading.snapshot().caught_up:
@@ -94,7 +94,10 @@ def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
 
 
 def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[tuple[bytes | None, bool]]:
-    """Each line of an output up to its present end; (None, True) where what came before is void; raises ServeError."""
+    """Yield each line of an output up to its present end, and (None, True) if earlier ones are void.
+
+    Raise ServeError.
+    """
     for chunk in chunks_until_now(where, output, stop):
         if chunk.begins_anew:
             yield None, True
@@ -102,7 +105,7 @@ def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterato
 
 
 def chunks_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[Chunk]:
-    """An output up to its present end; raises ServeError."""
+    """Yield an output up to its present end. Raise ServeError."""
     source, words = open_outputs(where.address, (output,)), ExitStack()
     try:
         words.enter_context(without_waiting_words())
@@ -121,7 +124,7 @@ def chunks_until_now(where: Where, output: str, stop: threading.Event) -> Iterat
 
 @contextmanager
 def without_waiting_words() -> Iterator[None]:
-    """Keep the reader from saying that it waits for what is missing: what looks once does not wait."""
+    """Silence the reader's messages about waiting, because a single look does not wait."""
     logger = logging.getLogger("kontrast.outputs")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -132,5 +135,5 @@ def without_waiting_words() -> Iterator[None]:
 
 
 def nothing_there(address: Address, output: str = "outputs") -> ServeError:
-    """The error for an address that holds nothing of the kind."""
+    """Return the error for an address without such data."""
     return ServeError(f"{address} holds no {output}: check the address, and that `kontrast stream` has run")

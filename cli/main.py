@@ -1,6 +1,6 @@
-"""The `kontrast` command: its subcommands, what they have in common, and how an error ends the process.
+"""The `kontrast` command with its subcommands and their errors.
 
-A subcommand is imported when it is called, so that none pays for another's libraries. What one does is in its own file.
+A subcommand is imported when it is called, so that no command pays for another's libraries. Each has a file of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cli.printing.standard_output import print_line
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 
-# Each is in the module of its name in its section's package; beside it, its line in `kontrast --help`.
+# Each is in the module of its name in its section's package, with its line of `kontrast --help` here.
 _SECTIONS: Final = {
     "Run": Section(
         "cli.commands.run",
@@ -114,7 +114,7 @@ def _sentence(error: click.UsageError | ConfigError) -> str:
 def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
-    import importlib.metadata  # as long to import as all of click: not for every command
+    import importlib.metadata  # its import takes as long as click's, so only this command pays
 
     try:
         print_line(f"kontrast {importlib.metadata.version('kontrast')}")

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from cli.printing import output
 from cli.printing.answers import time_of
 from ingest.files.history import History
-from ingest.past.publication import Publication
+from ingest.replay.publication import Publication
 from wording.sentences import counted
 
 
 def publish(history: History, publication: Publication, stop: threading.Event) -> bool:
-    """Publish all of it, or as much as there is time for; False where it has nothing of a cluster."""
+    """Publish everything until stopped. Return False without any znode of a cluster."""
     with _progress(history, publication) as show:
         has_znodes = publication.run(history.records(), show)
     for note in history.files.notes:

@@ -1,4 +1,4 @@
-"""Run the parts of a command, each in a thread, until they end or a signal stops them; gives the exit code."""
+"""Threads of a command's parts, until they end or a signal stops them, and the exit code."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from cli.printing import output
 from cli.service import Readiness, Service, StopRequest
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
-from streaming.errors import StreamError
+from streaming.errors import StalledError, StreamError
 from streaming.processes import descendants, kill
 
-Part = Callable[[threading.Event], int | None]  # until its end or the event; gives an exit code, else OK
+Part = Callable[[threading.Event], int | None]  # runs until its end or the event, and returns an exit code, else OK
 
 _LOG = logging.getLogger("kontrast.cli.running")
 
-# A signal that comes just before the main thread goes to sleep does not wake it: Python runs its handler at the next
-# wake-up, so there has to be one.
+# A signal just before the main thread sleeps does not wake it. Python runs its handler at the next wake-up, so there
+# must be one.
 _WAKE_EVERY_SECONDS = 0.2
 
 
@@ -38,6 +38,7 @@ class ExitCode(IntEnum):
     FAILED = 1  # a defect in Kontrast, or a finding of a command that looks for some
     USAGE = 2
     UNAVAILABLE = 3
+    STALLED = 4  # the job hung and was ended; a supervisor starts it again
 
 
 class _Stop(int):
@@ -45,11 +46,11 @@ class _Stop(int):
 
 
 class StoppedError(Exception):
-    """A part was asked to stop before it had done what it is for."""
+    """A part was stopped before it had done its work."""
 
 
 class _Ended(NamedTuple):
-    """A part's end; without a code it was stopped before it had done what it is for."""
+    """A part's end. Without a code it was stopped before it had done its work."""
 
     name: str
     code: int | None
@@ -65,13 +66,14 @@ def run_until_stopped(
     ready: Readiness = MappingProxyType({}),
     finish_within_seconds: float = math.inf,
 ) -> int:
-    """Run all parts; one that fails is reported and leaves the others running. What runs beside them ends with them.
+    """Run all parts. A failed part is reported and leaves the others running. Companions end with them.
 
-    Of a service, `ready` has a question for each part whose work makes it ready; its manager then hears of it.
-    The first SIGINT or SIGTERM asks every part to finish. The second ends this process and all below it at once, as
-    does the end of the time to finish. Call it from the main thread: no library of a part takes the signals over there.
+    Of a service, `ready` has a question for each part whose work makes it ready, for its manager. The first SIGINT or
+    SIGTERM asks every part to finish. The second, or a timeout, ends this process and all below it. Call it from the
+    main thread, so that no library of a part takes the signals over.
     """
-    # A signal handler may call SimpleQueue.put, but not Event.set: the thread it interrupts can hold the event's lock.
+    # A signal handler may call SimpleQueue.put, but not Event.set, because the interrupted thread can hold the event's
+    # lock.
     happened: _Happened = queue.SimpleQueue()
     codes: dict[str, int | None] = {}
     stopped_by, end_at = 0, math.inf
@@ -101,7 +103,7 @@ def run_until_stopped(
 
 def _worst(codes: Collection[int | None]) -> int:
     other = max(filter(None, codes), default=ExitCode.OK)
-    return next((code for code in (ExitCode.FAILED, ExitCode.UNAVAILABLE) if code in codes), other)
+    return next((code for code in (ExitCode.FAILED, ExitCode.STALLED, ExitCode.UNAVAILABLE) if code in codes), other)
 
 
 def _start(parts: Mapping[str, Part], stops: Mapping[str, StopRequest], happened: _Happened) -> None:
@@ -118,7 +120,7 @@ def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Ha
         code = None
     except (IngestError, StreamError, ServeError) as error:
         output.complain(f"{label}{error}")
-        code = ExitCode.UNAVAILABLE
+        code = ExitCode.STALLED if isinstance(error, StalledError) else ExitCode.UNAVAILABLE
     except Exception as error:
         _LOG.exception("a part of Kontrast failed")
         output.complain(f"{label}failed unexpectedly, please report it with the log: {type(error).__name__}: {error}")

@@ -49,10 +49,10 @@ from controller.events import (
     topic_change,
     topic_deletion,
 )
-from controller.feed import clock_step, complete_read, forgotten, loaded_states, older_generation, rollback
 from controller.inference import partition_state, read_by_load, shown_by_time, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.transaction.transaction import Outcome as Outcome, Transaction
+from controller.watch import clock_step, complete_read, forgotten, loaded_states, older_generation, rollback
 
 _STATES_IN_A_TRANSACTION: Final = 4_096
 _NODE: Final = RecordKind.NODE

@@ -16,10 +16,18 @@ _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s]+)(?P<anchor>
 
 
 def on_config(config: Any) -> Any:  # noqa: ANN401 (mkdocs' own object)
-    """Add every runbook and decision to the navigation."""
-    for title, folder in (("Runbooks", "runbooks"), ("Decisions", "decisions")):
-        config["nav"].append({title: sorted(f"{folder}/{page.name}" for page in (DOCS / folder).glob("*.md"))})
+    """Add every runbook and decision to the navigation, and to each section the pages that it does not name."""
+    for section in config["nav"]:
+        for pages in section.values():
+            if isinstance(pages, list):
+                folder = pages[0].partition("/")[0]
+                pages += [page for page in _pages(folder) if page not in pages]
+    config["nav"] += [{"Runbooks": _pages("runbooks")}, {"Decisions": _pages("decisions")}]
     return config
+
+
+def _pages(folder: str) -> list[str]:
+    return sorted(f"{folder}/{page.name}" for page in (DOCS / folder).glob("*.md"))
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:  # noqa: ANN401

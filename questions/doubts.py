@@ -16,10 +16,10 @@ _NAMED_PATHS: Final = 3
 def doubts(picture: Picture, now_ms: int | None) -> Iterator[str]:
     """Return each reason in a sentence. `now_ms` is the present, for a picture of now."""
     if now_ms is not None and picture.is_replayed:
-        yield "this is the past, as `kontrast replay` published it: nothing here is of now"
+        yield "this is a past that `kontrast replay` published, not the present"
     elif now_ms is not None and now_ms - picture.as_of_ms > OLD_AFTER_MS:
         age_seconds = (now_ms - picture.as_of_ms) // 1_000
-        yield f"the newest that is known is {age_seconds} s old, what is said here may be over: see `kontrast status`"
+        yield f"the newest that is known is {age_seconds} s old, so this may have changed; see `kontrast status`"
     if picture.header.phase is not FOLLOWING:
         yield "no complete read has come in since changes were lost: what is said here may be over"
     if picture.forbidden:

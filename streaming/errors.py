@@ -3,3 +3,7 @@
 
 class StreamError(Exception):
     """A sentence for the person who started it, with the object and the next step."""
+
+
+class StalledError(StreamError):
+    """The job hung and was ended. The next start continues from its checkpoint."""

@@ -45,10 +45,11 @@ from streaming.sources.kafka_reach import KafkaReach
 from streaming.sources.newest_complete_reads import Starts, as_text, from_text, newest_complete_reads
 from streaming.sources.records import check_journal, read_records, wait_for_kafka
 from streaming.spark.failure import is_full_disk, stream_error
-from streaming.spark.session import spark_session
+from streaming.spark.session import java_process, spark_session
 from streaming.spark.submitted import submitted
-from streaming.topics import prepare_topics
-from transport.address import Address, JournalAddress
+from streaming.topics import SourceTopic, prepare_topics
+from streaming.watchdog import Watchdog
+from transport.address import Address, JournalAddress, KafkaAddress
 from transport.disk import no_room
 from transport.journal import JournalFullError
 
@@ -183,7 +184,8 @@ class Job:
     ) -> Exception | None:
         """Run a query until `stop` is set or it ends. Return its failure, or None."""
         failures: list[Exception] = []  # raised during a batch's write; Spark would report it as Java's error
-        progress = JobProgress(self._name, self.config)
+        java = java_process(session)
+        progress = JobProgress(self._name, self.config, java)
         session.streams.addListener(progress)
         try:
             replica = ReplicaProcessor(run=uuid.uuid4().hex, config=self.config, stream_brokers=brokers)
@@ -191,8 +193,8 @@ class Job:
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
             started()
             requests = CompleteReadRequests(session, self.config.source)
-            with KafkaReach((self.config.source, self.config.sink)).watched():
-                _wait(query, stop, lambda: requests.look(progress.lacking))
+            with self._reach(session) as reach, Watchdog(self.config, java, reach.is_away).watching() as watchdog:
+                _wait(query, stop, watchdog.java_answered, lambda: requests.look(progress.lacking))
             failures += filter(None, [query.exception()])
         except (PySparkException, Py4JJavaError) as error:
             failures.append(error)
@@ -201,6 +203,19 @@ class Job:
                 session.streams.removeListener(progress)
         # A batch that began after the stop is not written. Its query ends with _StoppedError, and the batch repeats.
         return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
+
+    @contextlib.contextmanager
+    def _reach(self, session: SparkSession) -> Iterator[KafkaReach]:
+        """Log while the body runs when a Kafka of the job is away, or the source's topic."""
+        source, addresses = self.config.source, (self.config.source, self.config.sink)
+        with contextlib.ExitStack() as stack:
+            reach = KafkaReach(addresses)
+            if isinstance(source, KafkaAddress):
+                topic = SourceTopic(session, source)
+                stack.callback(topic.close)
+                reach = KafkaReach(addresses, str(source), topic.exists)
+            stack.enter_context(reach.watched())
+            yield reach
 
     def _rebuild_from_source(self, session: SparkSession) -> None:
         """Replace the checkpoint by a beginning at the newest complete reads, all at once."""
@@ -268,11 +283,15 @@ class _StoppedError(Exception):
     """Ends the query before a batch that it should not begin any more."""
 
 
-def _wait(query: StreamingQuery, stop: threading.Event, look: Callable[[], None]) -> None:
+def _wait(
+    query: StreamingQuery, stop: threading.Event, java_answered: Callable[[], None], look: Callable[[], None]
+) -> None:
     """Wait for the query's end and do due work meanwhile. After `stop`, end the query between two batches."""
     while query.isActive and not stop.wait(_LOOK_SECONDS):
+        java_answered()
         look()
     while query.isActive and query.status["isDataAvailable"]:
+        java_answered()
         time.sleep(_LOOK_SECONDS)
     query.stop()
 

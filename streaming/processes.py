@@ -1,4 +1,4 @@
-"""The job's processes with their children, and the end of those that hang.
+"""The job's processes by role with the use of each, and the end of those that hang.
 
 This module reads /proc, which needs no answer of a hanging process.
 """
@@ -6,12 +6,28 @@ This module reads /proc, which needs no answer of a hanging process.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
+
+from controller.contract.job_row import ProcessUse
+
+DRIVER, JAVA, WORKER = "driver", "java", "worker"
 
 _PROC = Path("/proc")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# Fields of /proc/PID/stat behind the program's name.
+_THREADS, _RESIDENT_PAGES = 17, 21
+
+
+class _Use(NamedTuple):
+    open_files: int
+    open_files_limit: int
+    threads: int
+    resident_bytes: int
 
 
 def descendants(pid: int) -> list[int]:
@@ -25,8 +41,44 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def job_processes(java: int) -> dict[str, list[int]]:
+    """Return the processes by role: this process, Spark's Java process and the Python workers below it.
+
+    Under spark-submit this process is below Java too.
+    """
+    return {DRIVER: [os.getpid()], JAVA: [java], WORKER: [pid for pid in descendants(java) if pid != os.getpid()]}
+
+
+def uses_of(java: int) -> dict[str, ProcessUse]:
+    """Return what each role uses now; a role without a process is missing."""
+    uses = {role: [use for pid in pids if (use := _use_of(pid))] for role, pids in job_processes(java).items()}
+    return {role: _together(of_role) for role, of_role in uses.items() if of_role}
+
+
 def kill(pids: Iterable[int]) -> None:
     """Kill these processes. Those that have ended are passed over."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def _use_of(pid: int) -> _Use | None:
+    directory = _PROC / str(pid)
+    try:
+        open_files = len(os.listdir(directory / "fd"))
+        limit, _ = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        fields = (directory / "stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return None
+    return _Use(open_files, max(0, limit), int(fields[_THREADS]), int(fields[_RESIDENT_PAGES]) * _PAGE_BYTES)
+
+
+def _together(uses: list[_Use]) -> ProcessUse:
+    fullest = max(uses, key=lambda use: use.open_files / max(1, use.open_files_limit))
+    return ProcessUse(
+        processes=len(uses),
+        open_files=fullest.open_files,
+        open_files_limit=fullest.open_files_limit,
+        threads=sum(use.threads for use in uses),
+        resident_bytes=sum(use.resident_bytes for use in uses),
+    )

@@ -29,6 +29,7 @@ from controller.restore.stored_context import (
     new_context,
     reconfigured,
     restore_context,
+    restore_header,
 )
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
@@ -201,8 +202,8 @@ class ReplicaProcessor(StatefulProcessor):
         _LOG.error("%s is in quarantine until a complete read comes: %s", cluster, why, exc_info=error)
         stored = self._stored_header()
         unknown = self._unknown(cluster)
-        known = unknown if stored is None else restore_context(cluster, stored.body, lambda _: None)
-        before = known.header.feed.quarantines
+        known = unknown.header if stored is None else restore_header(cluster, stored.body)
+        before = known.feed.quarantines
         quarantines = quarantines_with(before, len(records), last, _place_of(error))
         outcome = quarantine(unknown, quarantines, last, why)
         self._chunk_state.clear()

@@ -5,12 +5,13 @@ The brokers are asked by the client that Spark itself uses.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Sequence
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from streaming.config import StreamConfig
@@ -25,6 +26,8 @@ logger = logging.getLogger("kontrast.streaming")
 
 _LOOK_SECONDS = 0.05
 _ALREADY_THERE = "TopicExistsException"
+_NO_TOPIC = "UnknownTopicOrPartitionException"
+_ASK_MS = 2_000  # the job looks every other second
 
 _Java = Any  # py4j's objects, without types
 
@@ -51,6 +54,32 @@ def prepare_topics(session: SparkSession, config: StreamConfig, stop: threading.
     return tuple(asked)
 
 
+class SourceTopic:
+    """The source's topic while the job runs; asks its brokers by one connection, in one thread."""
+
+    def __init__(self, session: SparkSession, address: KafkaAddress) -> None:
+        self._java: _Java = session._jvm
+        self._address = address
+        self._admin = _admin(session._jvm, address, _ASK_MS)
+
+    def exists(self) -> bool | None:
+        """Whether the topic exists; None where the brokers do not tell."""
+        names = self._java.java.util.ArrayList()
+        names.add(self._address.topic)
+        try:
+            self._admin.describeTopics(names).allTopicNames().get()
+        except Py4JJavaError as error:
+            return False if _NO_TOPIC in str(error.java_exception) else None
+        except (Py4JError, ConnectionError):  # Java is ending
+            return None
+        return True
+
+    def close(self) -> None:
+        """End the connection."""
+        with contextlib.suppress(Py4JError, ConnectionError):
+            self._admin.close(self._java.java.time.Duration.ZERO)
+
+
 class _StoppedError(Exception):
     """The job was asked to stop before the brokers answered."""
 
@@ -67,12 +96,7 @@ class _Brokers:
         self._stop = stop
 
     def __enter__(self) -> _Brokers:
-        settings = self._java.java.util.Properties()
-        for name, value in java_options(self._address).items():
-            settings.put(name, value)
-        settings.put("default.api.timeout.ms", str(int(self._timeout_seconds * 1000)))
-        settings.put("request.timeout.ms", str(int(self._timeout_seconds * 1000)))
-        self._admin = self._java.org.apache.kafka.clients.admin.Admin.create(settings)
+        self._admin = _admin(self._java, self._address, int(self._timeout_seconds * 1000))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
@@ -159,6 +183,16 @@ class _Brokers:
             if self._stop.wait(_LOOK_SECONDS):
                 raise _StoppedError
         return future.get()
+
+
+def _admin(java: _Java, address: KafkaAddress, timeout_ms: int) -> _Java:
+    """Return a client of Kafka's that asks brokers about topics."""
+    settings = java.java.util.Properties()
+    for name, value in java_options(address).items():
+        settings.put(name, value)
+    settings.put("default.api.timeout.ms", str(timeout_ms))
+    settings.put("request.timeout.ms", str(timeout_ms))
+    return java.org.apache.kafka.clients.admin.Admin.create(settings)
 
 
 def _address(node: _Java) -> str:

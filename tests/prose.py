@@ -50,9 +50,9 @@ GOAL: Mapping[str, Limits] = {
 }
 # Parts that miss the goal must not become worse. These figures may only fall, until the goal holds.
 RATCHET: Mapping[str, Limits] = {
-    "docstrings": Limits((4.2, 1.1, 1.1, 6.8, 17.8)),
-    "comments": Limits((4.0, 1.9, 0.9, 5.7, 29.9)),
-    "strings": Limits((5.8, 1.0, 0.9, 5.6, 30.5)),
+    "docstrings": Limits((3.4, 0.9, 0.8, 6.6, 16.6)),
+    "comments": Limits((3.0, 1.8, 0.6, 5.3, 28.6)),
+    "strings": Limits((4.7, 0.9, 0.6, 4.2, 30.0)),
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow, Maintenance, ReactionTimes
-from controller.contract.job_row import ClusterProgress, JobRow
+from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow, TopicRow
 from controller.contract.row import Row
 
@@ -117,8 +117,10 @@ class Rows:
         }
         state = {"state_bytes": 1000, "state_values": 65, "state_commit_ms": 9}
         clusters = {"north": ClusterProgress(records=2, observed_ms=TIME_MS, lag_ms=150)}
+        java = ProcessUse(processes=1, open_files=355, open_files_limit=20_000, threads=90, resident_bytes=800_000_000)
         phases = {"phase_ms": {"addBatch": 90}, "total_phase_ms": {"addBatch": 500}}
         whole = {"time_ms": TIME_MS, "began_ms": TIME_MS - 9000, "clusters": clusters, **phases}
+        whole["processes"] = {"java": java}
         return JobRow(**{**totals, **state, **whole, **fields})
 
     def of_everything(self) -> list[Row | JobRow]:

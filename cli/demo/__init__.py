@@ -1,1 +1,1 @@
-"""The story of `kontrast demo`: its chapters, the processes it needs, and what it expects of them."""
+"""Story of `kontrast demo` with its chapters, its processes and their expected effects."""

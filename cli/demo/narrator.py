@@ -1,4 +1,4 @@
-"""Print the demo's story: with colours and a spinner on a terminal, as plain lines elsewhere."""
+"""The demo's story, with colours and a spinner on a terminal, as plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transport.printable import printable
 
 
 class Narrator:
-    """Tells what happens on standard output."""
+    """Narrator of the events on standard output."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False, soft_wrap=True)
@@ -25,15 +25,15 @@ class Narrator:
         self._console.print(f"\n[bold]{self._chapter}. {_escaped(title)}[/bold]")
 
     def say(self, sentence: str) -> None:
-        """Tell something within a chapter."""
+        """Print a line of a chapter."""
         self._console.print(f"   {_escaped(sentence)}")
 
     def fail(self, sentence: str) -> None:
-        """Tell why the story ended early."""
+        """Print the reason of an early end."""
         self._console.print(f"\n[bold red]The demo failed:[/bold red] {_escaped(sentence)}")
 
     def stays_up(self, page_address: str) -> None:
-        """Tell that everything goes on until Ctrl-C."""
+        """Print that everything continues until Ctrl-C."""
         self._console.print(
             f"\n[bold]The cluster and Kontrast stay up.[/bold] Page: {page_address}   Ctrl-C ends everything."
         )

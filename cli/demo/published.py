@@ -1,6 +1,6 @@
-"""Read what Kontrast publishes of the demo's cluster where an operator would: /metrics and the output journals.
+"""Kontrast's published data about the demo's cluster, from an operator's sources, /metrics and the output journals.
 
-The cluster itself is never asked: what Kontrast does not publish is not known here.
+This module never asks the cluster itself, so it knows only published facts.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCluster:
-    """A cluster as Kontrast publishes it at one moment; partitions are named `topic-partition`."""
+    """A cluster as Kontrast publishes it at one moment. Partitions are named `topic-partition`."""
 
-    controller: int  # -1 nobody
+    controller: int  # -1 without one
     brokers: int
     topics: int
     online: int
-    unusable: dict[str, str]  # partition: the reason in a word
+    unusable: dict[str, str]  # reason of each partition in a word
     under_replicated: int
-    leaders: dict[str, int]  # -1 none
-    pages: dict[str, str]  # id of an open alert of severity page: its cause
+    leaders: dict[str, int]  # -1 without one
+    pages: dict[str, str]  # cause of each open alert of severity page, by id
 
 
 class Published:
@@ -50,7 +50,7 @@ class Published:
         self._rows = _Rows(derived)
 
     def picture(self) -> PublishedCluster | None:
-        """The newest picture; None while the exporter does not answer or has no complete one."""
+        """Return the newest picture, or None while the exporter is silent or has no complete one."""
         samples = self._scrape()
         if _count(samples, pipeline_metrics.READY) != 1:
             return None

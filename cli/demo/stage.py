@@ -1,4 +1,4 @@
-"""Start and end what the demo plays on: a real cluster, and Kontrast's three commands as processes that watch it."""
+"""Stage of the demo, a real cluster, and Kontrast's three commands as processes that watch it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _TAIL_LINES = 12
 
 
 class StageError(Exception):
-    """A process of the demo that ended by itself; the sentence names it and shows the end of its log."""
+    """A process of the demo that ended by itself, with the end of its log."""
 
 
 class Stage:
-    """The cluster and what watches it, started by `with`; nothing of it remains afterwards."""
+    """The cluster and its watchers, started by `with`. They leave no trace."""
 
     def __init__(self, directory: Path, port: int, narrator: Narrator) -> None:
         self._narrator = narrator
@@ -70,11 +70,11 @@ class Stage:
                 raise StageError(part.describe(f"ended by itself with status {part.exit_status}"))
 
     def log_tails(self) -> str:
-        """The end of what each part of Kontrast logged."""
+        """Return the end of each part's log."""
         return "\n".join(f"--- {part.name}: the end of its log\n{part.log_tail(_TAIL_LINES)}" for part in self._parts)
 
     def run_on(self) -> None:
-        """Stay up until Ctrl-C; raises StageError."""
+        """Stay up until Ctrl-C. Raise StageError."""
         while True:
             self.check()
             time.sleep(1)

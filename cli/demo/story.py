@@ -1,7 +1,7 @@
-"""Play the demo's chapters: change the cluster, and wait for what Kontrast must publish of it.
+"""The demo's chapters change the cluster and wait until Kontrast publishes the effect.
 
-A chapter is judged as an operator would: its deed gives what is expected, `published` what is seen, and both must
-become equal in time.
+Each chapter compares as an operator would. Its deed gives the expected picture, `published` the actual one, and both
+must become equal in time.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from cli.demo.stage import BROKER_IDS, SESSION_SECONDS, Stage
 from wording.sentences import counted
 
 _Assignments = Mapping[str, tuple[tuple[int, ...], ...]]
-# What is looked at: what is seen of it, and what must be.
+# The name of a comparison, the actual and the expected value.
 _Expectations = Mapping[str, Callable[[PublishedCluster], tuple[object, object]]]
 
-# Topic: the replicas of each partition, the preferred leader first. Every broker leads some of each topic.
+# Replicas of each partition by topic, preferred leader first. Every broker leads some of each topic.
 TOPICS: _Assignments = {
     "payments": ((1, 2, 3), (2, 3, 1), (3, 1, 2), (1, 3, 2), (2, 1, 3), (3, 2, 1)),
     "orders": ((1, 2), (2, 3), (3, 1)),
-    "audit": ((1,), (2,), (3,)),  # one replica each: what its broker's death takes offline
+    "audit": ((1,), (2,), (3,)),  # one replica each, so that a broker's death takes it offline
 }
 _CHAPTER_SECONDS = 60
 _POLL_SECONDS = 0.1
@@ -34,11 +34,11 @@ _ADMIN_ATTEMPTS = 5
 
 
 class ChapterFailedError(Exception):
-    """The failure of a chapter: Kontrast did not publish what it expected in time."""
+    """A failed chapter. Kontrast did not publish the expected picture in time."""
 
 
 def play(stage: Stage, narrator: Narrator) -> None:
-    """Play every chapter; raises ChapterFailedError or StageError."""
+    """Play every chapter. Raise ChapterFailedError or StageError."""
     story = _Story(stage, narrator)
     picture = story.topics_are_created()
     victim = story.a_broker_is_killed(picture)
@@ -67,7 +67,7 @@ class _Story:
         return seen
 
     def a_broker_is_killed(self, before: PublishedCluster) -> int:
-        # Not the controller: its successor would have to be elected first, which is another story.
+        # Not the controller, whose successor would have to be elected first. That is another story.
         victim = next(broker for broker in reversed(BROKER_IDS) if broker != before.controller)
         self._narrator.chapter(f"Broker {victim} is killed; its ZooKeeper session ends after {SESSION_SECONDS} s")
         lost = [name for name, replicas in _assignments(TOPICS).items() if replicas == (victim,)]
@@ -101,7 +101,7 @@ class _Story:
         self._narrator.chapter(f"Topic {topic} is deleted")
         self._ask_the_cluster(lambda admin: admin.delete_topics([topic]))
         rest = {name: replicas for name, replicas in TOPICS.items() if name != topic}
-        seen = self._expect("it is gone, and nothing else", self._all_clear(rest))
+        seen = self._expect("it is gone, and no other", self._all_clear(rest))
         self._narrator.say(f"{counted(seen.online, 'partition')} of {counted(seen.topics, 'topic')} are left")
 
     def _all_clear(self, topics: _Assignments) -> _Expectations:
@@ -136,7 +136,7 @@ class _Story:
                 time.sleep(_POLL_SECONDS)
 
     def _ask_the_cluster(self, ask: Callable[[KafkaAdminClient], object]) -> None:
-        """Ask a broker for something, again if it is too busy to answer; what it did already is no error."""
+        """Ask a broker, and repeat if it is too busy. Work that it has already done is no error."""
         for attempt in range(1, _ADMIN_ATTEMPTS + 1):
             self._stage.check()
             try:
@@ -169,7 +169,7 @@ def _assignments(topics: _Assignments) -> dict[str, tuple[int, ...]]:
 
 
 def _pages_of(victim: int, lost: list[str]) -> list[str]:
-    """One page: of the partitions that went offline, or of the broker if none did."""
+    """Return one page, of the offline partitions or, without any, of the broker."""
     return [f"{'PartitionsOffline' if lost else 'BrokerCrashed'}/broker {victim}"]
 
 

@@ -20,11 +20,11 @@ from streaming.java.artifacts import KAFKA_BROKER, jars
 from streaming.java.class_archive import find_archive, written
 from transport.scratch import scratch_directory
 
-_JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"  # what each Java adds to its command line
+_JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"  # additions to each Java's command line
 
 
 def make() -> None:
-    """Make the archives that are missing; raises EmbeddedError and StreamError."""
+    """Make the missing archives. Raise EmbeddedError or StreamError."""
     with scratch_directory() as scratch:
         directory = scratch.directory
         _make(zookeeper_class_path(), lambda: ZooKeeper(directory / "archived"))

@@ -1,4 +1,4 @@
-"""Start and end a whole Kafka cluster on loopback: one ZooKeeper server and a few brokers."""
+"""A whole Kafka cluster on loopback, one ZooKeeper server and a few brokers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class KafkaCluster(StartedByWith):
         return [broker.bootstrap_server for broker in self.brokers.values()]
 
     def start(self) -> None:
-        """Start everything, the brokers side by side; returns when all serve; raises EmbeddedError."""
+        """Start everything, the brokers side by side, and wait until all serve. Raise EmbeddedError."""
         self.zookeeper.start()
         for broker in self.brokers.values():
             broker.launch()
@@ -44,7 +44,7 @@ class KafkaCluster(StartedByWith):
             broker.wait_until_ready()
 
     def stop(self) -> None:
-        """End everything at once: a cluster that goes away as a whole has nowhere to move its leaderships."""
+        """End everything at once. A cluster that ends as a whole cannot move its leaderships."""
         self.kill()
 
     def kill(self) -> None:

@@ -2,4 +2,4 @@
 
 
 class EmbeddedError(Exception):
-    """An embedded server that could not be started or stopped; the sentence says which, why and what to do."""
+    """An embedded server that failed to start or stop, with the reason and the next step."""

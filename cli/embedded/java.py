@@ -42,7 +42,7 @@ def java_command(
         find_java(),
         f"-Xmx{heap_mb}m",
         "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",  # a short life: compile quickly rather than well
+        "-XX:TieredStopAtLevel=1",  # a short life, so compile quickly rather than well
         *archive_options(class_path),
         f"-Dlog4j2.configurationFile={_logging_file(configuration)}",
         *(f"-D{name}={value}" for name, value in (system_properties or {}).items()),
@@ -61,7 +61,7 @@ def write_configuration(configuration: Path, properties: dict[str, str]) -> None
 
 
 def pyspark_jars(patterns: Sequence[str]) -> list[Path]:
-    """The jars that pyspark ships under these names; raises EmbeddedError."""
+    """Return the jars of these names in pyspark. Raise EmbeddedError."""
     directory = Path(pyspark.__file__).parent / "jars"
     jars: list[Path] = []
     for pattern in patterns:

@@ -19,7 +19,7 @@ from streaming.java.artifacts import KAFKA_BROKER, jars
 _START_SECONDS = 120
 _ZOOKEEPER_SECONDS = 30
 _OLD_SESSION_SECONDS = 60
-_STARTED = b"] started"  # what KafkaServer logs from when on it stops in order
+_STARTED = b"] started"  # KafkaServer's log line at the start of an orderly stop
 _SETTINGS = {
     "auto.create.topics.enable": "false",
     "background.threads": "2",
@@ -76,9 +76,9 @@ class KafkaBroker(Server):
         return f"127.0.0.1:{self.port}"
 
     def launch(self) -> None:
-        """Start it without waiting for more than the end of its former registration; raises EmbeddedError.
+        """Start it without a wait, except for the end of its former registration. Raise EmbeddedError.
 
-        A broker that was killed leaves its znode until its session expires, and a successor that finds it gives up.
+        A killed broker leaves its znode until its session expires. A successor that finds the znode gives up.
         """
         if accepts_connections(self.port):
             raise EmbeddedError(f"{self._process.name} cannot listen on {self.bootstrap_server}: the port is in use")
@@ -88,9 +88,9 @@ class KafkaBroker(Server):
         self._process.launch()
 
     def wait_until_ready(self) -> None:
-        """Return when it has started: it listens, and is registered in ZooKeeper; raises EmbeddedError.
+        """Wait until it listens and is registered in ZooKeeper. Raise EmbeddedError.
 
-        One that is asked to stop while it is still starting refuses, and leaves its registration behind.
+        A broker that is asked to stop during its start refuses and leaves its registration behind.
         """
         self._process.wait_until(self._has_started, timeout_seconds=_START_SECONDS)
 
@@ -142,7 +142,7 @@ class KafkaBroker(Server):
 
 
 def kafka_class_path(release: Iterable[Path]) -> list[Path]:
-    """The class path of a broker, given the jars of its release; raises EmbeddedError."""
+    """Return the class path of a broker with the jars of its release. Raise EmbeddedError."""
     # Kafka's own SLF4J has no logger bound to it, or Log4j 1.
     kafka = [jar for jar in release if not jar.name.startswith(("org.slf4j_", "log4j_"))]
     # Spark's Ivy leaves out Scala's library because Spark has it.

@@ -23,9 +23,9 @@ _TAIL_LINES = 25
 
 
 class Child:
-    """One child process, startable again after its end; its output goes to an open file.
+    """One child process that can start again after its end. Its output goes to an open file.
 
-    Start it from a thread that lives as long as the child shall: the kernel kills the child when that thread ends.
+    Start it from a thread that lives as long as the child. The kernel kills the child when that thread ends.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Child:
 
     @property
     def exit_status(self) -> int | None:
-        """Its exit status, negative for a signal; None while it runs and before its first start."""
+        """Return its exit status, negative for a signal, or None while it runs and before its first start."""
         return self._process.poll() if self._process is not None else None
 
     def launch_into(self, output: int, directory: Path | None = None) -> None:
@@ -58,7 +58,7 @@ class Child:
             raise EmbeddedError(f"{self.name} runs already")
         self._asked_to_stop = False
         parent = os.getpid()
-        # A session of its own: Ctrl-C reaches only the parent, which ends its children in the right order.
+        # A session of its own. Ctrl-C then reaches only the parent, which ends its children in order.
         self._process = subprocess.Popen(
             self._command,
             stdin=subprocess.DEVNULL,
@@ -71,14 +71,14 @@ class Child:
         )
 
     def ask_to_stop(self) -> None:
-        """Ask it once to end (SIGTERM); many take a second asking as an order to end at once."""
+        """Ask it once to end (SIGTERM). Many programs take a second request as an order to end at once."""
         if self.running and not self._asked_to_stop:
             self._asked_to_stop = True
             self._signal(signal.SIGCONT)
             self._signal(signal.SIGTERM)
 
     def stop(self, *, timeout_seconds: float = 20) -> None:
-        """Ask it to end, end it (SIGKILL) if it does not in time; nothing of its group remains."""
+        """Ask it to end, and kill it after a timeout. No process of its group remains."""
         self.ask_to_stop()
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
@@ -86,7 +86,7 @@ class Child:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once (SIGKILL), with what it started in its own process group."""
+        """Kill it at once (SIGKILL), with the processes of its group."""
         if self._process is None:
             return
         with suppress(ProcessLookupError, PermissionError):
@@ -94,7 +94,7 @@ class Child:
         self._process.wait()
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP): connections stay open, nobody answers."""
+        """Freeze it (SIGSTOP). Connections stay open without an answer."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -123,7 +123,7 @@ class ChildProcess(Child):
             self.launch_into(log.fileno(), self.log.parent)
 
     def wait_until(self, ready: Callable[[], bool], *, timeout_seconds: float) -> None:
-        """Return when `ready` says so; raises EmbeddedError with the log's tail if the child ends or is too slow."""
+        """Wait until `ready` is true. Raise EmbeddedError with the log's tail if the child ends or is too slow."""
         deadline = time.monotonic() + timeout_seconds
         while not ready():
             if not self.running:
@@ -161,10 +161,10 @@ def _die_with(parent: int) -> None:
 
 
 def free_port() -> int:
-    """A loopback port on which nobody listens.
+    """Return a free loopback port.
 
-    It lies below the range that the kernel gives to outgoing connections: a client that retries a stopped server's
-    port in that range can connect to itself and so keep the server from coming back.
+    It is below the kernel's range for outgoing connections. In that range, a client that retries a stopped server's
+    port can connect to itself and keep the server from returning.
     """
     for port in random.sample(range(20_000, 32_000), 200):
         with socket.socket() as probe, suppress(OSError):

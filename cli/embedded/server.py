@@ -1,4 +1,4 @@
-"""The life that embedded servers share: launched, ready, stopped or killed, and all of it by `with`."""
+"""Common life of embedded servers, which are launched, ready, stopped or killed, and started by `with`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _Started = TypeVar("_Started", bound="StartedByWith")
 
 
 class StartedByWith(ABC):
-    """Something that `with` starts, and ends in order; what does not start is killed."""
+    """An object that `with` starts and ends in order. A failed start kills it."""
 
     @abstractmethod
     def start(self) -> None:
-        """Start it; returns when it serves; raises EmbeddedError."""
+        """Start it and wait until it serves. Raise EmbeddedError."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -62,7 +62,7 @@ class OneProcess:
         self._process.kill()
 
     def pause(self) -> None:
-        """Freeze it: connections stay open, nobody answers, its sessions expire."""
+        """Freeze it. Connections stay open without an answer, and its sessions expire."""
         self._process.pause()
 
     def resume(self) -> None:
@@ -79,17 +79,17 @@ class Server(OneProcess, StartedByWith):
 
     @abstractmethod
     def launch(self) -> None:
-        """Start it without waiting until it serves; raises EmbeddedError."""
+        """Start it without a wait. Raise EmbeddedError."""
 
     @abstractmethod
     def wait_until_ready(self) -> None:
-        """Return when it serves; raises EmbeddedError."""
+        """Wait until it serves. Raise EmbeddedError."""
 
     def start(self) -> None:
-        """Start it, or start it again on the same port and data; returns when it serves; raises EmbeddedError."""
+        """Start it, again on the same port and data, and wait until it serves. Raise EmbeddedError."""
         self.launch()
         self.wait_until_ready()
 
     def stop(self) -> None:
-        """End it in order (SIGTERM); a broker moves its leaderships first."""
+        """End it in order (SIGTERM). A broker moves its leaderships first."""
         self._process.stop()

@@ -31,7 +31,7 @@ _JARS = (
     "metrics-core-*.jar",
     "snappy-java-*.jar",
 )
-# A tick of half a second allows sessions from 1 s; what a test or a demo writes need not survive a power cut.
+# A tick of half a second allows sessions from 1 s. Data of a test or demo need not survive a power cut.
 _PROPERTIES = {
     "tickTime": "500",
     "maxSessionTimeout": "60000",
@@ -83,14 +83,14 @@ class ZooKeeper(Server):
         return self._directory / "data"
 
     def launch(self) -> None:
-        """Start it without waiting; raises EmbeddedError when the port is taken."""
+        """Start it without a wait. Raise EmbeddedError if the port is taken."""
         if accepts_connections(self.port):
             raise EmbeddedError(f"ZooKeeper cannot listen on 127.0.0.1:{self.port}: the port is in use, choose another")
         self._write_configuration()
         self._process.launch()
 
     def wait_until_ready(self) -> None:
-        """Return when it answers; raises EmbeddedError."""
+        """Wait until it answers. Raise EmbeddedError."""
         self._process.wait_until(self._answers, timeout_seconds=_START_SECONDS)
 
     def _write_configuration(self) -> None:
@@ -116,5 +116,5 @@ class ZooKeeper(Server):
 
 
 def zookeeper_class_path() -> list[Path]:
-    """The class path of the newest server: jars that pyspark ships; raises EmbeddedError."""
+    """Return the class path of the newest server from pyspark's jars. Raise EmbeddedError."""
     return pyspark_jars(_JARS)

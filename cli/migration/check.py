@@ -1,4 +1,4 @@
-"""`kontrast migration check`: what would stop, kill or spoil a migration to KRaft, as far as ZooKeeper shows it."""
+"""`kontrast migration check` finds obstacles to a migration to KRaft in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -57,23 +57,21 @@ def _read_release(_ctx: click.Context, _param: click.Parameter, text: str | None
 
 @click.command(epilog=_EPILOG)
 @config_option
-@click.option(
-    "--cluster", metavar="NAME", help="The cluster of the file to check; may be left out if it is the only one."
-)
+@click.option("--cluster", metavar="NAME", help="Cluster of the file. Optional if it is the only one.")
 @click.option(
     "--zk-data",
     "directories",
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="DIR",
-    help="Check copied files in place of a ZooKeeper: a server's dataDir, and its dataLogDir if that is another one.",
+    help="Check copied files instead, a server's dataDir, and its separate dataLogDir.",
 )
-@click.option("--chroot", metavar="PATH", help="With --zk-data: the znode below which Kafka keeps everything.")
+@click.option("--chroot", metavar="PATH", help="Kafka's chroot in --zk-data.")
 @click.option(
     "--release",
     callback=_read_release,
     metavar="VERSION",
-    help="The release that migrates, like 3.9.2. Without it: whatever writes znodes like these.",
+    help="The migrating release, like 3.9.2. Default: all releases with such znodes.",
 )
 @click.option(
     "--controller-ids",
@@ -82,7 +80,7 @@ def _read_release(_ctx: click.Context, _param: click.Parameter, text: str | None
     help="The ids that the quorum's controllers shall have, which must be no broker's.",
 )
 @bootstrap_option(
-    "Ask these nodes, and the registered brokers, for their mode; name the quorum's controllers here.", required=False
+    "Ask these nodes, and the registered brokers, for their mode. Name the quorum's controllers here.", required=False
 )
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
@@ -98,14 +96,14 @@ def check(  # noqa: PLR0913 (one parameter an option)
     as_json: bool,
     **flags: object,
 ) -> int:
-    """Look in ZooKeeper for what would stop, kill or spoil a migration to KRaft.
+    """Find obstacles to a migration to KRaft in ZooKeeper.
 
-    Reads everything once and watches nothing; the worst is printed first. What may not be read, or what no znode
-    shows, is printed as not checked. Secrets are never printed.
+    Reads everything once, sets no watch, and prints the worst first. Hidden znodes, and facts without a znode, are
+    printed as not checked. Secrets are never printed.
     """
     given = read_flags("watch", flags)
     if directories and "zookeeper" in given:
-        raise ConfigError("--zookeeper and --zk-data are two places to look: give one of them")
+        raise ConfigError("give either --zookeeper or --zk-data")
     if chroot is not None and not (directories and chroot.startswith("/")):
         raise ConfigError("--chroot belongs to --zk-data and begins with /; an address has its own behind its ports")
     settings = read_settings(config_file, os.environ)
@@ -125,7 +123,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
 
 
 def _with_nodes(tree: Tree, bootstrap: tuple[str, ...], config: KafkaLoginConfig) -> Tree:
-    """The tree with what the nodes say, if there are any to ask."""
+    """Return the tree with the nodes' answers, if there are nodes to ask."""
     if not bootstrap:
         return tree
     from migration.nodes.asking import ask_nodes, with_settings  # not for --help
@@ -139,7 +137,7 @@ def _with_nodes(tree: Tree, bootstrap: tuple[str, ...], config: KafkaLoginConfig
 
 def _examine(tree: Tree, release: Patch | None, *, as_json: bool) -> ExitCode:
     if tree.is_ruled_by_kraft:
-        output.say("the migration is under way, a KRaft controller rules: what is found counts for its next sync")
+        output.say("the migration is under way and a KRaft controller leads; findings affect its next sync")
     report = examine(tree, release)
     (print_json if as_json else print_report)(report)
     return ExitCode.OK if report.is_clean else ExitCode.FAILED
@@ -168,5 +166,5 @@ def _tree_of_files(
     if not znodes and not stop.is_set():
         others = " and ".join(sorted(files.other_chroots))
         hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
-        raise NotFoundError(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
+        raise NotFoundError(f"the files have no Kafka cluster below {chroot}; {hint}")
     return Tree(znodes, controller_ids=controller_ids)

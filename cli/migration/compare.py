@@ -1,4 +1,4 @@
-"""`kontrast migration compare`: what the KRaft quorum says, against what ZooKeeper has."""
+"""`kontrast migration compare` compares the KRaft quorum with ZooKeeper."""
 
 from __future__ import annotations
 
@@ -44,22 +44,20 @@ Exit codes:
 
 @click.command(epilog=_EPILOG)
 @config_option
-@click.option(
-    "--cluster", metavar="NAME", help="The cluster of the file to compare; may be left out if it is the only one."
-)
+@click.option("--cluster", metavar="NAME", help="Cluster of the file. Optional if it is the only one.")
 @bootstrap_option(
-    "Nodes to ask: a broker in KRaft mode says most; KRaft controllers must be named, they are not in ZooKeeper.",
+    "Nodes to ask. A broker in KRaft mode answers most. Name the KRaft controllers. ZooKeeper does not list them.",
     required=True,
 )
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line: nodes, subjects, the whole.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line: nodes, subjects, the whole.")
 def compare(
     config_file: Path | None, cluster: str | None, bootstrap: tuple[str, ...], *, as_json: bool, **flags: object
 ) -> int:
-    """Compare what the KRaft quorum says with what ZooKeeper has, while the dual write goes on.
+    """Compare the KRaft quorum with ZooKeeper during the dual write.
 
-    Reads both sides, watches nothing and writes nothing. A difference is one that is still there when ZooKeeper has
-    come as far as the quorum was; before that it is a lag. Secrets are never printed.
+    Reads both sides, sets no watch and writes nothing. A difference must remain after ZooKeeper has reached the
+    quorum's position. Before that it is a lag. Secrets are never printed.
     """
     settings = read_settings(config_file, os.environ)
     zookeeper, _ = snapshot_config(settings, cluster, read_flags("watch", flags), {})
@@ -68,7 +66,7 @@ def compare(
 
 
 class _ZooKeeper:
-    """What is read of ZooKeeper, a session each time; raises IngestError."""
+    """Reads of ZooKeeper, each in its own session. Raise IngestError."""
 
     def __init__(self, config: ZooKeeperConfig, stop: threading.Event) -> None:
         self.config = config

@@ -1,4 +1,4 @@
-"""The options of a command that asks Kafka's nodes: their addresses and the login, by the settings of the probe."""
+"""Options of a command that asks Kafka's nodes, with their addresses and the login of the probe's settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def bootstrap_option(help_text: str, *, required: bool) -> Callable[[Any], Any]:
 
 
 def read_login(settings: Settings, cluster: str | None, flags: Mapping[str, object]) -> KafkaLoginConfig:
-    """How one speaks to the nodes of a cluster, or of the only one that is configured; raises ConfigError."""
+    """Return the login to a cluster's nodes, or to the only configured one. Raise ConfigError."""
     name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else "")
     layers = settings.sections[_SECTION], settings.clusters.get(name, {}), read_flags(_SECTION, flags)
     config = build(KafkaLoginConfig, _SECTION, *layers, subject=f"cluster {name}" if name else "")
@@ -54,7 +54,7 @@ def read_login(settings: Settings, cluster: str | None, flags: Mapping[str, obje
 
 
 def node_login(config: KafkaLoginConfig) -> NodeLogin:
-    """The login with its password; raises ConfigError."""
+    """Return the login with its password. Raise ConfigError."""
     try:
         return config.node_login()
     except (OSError, UnicodeDecodeError) as error:
@@ -62,7 +62,7 @@ def node_login(config: KafkaLoginConfig) -> NodeLogin:
 
 
 def registered_addresses(tree: Tree, config: KafkaLoginConfig) -> dict[int, str]:
-    """Where each registered broker is to be asked; one without a listener that fits is named and left out."""
+    """Return each registered broker's address. Name and omit one without a fitting listener."""
     from dashboards.probe.broker import ProbeError, choose_endpoint  # not for --help
 
     addresses = {}

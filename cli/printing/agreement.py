@@ -28,7 +28,7 @@ class Agreement(NamedTuple):
     @classmethod
     def so_far(cls, header: Header) -> Agreement:
         """Agreement since the cluster's state was created."""
-        return cls(header.tally.writes, header.tally.inferences)
+        return cls(header.tally.writes, header.tally.happened.inferences)
 
     def since(self, earlier: Agreement) -> Agreement:
         """Agreement of the writes that came after the earlier ones."""
@@ -45,7 +45,7 @@ class Agreement(NamedTuple):
         writes = self.writes
         total = writes.expected + writes.inferred + writes.unexplained
         if not total:
-            return "no writes of the controller: nothing shows how far Kontrast agrees with it"
+            return "no writes of the controller, and so no agreement"
         most_first = sorted(self.inferences.items(), key=lambda rule: (-rule[1], rule[0]))
         rules = ", ".join(f"{name.replace('-', ' ')} {count:,}" for name, count in most_first)
         return (

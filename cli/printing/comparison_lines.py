@@ -19,7 +19,7 @@ _SHOWN: Final = 20  # differences of a subject
 _LONGEST: Final = 1_000
 _COLOURS: Final = {Verdict.DIFFERENT: "red", Verdict.LAGGING: "yellow", Verdict.EQUAL: "green"}
 _SENTENCES: Final = {
-    Verdict.EQUAL: "ZooKeeper has what the quorum says",
+    Verdict.EQUAL: "ZooKeeper equals the quorum",
     Verdict.LAGGING: "ZooKeeper is behind the quorum: a rollback now would lose what it lacks; if this lasts, restart "
     "the quorum's leader, which writes everything again",
     Verdict.DIFFERENT: "ZooKeeper differs from the quorum, and the dual write does not mend it: a rollback now would "

@@ -52,7 +52,13 @@ def _sum(report: Report) -> str:
         counts[found.check.outcome] += len(found.findings)
     parts = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items())
     forbidden = sum(unchecked.is_withheld for unchecked in report.unchecked)
-    what = f"found: {parts}" if parts else "nothing was found in what was read" if forbidden else "nothing was found"
+    what = (
+        f"found: {parts}"
+        if parts
+        else "no problem was found in the znodes that were read"
+        if forbidden
+        else "nothing was found"
+    )
     unchecked = f"; {len(report.unchecked)} checks not made, or not of all znodes" if report.unchecked else ""
     return f"{what}{unchecked}; {_releases(report)}"
 

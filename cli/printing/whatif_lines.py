@@ -39,7 +39,7 @@ def _step(title: str, taken: Consequences, most: int | None) -> Iterator[Rendera
     who = f"broker {taken.controller} is controller" if taken.controller >= 0 else "no broker is left"
     yield line(f"{counted(len(taken.moved_leaders), 'leader')} moved, {who}", indent=2)
     yield from _named("page", "offline", taken.newly_offline, most)
-    yield from _named("page", "led uncleanly: records that were acknowledged may be lost", taken.unclean, most)
+    yield from _named("page", "led uncleanly: acknowledged records may be lost", taken.unclean, most)
     yield from _named("warn", "refuse acks=all", taken.newly_unwritable, most)
 
 

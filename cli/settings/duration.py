@@ -21,11 +21,11 @@ class Duration(click.ParamType[timedelta]):
         """Parse the text, or fail with the reason in a sentence."""
         match = _DURATION.fullmatch(str(value))
         if match is None or not any(match.groups()):
-            self.fail(f"{value!r} is no duration: write it like 30m, 2h or 1h30m", param, ctx)
+            self.fail(f"{value!r} is not a duration. Write it like 30m, 2h or 1h30m", param, ctx)
         try:
             duration = timedelta(**{unit: int(count) for unit, count in match.groupdict(default="0").items()})
         except OverflowError:
             duration = _LONGEST * 2
         if not timedelta(0) < duration <= _LONGEST:
-            self.fail(f"{value!r} must be more than nothing and at most {_LONGEST.days} days", param, ctx)
+            self.fail(f"{value!r} must be positive and at most {_LONGEST.days} days", param, ctx)
         return duration

@@ -66,6 +66,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "max_batch_bytes": "Most bytes of a batch from a journal.",
         "max_batch_records": "Most records of a batch from Kafka.",
         "connect_timeout_seconds": "Longest wait for Kafka at the start.",
+        "stalled_after_seconds": "Longest time without a finished batch while records wait. The job then ends with "
+        "exit code 4. Raise it together with max_batch_bytes.",
         "broker_config": "Settings in the files of all clusters' brokers, by Kafka's names.",
         "kafka_version": "Release of all clusters' brokers, like 2.8. Unset: inferred from the znodes.",
         "preferred_controllers": "Brokers that should be controller. Unset: any.",
@@ -181,7 +183,9 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def service_command(examples: str, ended: str = "stopped by Ctrl-C or SIGTERM") -> Callable[[Command], click.Command]:
+def service_command(
+    examples: str, ended: str = "stopped by Ctrl-C or SIGTERM", more_codes: str = ""
+) -> Callable[[Command], click.Command]:
     """Return a decorator for a command that runs until it is stopped, with `--config` and `--check`."""
     epilog = (
         f"\b\nExamples:\n{examples.strip(chr(10))}\n\n\b\nExit codes:\n"
@@ -189,6 +193,7 @@ def service_command(examples: str, ended: str = "stopped by Ctrl-C or SIGTERM") 
         "  1  failed unexpectedly\n"
         "  2  a setting is wrong, and nothing was started\n"
         "  3  a required service or file cannot be used\n"
+        f"{more_codes}"
     )
 
     def decorate(command: Command) -> click.Command:

@@ -46,7 +46,7 @@ class FilesSource:
         if not gathering.has_znodes:
             others = " and ".join(sorted(history.other_chroots))
             hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
-            raise NotFoundError(f"the files have nothing of a Kafka cluster below {self.chroot}; {hint}")
+            raise NotFoundError(f"the files have no Kafka cluster below {self.chroot}; {hint}")
         return gathering.picture()
 
     def side_at(self, moment: Until, stop: threading.Event) -> Side:

@@ -74,7 +74,7 @@ class Ago(click.ParamType[int]):
         if found is not None:
             return -int(found[1]) * _UNITS_MS[found[2]]
         if str(value).startswith("0x"):
-            self.fail(f"{value!r} is a zxid, which means something else in each cluster: give a time.")
+            self.fail(f"{value!r} is a zxid, and each cluster counts its own. Give a time.")
         time_ms = MomentParameter().convert(value, param, ctx).time_ms
         assert time_ms is not None, "only a zxid has no time"
         return time_ms
@@ -86,7 +86,7 @@ _AGE: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
 
 
 def _not_a_zxid(text: str) -> str:
-    return f"{text!r} is no zxid: write it as ZooKeeper does, for example 0x1f."
+    return f"{text!r} is not a zxid. Write it as ZooKeeper does, for example 0x1f."
 
 
 def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> str:

@@ -94,11 +94,11 @@ def source_of(flags: Mapping[str, Any], *, cuts_streams: bool = False, patience_
     if sum(given.values()) > 1:
         raise ConfigError(f"{' and '.join(name for name, is_given in given.items() if is_given)}: give one of them")
     if stream and flags["until"] is not None and not cuts_streams:
-        raise ConfigError("--until needs --zk-data: what Kontrast has written is asked about its end")
+        raise ConfigError("--until needs --zk-data, because Kontrast's data is read to its end")
     if directories or stream:
         return _written_source(settings, flags, patience_seconds)
     if flags["until"] is not None:
-        raise ConfigError("--until needs --zk-data: ZooKeeper itself has nothing but what is now")
+        raise ConfigError("--until needs --zk-data, because ZooKeeper has only the present")
     if not zookeeper and "zookeeper" not in settings.sections["watch"] and not settings.clusters:
         raise ConfigError(
             "which cluster? Give --zookeeper HOST:PORT[/CHROOT], --zk-data DIR, --from ADDRESS, or a --config file"

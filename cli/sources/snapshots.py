@@ -26,5 +26,5 @@ def read_snapshot(file: Path) -> Side:
     if not any(isinstance(line, ControllerMetadata) for line in metadata):
         raise ConfigError(f"{file} is no whole answer of `kontrast snapshot --json`: it names no controller")
     if unreadable := sum(isinstance(line, UnreadableZnode) for line in metadata):
-        output.warn(f"in {file} {counted(unreadable, 'znode')} could not be read: what they say is missing there")
+        output.warn(f"in {file} {counted(unreadable, 'znode')} could not be read, so their data is missing there")
     return Side(file.name, dict(of_metadata(metadata)))

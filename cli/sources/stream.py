@@ -90,7 +90,7 @@ class StreamSource:
                 raise NotFoundError(f"a newer Kontrast wrote of cluster {cluster}: upgrade this one")
         found = known[cluster]
         if found.gauges is None or not found.ready or found.controller is None:
-            raise NotFoundError(f"no complete read of cluster {cluster} has come through yet: see `kontrast status`")
+            raise NotFoundError(f"no complete read of cluster {cluster} has arrived yet; see `kontrast status`")
         empty, story = new_context(cluster), self._story(scope, cluster, stop)
         metadata = (*found.standing, *rows)
         return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms)
@@ -113,11 +113,11 @@ class StreamSource:
         if self.cluster is not None:
             if self.cluster not in clusters:
                 raise NotFoundError(
-                    f"{self.where.address} has nothing of cluster {self.cluster}: it has {', '.join(sorted(clusters))}"
+                    f"{self.where.address} has no rows of cluster {self.cluster}: it has {', '.join(sorted(clusters))}"
                 )
             return self.cluster
         if not clusters:
-            raise NotFoundError(f"{self.where.address} has nothing of any cluster yet: see `kontrast status`")
+            raise NotFoundError(f"{self.where.address} has no cluster yet; see `kontrast status`")
         if len(clusters) != 1:
             raise NotFoundError(f"which cluster? Give --cluster with one of {', '.join(sorted(clusters))}")
         return next(iter(clusters))

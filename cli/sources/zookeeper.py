@@ -76,7 +76,7 @@ def where_clusters_are(config: ZooKeeperConfig, stop: threading.Event) -> str:
     addresses = [f"{config.servers}{chroot.rstrip('/')}" for chroot in found[:_NAMED_CHROOTS]]
     more = f" and {len(found) - _NAMED_CHROOTS} more" if len(found) > _NAMED_CHROOTS else ""
     others = f"there is one at {' and at '.join(addresses)}{more}" if found else "check the address"
-    return f"there is nothing of a Kafka cluster at ZooKeeper {config.servers}{config.chroot}: {others}"
+    return f"there is no Kafka cluster at ZooKeeper {config.servers}{config.chroot}: {others}"
 
 
 @contextmanager

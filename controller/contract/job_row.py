@@ -27,6 +27,19 @@ class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
     clock_behind_ms: Int64 = 0
 
 
+class ProcessUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Use of the job's processes of one role: the driver, Spark's Java process, or its Python workers.
+
+    Files are of the process that is nearest its limit. Threads and memory are of all processes together.
+    """
+
+    processes: Count
+    open_files: Count
+    open_files_limit: Count
+    threads: Count
+    resident_bytes: Count
+
+
 class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """Progress of the job itself, as of its last batch but one; it belongs to no cluster and no record.
 
@@ -49,6 +62,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="j
     state_values: Int64
     state_commit_ms: Int64  # of the batch, all tasks together
     clusters: dict[str, ClusterProgress] = {}  # clusters with records in the batch
+    processes: dict[str, ProcessUse] = {}  # by role, read each ten seconds
     version: str = ""  # of the Kontrast that runs the job, empty in a source tree that is not installed
 
     def subject_key(self) -> str:

@@ -124,8 +124,10 @@ def give_up_on_unanswered(tx: Transaction) -> None:
     The broker did not ask again, so it does not shut down.
     """
     header = tx.header
-    for event in [event for event in tx.open_events() if event.inferred_by == ASKED_AGAIN and event.writes_due]:
-        if event.begun or not header.has_outlasted_a_hang(event.time_ms):
+    for event in list(header.events.values()):
+        if event.inferred_by != ASKED_AGAIN or event.begun or not event.writes_due:
+            continue
+        if not header.has_outlasted_a_hang(event.time_ms):
             continue
         stays = {broker for broker, asked_ms in header.shutdowns.last_asked_ms.items() if asked_ms == event.time_ms}
         tx.undo(event.id)

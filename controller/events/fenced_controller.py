@@ -38,7 +38,7 @@ def hold_back(tx: Transaction) -> None:
     aside = tx.set_aside(event)
     for name, actions in aside.by_topic.items():
         _keep(tx, name, (*tx.topics[name].unproven, *actions))
-    held = replace(event.stored(), batches=aside.batches)
+    held = replace(event, batches=aside.batches, due=list(event.due)).stored()
     fenced = FencedController(former.deposed, former.deposed_session, former.deposed_ms, held)
     former.fenced = (*former.fenced, fenced)
 

@@ -40,7 +40,7 @@ def keep_in_flight_events(tx: Transaction, broker: int) -> None:
     # One that still loads resigns right after that, whatever came meanwhile.
     loading = [event for event in own if event.kind is EventKind.CONTROLLER_FAILOVER]
     kept = [event for event in loading or own if _waits(own[0]) or event.inferred_by != ANSWERED_IN_TIME]
-    events = {event.id: event.stored() for event in kept}  # the events themselves are aborted
+    events = {event.id: replace(event, due=list(event.due)).stored() for event in kept}  # the events are aborted
     if not events:
         return
     waiting = dict.fromkeys(tp for event in events.values() for tp in tx.waiting(event))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from controller.contract.ids import TopicPartition
 from controller.inference.expected_writes import give_up
 from controller.model.event import Event, EventKind
+from controller.model.leadership import RemoveFromIsr
 from controller.model.topics import Partition
 from controller.transaction.transaction import Transaction, replace
 
@@ -22,9 +23,18 @@ def judge(tx: Transaction) -> None:
     for event_id, event in list(header.events.items()):
         is_past = event.epoch == header.term.epoch and event.time_ms <= acted_ms
         if is_past and event.writes_due and mends_nothing(tx, event):
+            _keep_from_shutting_down(tx, event)
             for tp in tx.waiting(event):
                 give_up(tx, tp, event_id)
                 _forget_shown_assignments(tx, tp)
+
+
+def _keep_from_shutting_down(tx: Transaction, event: Event) -> None:
+    """Count brokers as staying that a controlled shutdown, which writes inferred, did not take out of their ISRs."""
+    if event.kind is EventKind.CONTROLLED_SHUTDOWN:
+        stay = {action.replica for action in tx.actions_of(event) if isinstance(action, RemoveFromIsr)}
+        shutdowns = tx.header.shutdowns
+        shutdowns.under_way = tuple(broker for broker in shutdowns.under_way if broker not in stay)
 
 
 def mends_nothing(tx: Transaction, event: Event) -> bool:
@@ -44,7 +54,8 @@ def _is_wanting(tx: Transaction, partition: Partition) -> bool:
     value = partition.zk_state
     if value is None or partition.reassigning or not _are_shown(partition):
         return True
-    return not all(tx.is_online(broker, partition) for broker in (value.leader, *value.isr))
+    works = tx.header.brokers.keys() - set(partition.offline_dirs)
+    return not works >= {value.leader, *value.isr}
 
 
 def _are_shown(partition: Partition) -> bool:

@@ -11,7 +11,7 @@ reason to write, or acted otherwise since. ZooKeeper names live leaders meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from controller.contract.ids import TopicPartition
@@ -28,8 +28,9 @@ RULE: Final = "never-missed"
 def judge(tx: Transaction) -> None:
     """Take back departures and registrations that the controller has had its time for, and never handled."""
     header = tx.header
-    starts = [event for event in header.events.values() if _waits(tx, event) and _leads_meanwhile(tx, event)]
-    if not header.acting or not starts:
+    starts = [event for event in header.events.values() if _waits(tx, event)] if header.acting else []
+    starts = [start for start in starts if _leads_meanwhile(tx, start)]
+    if not starts:
         return
     failures = [event for event in header.events.values() if event.failed_brokers and event.writes_due]
     for failure in reversed(failures):
@@ -50,8 +51,9 @@ def judge(tx: Transaction) -> None:
 
 def _waits(tx: Transaction, start: Event) -> bool:
     """Whether the event is a startup, of a broker that is there, whose time is over without a write of it."""
-    is_there = start.started_broker in tx.header.brokers
-    return is_there and not (start.begun or start.taken_up) and tx.header.has_outlasted_a_hang(start.time_ms)
+    if start.begun or start.taken_up or start.started_broker not in tx.header.brokers:
+        return False
+    return tx.header.has_outlasted_a_hang(start.time_ms)
 
 
 def _is_held_up(tx: Transaction, event: Event) -> bool:
@@ -96,7 +98,7 @@ def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> Non
         _count_as_online(tx, hosted, back)
     else:
         tx.undo(failure.id)
-        _fail_again(tx, failure, back)
+        _fail_again(tx, failure)
     for broker in back:
         broker_change.touch_hosted(tx, broker)
 
@@ -115,8 +117,8 @@ def _count_as_online(tx: Transaction, tps: Iterable[TopicPartition], back: Seque
             tx.queue(tp, replace(partition, state=PartitionState.ONLINE), change)
 
 
-def _fail_again(tx: Transaction, failure: Event, back: Collection[int]) -> None:
-    left = {broker: was for broker, was in failure.failed_brokers.items() if broker not in back}
+def _fail_again(tx: Transaction, failure: Event) -> None:
+    left = {broker: was for broker, was in failure.failed_brokers.items() if broker not in tx.header.brokers}
     if left:
         event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker_change.names_of(left)} left")
         event.detail = BrokersChanged(left)

@@ -148,8 +148,8 @@ class Event(msgspec.Struct, array_like=True):
         return sum(self.due)
 
     def stored(self) -> StoredEvent:
-        """Event as a context stores it."""
-        return StoredEvent(*msgspec.structs.astuple(_copy(self)))
+        """Event as a context stores it, once the transaction changes it no more."""
+        return StoredEvent(*msgspec.structs.astuple(self))
 
 
 class StoredEvent(Event, frozen=True, array_like=True):  # type: ignore[misc]  # msgspec can freeze a subclass
@@ -157,9 +157,6 @@ class StoredEvent(Event, frozen=True, array_like=True):  # type: ignore[misc]  #
 
     def opened(self) -> Event:
         """Copy of the event to change."""
-        return Event(*msgspec.structs.astuple(_copy(self)))
-
-
-def _copy(event: Event) -> Event:
-    """Copy the event with the only field that is changed in place once the event has begun to wait."""
-    return msgspec.structs.replace(event, due=list(event.due))
+        copied = Event(*msgspec.structs.astuple(self))
+        copied.due = list(self.due)
+        return copied

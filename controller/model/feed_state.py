@@ -18,7 +18,7 @@ class RefusedGeneration(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Quarantines(msgspec.Struct, frozen=True, array_like=True):
-    """Recent failures to apply this cluster's records; see `feed/quarantine.py`."""
+    """Recent failures to apply this cluster's records; see `restore/quarantine.py`."""
 
     times: int = 0  # in a row: a complete read in between does not end the row, only time without a failure
     last_ms: int = 0

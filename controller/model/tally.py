@@ -22,9 +22,7 @@ class CountingRules(NamedTuple):
 
     def least_in_sync_under(self, leader: int) -> int:
         """Least number of in-sync replicas for topics without an own setting, on this leader."""
-        return (
-            dict(self.least_in_sync_on).get(leader, self.least_in_sync) if self.least_in_sync_on else self.least_in_sync
-        )
+        return dict(self.least_in_sync_on).get(leader, self.least_in_sync)
 
 
 class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
@@ -99,11 +97,6 @@ class Tally(msgspec.Struct, array_like=True):
         """Writes since this state was created."""
         happened = self.happened
         return Writes(happened.expected_writes, sum(happened.inferences.values()), happened.unexplained_writes)
-
-    @property
-    def inferences(self) -> dict[str, int]:
-        """Inferred writes by rule."""
-        return self.happened.inferences
 
     def writes_of_last_hour(self, now_ms: int) -> Writes:
         """Writes of the last 55 to 60 minutes: of the spans that began within the last hour."""

@@ -23,7 +23,6 @@ from controller.contract.metadata_rows import (
     MigrationRow,
     PartitionDetails,
     PartitionRow,
-    PassedOver,
     TopicRow,
 )
 from controller.contract.problem import Problem
@@ -193,7 +192,11 @@ def _partition(row: PartitionRow, header: Header) -> Partition:
         offline_dirs=details.offline_dirs,
         zk_assignment=None if in_zookeeper is None else _assignment(in_zookeeper),
         pending_assignments=tuple(map(_assignment, details.assignments_due)),
-        passed_over=None if owed is None else _overdue(owed),
+        passed_over=None
+        if owed is None
+        else OverdueElection(
+            owed.leader, LeaderEpoch(owed.leader_epoch), ControllerEpoch(owed.controller_epoch), owed.since_ms
+        ),
         in_sync_lacking=row.in_sync_lacking,
     )
 
@@ -205,11 +208,6 @@ def _value(row: PartitionRow) -> LeaderAndIsr | None:
     recovering = row.details is not None and row.details.recovering
     leader_epoch, controller_epoch = LeaderEpoch(row.leader_epoch), ControllerEpoch(row.controller_epoch)
     return LeaderAndIsr(row.leader, leader_epoch, row.isr, controller_epoch, row.partition_epoch, recovering=recovering)
-
-
-def _overdue(owed: PassedOver) -> OverdueElection:
-    leader_epoch, controller_epoch = LeaderEpoch(owed.leader_epoch), ControllerEpoch(owed.controller_epoch)
-    return OverdueElection(owed.leader, leader_epoch, controller_epoch, owed.since_ms)
 
 
 def _assignment(assigned: Assignment) -> ReplicaAssignment:

@@ -14,6 +14,7 @@ from controller.model.topics import Topic, Topics
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
 from controller.view.counting import count_gauges
+from controller.view.invariants import check_chunk, check_header
 from controller.view.partition_issues import index_issues
 
 STATE_VERSION: Final = 11
@@ -75,17 +76,26 @@ def changed_chunks(before: Context, after: Context) -> dict[int, bytes]:
 def restore_context(cluster: str, header: bytes, load_chunk: Callable[[int], bytes | None]) -> Context:
     """Context from its stored parts; a chunk is loaded when it is first used (None: it was never written).
 
-    Raises StateVersionError, for a chunk at its first use.
+    Raises StateVersionError and InvariantError, for a chunk at its first use.
     """
+    decoded = restore_header(cluster, header)
+    check_header(decoded)
 
     def load(index: int) -> dict[str, Topic]:
         encoded = load_chunk(index)
-        return {} if encoded is None else _decode(encoded, _CHUNK_DECODER)
+        chunk = {} if encoded is None else _decode(encoded, _CHUNK_DECODER)
+        check_chunk(index, decoded.chunk_count, chunk)
+        return chunk
 
+    return Context(decoded, Topics.load(decoded.chunk_count, load))
+
+
+def restore_header(cluster: str, header: bytes) -> Header:
+    """Stored header, whatever it holds; raises StateVersionError."""
     decoded = _decode(header, _HEADER_DECODER)
     if decoded.cluster != cluster:
         raise StateVersionError(f"the stored state is of cluster {decoded.cluster!r}, not {cluster!r}")
-    return Context(decoded, Topics.load(decoded.chunk_count, load))
+    return decoded
 
 
 def _decode(encoded: bytes, decoder: MsgpackDecoder[_Part]) -> _Part:

@@ -27,6 +27,7 @@ from controller.transaction.request_batch import RequestBatch
 from controller.view.counting import GaugeIndex, count_gauges
 from controller.view.gauges import gauges_row
 from controller.view.health import judged, reason_for
+from controller.view.invariants import check_queues
 from controller.view.migration import migration_row
 from controller.view.partition_issues import PartitionIssueIndex, index_issues
 from controller.view.rows import partition_row, topic_row
@@ -88,6 +89,8 @@ class Transaction(CertainEvents):
         """Conclude the last record, and return the new context."""
         self.conclude()
         topics = self.topics.freeze()
+        if self.shows_all:
+            check_queues(self.header, topics)
         return Context(self.header, topics, self._next_replica_index(topics))
 
     def conclude(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from controller.contract.effect_rows import EffectStamp, RequestedState, Transition
@@ -15,6 +16,7 @@ from controller.contract.metadata_rows import (
     PassedOver,
     TopicRow,
 )
+from controller.contract.problem import Problem
 from controller.contract.row import Stamp
 from controller.model.brokers import Broker, Departure
 from controller.model.leadership import LEADER_DURING_DELETE, StateChange, StateEntry, StopEntry
@@ -27,6 +29,7 @@ from controller.view.health import back_in_sync_for_acks_all, takes_acks_all
 # What a partition without a state shows.
 _NO_VALUE: Final = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 _ONLINE: Final = ReplicaState.ONLINE
+_PROBLEM_WORDS: Final[Mapping[Problem | None, str | None]] = {None: None, **{each: each.value for each in Problem}}
 _NO_DETAILS: Final = PartitionDetails()
 _NEVER_SEEN: Final = Broker(BrokerEpoch(-1), 0, 0)
 
@@ -135,7 +138,7 @@ def partition_row(  # noqa: PLR0913 (all that it shows)
         leader,
         leader_epoch,
         isr,
-        partition.problem.value if partition.problem else None,
+        _PROBLEM_WORDS[partition.problem],
         partition.problem_since_ms if partition.problem else None,
         reason,
         topic is not None and topic.queued_for_deletion,

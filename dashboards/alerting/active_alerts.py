@@ -1,6 +1,6 @@
-"""The active alerts of a cluster by source, and whether the source is certain: an alert that it lacks is then over.
+"""Active alerts of a cluster by source, and the source's certainty. A certain source ends the alerts that it lacks.
 
-Silence is not health: a source that has heard nothing for too long is not certain of anything.
+Silence is not health. A source without recent news is not certain.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ BROKER_VIEW = "BrokerViewStale"
 
 
 class Source(Enum):
-    """Who says that an alert is active."""
+    """Origin of an active alert."""
 
     OUTPUTS = "outputs"  # the streaming job
     STALENESS = "staleness"  # this exporter, of the outputs
-    PROBE = "probe"  # this exporter, of what brokers answer
+    PROBE = "probe"  # this exporter, from brokers' answers
 
 
 _SOURCES = {f"{NAME_PREFIX}{STALE}": Source.STALENESS, f"{NAME_PREFIX}{BROKER_VIEW}": Source.PROBE}
@@ -35,10 +35,9 @@ def source_of(alert_name: str) -> Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveAlerts:
-    """The active alerts of one cluster by one source, and the ones it resolved not long ago.
+    """Active alerts of one cluster by one source, and those that it resolved recently.
 
-    While the source is not `certain`, its alerts are as they were when it was last certain, and an alert that it lacks
-    may still be active.
+    While the source is not `certain`, its alerts stay as they were, and missing ones may still be active.
     """
 
     cluster: str
@@ -72,7 +71,7 @@ def of_staleness(
 
 
 def of_forgotten(cluster: str, endings: Mapping[str, AlertRow]) -> Iterator[ActiveAlerts]:
-    """The sources of a cluster that was forgotten: certain, without an active alert."""
+    """Return the sources of a forgotten cluster, certain and without an active alert."""
     for source in Source:
         resolved = endings if source is Source.OUTPUTS else {}
         yield ActiveAlerts(cluster=cluster, source=source, certain=True, alerts={}, resolved=resolved)

@@ -1,4 +1,4 @@
-"""One Alertmanager's v2 API: posts and lists alerts, and turns every failure of HTTP into one of two errors."""
+"""One Alertmanager's v2 API. It posts and lists alerts, and turns every failure of HTTP into one of two errors."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from dashboards.errors import ServeError
 from transport.printable import printable
 
 _LONGEST_REASON = 300
-# An alert of Kontrast's is some 2 kB: room for 30,000 of them.
+# An alert of Kontrast has some 2 kB, so this has space for 30,000.
 _LARGEST_ANSWER_BYTES = 64 * 1024**2
 _LARGEST_REFUSAL_BYTES = 4096
 _IS_NO_ALERTMANAGER = "something else answers in its place: give the address at which Alertmanager itself answers"
 
 
 class UnreachableError(Exception):
-    """The Alertmanager does not answer, or says that it cannot for now: one sentence."""
+    """The Alertmanager does not answer, or cannot for now, in one sentence."""
 
 
 class RefusedError(Exception):
-    """The Alertmanager refuses alerts: one sentence. `in_part`: it took the valid ones."""
+    """The Alertmanager rejects alerts, in one sentence. `in_part` means that it accepted the valid ones."""
 
     def __init__(self, sentence: str, *, in_part: bool) -> None:
         super().__init__(sentence)
@@ -59,10 +59,10 @@ _FOUND_ALERTS = JsonDecoder(list[_FoundAlert])
 
 
 class Alertmanager:
-    """One Alertmanager; raises ServeError for an unusable `ca_file`.
+    """One Alertmanager. Raise ServeError for an unusable `ca_file`.
 
-    Requests go to its address and nowhere else: redirects are refused, and proxy variables, which are meant for
-    addresses outside, do not count.
+    Requests go only to its address. Redirects are rejected. Proxy variables are for outside addresses and have no
+    effect.
     """
 
     def __init__(self, url: str, config: AlertmanagerConfig) -> None:
@@ -74,14 +74,14 @@ class Alertmanager:
             raise ServeError(f"ca_file {config.ca_file} holds no certificates in PEM form: {error}") from error
 
     def send(self, messages: Sequence[Message], now_ms: int) -> None:
-        """Post alerts; raises UnreachableError, RefusedError."""
+        """Post alerts. Raise UnreachableError or RefusedError."""
         body = msgspec.json.encode([message.as_json(now_ms, self._config) for message in messages])
         answer = self._ask("POST", "/api/v2/alerts", body)
         if answer.content.strip():  # Alertmanager's answer is empty
             raise RefusedError(f"{self.url} answers alerts with {answer}: {_IS_NO_ALERTMANAGER}", in_part=False)
 
     def alerts(self) -> list[Message]:
-        """List Kontrast's alerts that have not ended there; raises UnreachableError, RefusedError."""
+        """List Kontrast's active alerts there. Raise UnreachableError or RefusedError."""
         return [
             Message(
                 labels=tuple(sorted(alert.labels.items())),
@@ -92,8 +92,8 @@ class Alertmanager:
         ]
 
     def check(self) -> None:
-        """Check that an Alertmanager answers at the address; raises UnreachableError, RefusedError."""
-        self._found(f'alertname="{NAME_PREFIX}"')  # no alert is called that: a short answer
+        """Check that an Alertmanager answers at the address. Raise UnreachableError or RefusedError."""
+        self._found(f'alertname="{NAME_PREFIX}"')  # an unused name, for a short answer
 
     def _found(self, matcher: str) -> list[_FoundAlert]:
         answer = self._ask("GET", f"/api/v2/alerts?{urllib.parse.urlencode({'filter': matcher})}")
@@ -116,7 +116,7 @@ class Alertmanager:
         return answer
 
     async def _exchange(self, method: str, path: str, body: bytes | None) -> _Answer:
-        # Bounded as a whole: the client's own timeouts start again with each byte that comes.
+        # A limit for the whole request, because the client's own timeouts restart with each byte.
         with anyio.fail_after(self._config.timeout_seconds):
             async with (
                 httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, timeout=None) as client,
@@ -162,7 +162,7 @@ class Alertmanager:
 def _root_of(error: BaseException) -> str:
     """The operating system's reason below the libraries' own."""
     while (cause := error.__cause__ or error.__context__) is not None:
-        error = getattr(cause, "exceptions", (cause,))[0]  # several addresses were tried: the first
+        error = getattr(cause, "exceptions", (cause,))[0]  # the first of several tried addresses
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)
     return printable(str(error), _LONGEST_REASON) or type(error).__name__

@@ -22,12 +22,12 @@ _MORE_THAN_NOTHING = ("timeout_seconds", "resend_interval_seconds", "resolve_tim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertmanagerConfig:
-    """Where alerts are delivered and how; raises ServeError for an impossible setting.
+    """Delivery of alerts. Raise ServeError for an impossible setting.
 
     Each of `urls` gets every alert, as Alertmanagers of one cluster expect it. An alert is sent again each
-    `resend_interval_seconds`; for Alertmanager it ends when it was not sent for `resolve_timeout_seconds`. When
-    no heartbeat of a cluster has come for `stale_after_seconds`, its alerts are unknown. Secrets are in files or in
-    the environment: nothing here is one.
+    `resend_interval_seconds`. Alertmanager ends it after `resolve_timeout_seconds` without a message. A cluster's
+    alerts are unknown after `stale_after_seconds` without a heartbeat. Secrets are in files or in the environment, not
+    here.
     """
 
     urls: tuple[str, ...] = ()
@@ -81,12 +81,12 @@ class AlertmanagerConfig:
 
     @property
     def password(self) -> str | None:
-        """The content of the password's file or variable, None without one; raises OSError, UnicodeDecodeError."""
+        """Return the content of the password's file or variable, if any. Raise OSError or UnicodeDecodeError."""
         return read_secret(self.password_file, self.password_variable)
 
     @property
     def bearer_token(self) -> str | None:
-        """The content of the token's file or variable, None without one; raises OSError, UnicodeDecodeError."""
+        """Return the content of the token's file or variable, if any. Raise OSError or UnicodeDecodeError."""
         return read_secret(self.bearer_token_file, self.bearer_token_variable)
 
 

@@ -1,4 +1,4 @@
-"""Runs delivery in threads of its own: collects active alerts, judges staleness, starts a sender an Alertmanager."""
+"""Threads of delivery, which collect active alerts, judge staleness, and start one sender per Alertmanager."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ More = Callable[[], Sequence[ActiveAlerts]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Heard:
-    """A cluster's newest heartbeat; `at_ms` is when the last fresh one came, by the steady clock."""
+    """A cluster's newest heartbeat. `at_ms` is the arrival of the last fresh one by the steady clock."""
 
     place: tuple[int, int, int] | None
     is_fresh: bool
@@ -37,9 +37,9 @@ class _Heard:
 
 
 class Delivery:
-    """The threads; without an Alertmanager only the registry is kept. `failure` is set if a thread ended by a defect.
+    """The threads. Without an Alertmanager only the registry is kept. `failure` is set if a defect ended a thread.
 
-    `more` gives the active alerts of other sources than the outputs.
+    `more` returns the active alerts of other sources than the outputs.
     """
 
     def __init__(self, config: AlertmanagerConfig, view: View, reading: Reading, more: More = tuple) -> None:
@@ -74,7 +74,7 @@ class Delivery:
         self._stop.set()
         give_up_at = time.monotonic() + self._join_seconds
         for thread in self._threads:
-            thread.join(max(0.0, give_up_at - time.monotonic()))  # daemons: they do not keep the process
+            thread.join(max(0.0, give_up_at - time.monotonic()))  # daemons do not keep the process alive
 
     def active_alerts(self) -> Mapping[str, Sequence[Message]]:
         """The active alerts of each cluster at this moment, as Prometheus rules use them."""
@@ -104,7 +104,7 @@ class Delivery:
         stale_since_ms: dict[str, int] = {}
         for snapshot in self._view.snapshot():
             if snapshot.is_replayed:
-                continue  # nobody is to be called about the past, nor about its end
+                continue  # a past and its end alert no one
             heard = self._hear(snapshot, now_ms, steady_ms)
             stale = steady_ms - heard.at_ms > self._stale_after_ms
             if stale:
@@ -124,7 +124,7 @@ class Delivery:
             yield replace(said, certain=said.certain and said.cluster not in stale_since_ms)
 
     def _hear(self, snapshot: ClusterSnapshot, now_ms: int, steady_ms: int) -> _Heard:
-        """Note when a fresh heartbeat comes; a cluster that is new here is given as long as the next."""
+        """Note a fresh heartbeat. A new cluster has as long as the others for its first one."""
         gauges, made_ms = snapshot.gauges, snapshot.heartbeat_ms
         place = None if gauges is None else (gauges.generation, gauges.seq, snapshot.clock_behind_ms)
         known = self._heard.get(snapshot.cluster)

@@ -1,4 +1,4 @@
-"""An alert as Alertmanager gets it: labels, by which it is identified, and annotations, made from a row."""
+"""An alert in Alertmanager's form, made from a row. Labels identify it, and annotations describe it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
 from questions.timeline.selection import CONTROLLER_GROUP
 
-Labels = tuple[tuple[str, str], ...]  # in the order of their names: they identify an alert for Alertmanager
+Labels = tuple[tuple[str, str], ...]  # in the order of their names, because they identify an alert for Alertmanager
 
 NAME_PREFIX = "Kontrast"
-STALE = "ReplicaStale"  # the one kind that is judged by the exporter: no row can say it
+STALE = "ReplicaStale"  # the one kind that the exporter judges, because no row can report it
 _BROKERS_SHOWN = 20  # a label is a word in a person's message
 ALERT_ID = "alert_id"  # the annotation by which the exporter recognizes its own alerts
 
@@ -31,7 +31,7 @@ _SEVERITIES = {label: severity for severity, label in SEVERITY_LABELS.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One alert as it is sent; with `ended_ms` it is over. Times in milliseconds since 1970."""
+    """One alert to send, ended with `ended_ms`. Times are in milliseconds since 1970."""
 
     labels: Labels
     annotations: Labels
@@ -58,7 +58,7 @@ class Message:
         return replace(self, annotations=_pairs({**dict(self.annotations), **annotations}))
 
     def as_json(self, now_ms: int, config: AlertmanagerConfig) -> dict[str, Any]:
-        """The element of Alertmanager's v2 API; an active alert ends by itself when it is not sent again in time."""
+        """Return the element of Alertmanager's v2 API. An active alert ends by itself without a timely repetition."""
         start_ms = min(self.since_ms, now_ms)
         if self.ended_ms is None:
             end_ms = now_ms + int(config.resolve_timeout_seconds * 1000)
@@ -107,13 +107,13 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
 
 
 def time_text(time_ms: int) -> str:
-    """RFC 3339 in UTC, as Alertmanager and people read it; a time outside its years is the first or the last moment."""
+    """Return RFC 3339 in UTC, for Alertmanager and people. A time outside its years is the first or last moment."""
     moment = datetime.fromtimestamp(min(max(time_ms, 0), LATEST_MS) / 1000, timezone.utc)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _page(row: AlertRow) -> str:
-    """The path of the live page that explains what the alert is about."""
+    """Return the path of the live page that explains the alert's subject."""
     parts = ["clusters", row.cluster]
     if row.topic is not None:
         parts += ["topics", row.topic, *([] if row.partition is None else [str(row.partition)])]
@@ -125,7 +125,7 @@ def _page(row: AlertRow) -> str:
 
 
 def _component(row: AlertRow) -> str:
-    """The label `component`, as Kontrast's Prometheus rules set it; `replica`, about Kontrast, is never muted."""
+    """Return the label `component`, as in Kontrast's Prometheus rules. `replica` is never muted."""
     kind = ALERT_KINDS.get(row.alert)
     is_of_replica = row.alert == STALE if kind is None else kind.of_replica
     return "replica" if is_of_replica else row.subject.partition(" ")[0]
@@ -137,11 +137,11 @@ def _says_more_than_its_broker(row: AlertRow) -> bool:
 
 
 def _brokers(brokers: tuple[int, ...]) -> str:
-    """All brokers of an incident: by a changed label Alertmanager knows that one joined, and sends a message."""
+    """Return all brokers of an incident. A changed label shows Alertmanager a new broker, and it sends a message."""
     shown, more = brokers[:_BROKERS_SHOWN], len(brokers) - _BROKERS_SHOWN
     return ",".join(map(str, shown)) + (f" and {more} more" if more > 0 else "")
 
 
 def _pairs(texts: Mapping[str, str]) -> Labels:
-    # For Alertmanager an empty label is none, and bytes that are no text would refuse the whole request.
+    # For Alertmanager an empty label is absent, and invalid text would reject the whole request.
     return tuple(sorted((name, text.encode("utf-8", "replace").decode()) for name, text in texts.items() if text))

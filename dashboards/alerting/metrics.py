@@ -29,7 +29,7 @@ def _last_delivery(sender: Sender) -> Iterator[Sample]:
         yield (), sender.delivered_ms / 1000
 
 
-# Read as: KEY has these samples for one Alertmanager.
+# The samples of each metric for one Alertmanager.
 _SAMPLES: Mapping[Metric, Callable[[Sender], Iterator[Sample]]] = MappingProxyType(
     {
         delivery_metrics.ALERT_DELIVERIES: _deliveries,

@@ -1,7 +1,7 @@
-"""Keeps the messages that every Alertmanager must have: active alerts, and the ones that ended within its time-out.
+"""Messages that every Alertmanager must have, the active alerts, and those that ended within its time-out.
 
-A sent alert ends by a row that resolves it, because it goes on under other labels, or because a certain source has not
-mentioned it for a minute.
+A sent alert ends by a row that resolves it, because it continues under other labels, or because a certain source has
+not mentioned it for a minute.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dashboards.alerting.active_alerts import ActiveAlerts, Source, source_of
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
 from dashboards.alerting.message import ALERT_ID, Labels, Message, message_of
 
-# An output that is read from its beginning again lacks active alerts for a moment; only a longer silence is an end.
+# An output that is read again from its beginning briefly lacks active alerts. Only a longer silence is an end.
 _UNMENTIONED_MS = 60_000
 
 _Subject = tuple[str, Source, str]  # cluster, source, the alert's id
@@ -36,7 +36,7 @@ class _Built:
 
 
 class AlertRegistry:
-    """The messages as they are now; one thread writes, any thread reads."""
+    """The current messages. One thread writes, and any thread reads."""
 
     def __init__(self, config: AlertmanagerConfig) -> None:
         self._config = config
@@ -50,12 +50,12 @@ class AlertRegistry:
         self._active: dict[str, list[Message]] | None = None  # made when it is asked for
 
     def messages(self) -> tuple[Message, ...] | None:
-        """All messages; None until the first update."""
+        """Return all messages, or None before the first update."""
         with self._lock:
             return self._messages
 
     def active(self) -> Mapping[str, Sequence[Message]]:
-        """The messages of each cluster that have not ended: first the ones that page, then the oldest."""
+        """Return the active messages of each cluster, first those that page, then the oldest."""
         with self._lock:
             if self._active is None:
                 found: dict[str, list[Message]] = {}
@@ -66,7 +66,7 @@ class AlertRegistry:
             return self._active
 
     def update(self, active: Iterable[ActiveAlerts], now_ms: int, steady_ms: int) -> None:
-        """Take in each source's active alerts, by the wall clock and a steady one; cheap while nothing has changed."""
+        """Add each source's active alerts, by the wall clock and a steady one. It is cheap without a change."""
         newest = tuple(active)
         with self._lock:
             if newest != self._newest:
@@ -82,7 +82,7 @@ class AlertRegistry:
             self._ended = {k: (message, at) for k, (message, at) in self._ended.items() if steady_ms - at < keep_ms}
             not_ended = (tracked.message for held in (self._mentioned, self._missed) for tracked in held.values())
             messages = (*not_ended, *(message for message, _ in self._ended.values()))
-            if messages != self._messages:  # the same object says that nothing has changed
+            if messages != self._messages:  # an unchanged object means no change
                 self._messages, self._active = messages, None
 
     def adopt(self, found: Iterable[Message]) -> None:
@@ -121,7 +121,7 @@ class AlertRegistry:
 
     def _miss(self, labels: Labels, tracked: _Tracked, said: ActiveAlerts | None, now_ms: int, steady_ms: int) -> None:  # noqa: PLR0913 (one call)
         """Judge an alert that was sent and that its source does not mention."""
-        if said is None:  # its source is gone: Alertmanager's time-out ends it
+        if said is None:  # its source is gone, so Alertmanager's time-out ends it
             del self._missed[labels]
             return
         alert_id = tracked.subject[2]

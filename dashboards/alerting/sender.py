@@ -19,7 +19,7 @@ from dashboards.alerting.message import Labels, Message
 from dashboards.alerting.registry import AlertRegistry
 
 _LOOK_SECONDS = 0.1
-# While a broker returns, its alert changes several times within milliseconds: one message is enough.
+# While a broker returns, its alert changes several times within milliseconds. One message suffices.
 _SETTLE_SECONDS = 1.0
 _FIRST_RETRY_SECONDS = 0.5
 _LONGEST_RETRY_SECONDS = 15.0
@@ -32,24 +32,24 @@ class Result(Enum):
     """How sending an alert ended."""
 
     ACCEPTED = "accepted"
-    REFUSED = "refused"  # the Alertmanager says no
-    FAILED = "failed"  # it does not answer; tried again
+    REFUSED = "refused"  # the Alertmanager rejects them
+    FAILED = "failed"  # no answer; the sender retries
 
 
 class Sender:
-    """Delivery to one Alertmanager; the counts may be read from any thread."""
+    """Delivery to one Alertmanager. Any thread may read the counts."""
 
     def __init__(self, alertmanager: Alertmanager, config: AlertmanagerConfig, registry: AlertRegistry) -> None:
         self.url = alertmanager.url
         self.results: Counter[Result] = Counter(dict.fromkeys(Result, 0))
-        self.is_up: bool | None = None  # None: not tried yet
+        self.is_up: bool | None = None  # None before the first attempt
         self.delivered_ms = 0  # when it last took something, since 1970; 0: never
         self._alertmanager = alertmanager
         self._config = config
         self._registry = registry
         self._sent: dict[Labels, tuple[Message, float]] = {}  # and when
         self._changed_at: dict[Labels, float] = {}  # since when a message differs from the sent one
-        self._done: tuple[Message, ...] | None = None  # the newest messages of which none was left to send
+        self._done: tuple[Message, ...] | None = None  # the newest messages that were all sent
         self._resend_at = 0.0  # the first of them
         self._asked = False  # for alerts from before this process began
         self._check_at = 0.0  # when to check again that an Alertmanager answers
@@ -145,7 +145,7 @@ class Sender:
 
     def _complain(self, error: Exception) -> None:
         self.is_up = False
-        # A restarted Alertmanager has none of the earlier alerts.
+        # A restarted Alertmanager has no earlier alerts.
         self._sent.clear()
         self._changed_at.clear()
         self._done = None

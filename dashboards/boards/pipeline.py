@@ -206,6 +206,28 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
             Line(newest(job_metrics.JOB_STATE_COMMIT), "commit"),
             unit="s",
         ),
+        graph(
+            "Open files of the job",
+            "Open files of the process that is nearest its limit, by role, and that limit.",
+            Line(newest(job_metrics.JOB_OPEN_FDS, "role"), "{{role}}"),
+            Line(newest(job_metrics.JOB_MAX_FDS, "role"), "limit of {{role}}"),
+        ),
+        graph(
+            "Threads of the job",
+            "Threads of the processes, by role.",
+            Line(newest(job_metrics.JOB_THREADS, "role"), "{{role}}"),
+        ),
+        graph(
+            "Memory of the job",
+            "Resident memory of the processes, by role.",
+            Line(newest(job_metrics.JOB_RESIDENT, "role"), "{{role}}"),
+            unit="bytes",
+        ),
+        graph(
+            "Processes of the job",
+            "Processes by role; Spark starts Python workers as it needs them.",
+            Line(newest(job_metrics.JOB_PROCESSES, "role"), "{{role}}"),
+        ),
         number(
             "The job runs for",
             "Since the job's process began. It restarts at 0.",

@@ -11,7 +11,6 @@ JMX_OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"
 JMX_ACTIVE_CONTROLLERS = "kafka_controller_kafkacontroller_activecontrollercount"
 JMX_IMBALANCE = "kafka_controller_kafkacontroller_preferredreplicaimbalancecount"
 JMX_UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
-JMX_GAUGES = (JMX_OFFLINE, JMX_ACTIVE_CONTROLLERS, JMX_IMBALANCE, JMX_UNDER_REPLICATED)
 
 _CHOSEN = f'{CLUSTER_LABEL}=~"$kafka_cluster"'
 

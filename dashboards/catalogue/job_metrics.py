@@ -36,3 +36,13 @@ JOB_LAG = _of_job(
     CLUSTER_LABEL,
     unit="seconds",
 )
+JOB_PROCESSES = _of_job("processes", "Processes of the role: the driver, Spark's Java process, Python workers.", "role")
+JOB_OPEN_FDS = _of_job("process_open_fds", "Open files of the role's process that is nearest its limit.", "role")
+JOB_MAX_FDS = _of_job("process_max_fds", "Most files that this process may open.", "role")
+JOB_THREADS = _of_job("process_threads", "Threads of the role's processes.", "role")
+JOB_RESIDENT = _of_job(
+    "process_resident_memory_bytes",
+    "Resident memory of the role's processes, with pages that they share.",
+    "role",
+    unit="bytes",
+)

@@ -1,4 +1,4 @@
-"""Write a timeline as one self-contained page: a picture and a table, without a script or anything from elsewhere."""
+"""A timeline as one self-contained page with a picture and a table, without scripts or foreign files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ summary { cursor: pointer; }
 
 
 def page_of(timeline: Timeline, doubts: Iterable[str] = ()) -> str:
-    """The page's HTML; `doubts` are why it may not be all."""
+    """Return the page's HTML. `doubts` are the reasons why it may be incomplete."""
     about = f": {timeline.about}" if timeline.about else ""
     page, body = begun_page(printable(f"What happened in cluster {timeline.cluster}{about}"))
     SubElement(
@@ -46,7 +46,7 @@ def page_of(timeline: Timeline, doubts: Iterable[str] = ()) -> str:
 
 
 def begun_page(title: str, style: str = "") -> tuple[Element, Element]:
-    """A page that has nothing from elsewhere, with its title, and its body."""
+    """Return a self-contained page with its title, and its body."""
     page = Element("html", {"lang": "en"})
     head = SubElement(page, "head")
     SubElement(head, "meta", {"charset": "utf-8"})

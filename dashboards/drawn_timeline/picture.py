@@ -1,4 +1,4 @@
-"""Draw the lanes of a timeline as SVG: a bar for each state, its sentence as the title that a pointer shows."""
+"""Lanes of a timeline as SVG, a bar for each state, with its sentence under the pointer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from questions.timeline.timeline import Timeline
 from transport.printable import printable
 
 WIDTH: Final = 1200
-LEFT: Final = 190  # of it for the lanes' names
+LEFT: Final = 190  # of the width, for the lanes' names
 RIGHT: Final = 12
 _TOP: Final = 26  # for the times
 _LANE: Final = 20
 _BAR: Final = 14
-_LEAST_BAR: Final = 1.5  # what was short must be seen, too
+_LEAST_BAR: Final = 1.5  # so that a short outage stays visible
 _CHARACTER: Final = 6.2  # on average, at the size of the text
 _MOST_TICKS: Final = 8
 _LONGEST_NAME: Final = 28
@@ -47,7 +47,7 @@ svg.lanes .hatch { stroke: #7a68b8; stroke-width: 3; opacity: 1; }
 
 
 def drawn(timeline: Timeline, at_ms: int | None = None) -> Element:
-    """The picture of the lanes, with a line at a moment; `STYLE` has its colours."""
+    """Return the picture of the lanes, with a line at a moment. `STYLE` has its colours."""
     lanes = timeline.pictured.lanes
     height = _TOP + _LANE * len(lanes) + 6
     picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {WIDTH} {height}", "role": "img"})
@@ -68,7 +68,7 @@ def drawn(timeline: Timeline, at_ms: int | None = None) -> Element:
 
 
 def _hatch() -> Element:
-    """The pattern of time in which nothing was seen."""
+    """Return the pattern of unseen time."""
     definitions = Element("defs")
     square = {"id": "unknown-time", "width": "7", "height": "7", "patternUnits": "userSpaceOnUse"}
     pattern = SubElement(definitions, "pattern", {**square, "patternTransform": "rotate(45)"})
@@ -77,7 +77,7 @@ def _hatch() -> Element:
 
 
 def word_of(condition: Condition) -> str:
-    """The class of what has this condition, in `STYLE`."""
+    """Return the class of this condition in `STYLE`."""
     return condition.name.lower()
 
 

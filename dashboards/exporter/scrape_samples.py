@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
-from controller.contract.job_row import JobRow
+from controller.contract.job_row import JobRow, ProcessUse
 from dashboards.alerting.message import NAME_PREFIX
 from dashboards.catalogue import (
     alert_metrics,
@@ -68,6 +68,10 @@ def _job_value(read: Callable[[JobRow], float]) -> Callable[[Scrape], Iterable[S
     return _of_job(lambda job: [((), read(job))])
 
 
+def _by_role(read: Callable[[ProcessUse], int]) -> Callable[[Scrape], Iterable[Sample]]:
+    return _of_job(lambda job: [((role,), read(use)) for role, use in sorted(job.processes.items())])
+
+
 def _of_page(read: Callable[[PageFigures], Iterable[Sample]]) -> Callable[[Scrape], Iterable[Sample]]:
     return lambda scrape: () if scrape.page is None else read(scrape.page)
 
@@ -99,6 +103,11 @@ SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingP
         job_metrics.JOB_STATE_BYTES: _job_value(lambda job: job.state_bytes),
         job_metrics.JOB_STATE_VALUES: _job_value(lambda job: job.state_values),
         job_metrics.JOB_STATE_COMMIT: _job_value(lambda job: job.state_commit_ms / 1000),
+        job_metrics.JOB_PROCESSES: _by_role(lambda use: use.processes),
+        job_metrics.JOB_OPEN_FDS: _by_role(lambda use: use.open_files),
+        job_metrics.JOB_MAX_FDS: _by_role(lambda use: use.open_files_limit),
+        job_metrics.JOB_THREADS: _by_role(lambda use: use.threads),
+        job_metrics.JOB_RESIDENT: _by_role(lambda use: use.resident_bytes),
         job_metrics.JOB_LAG: _of_job(
             lambda job: [((cluster,), progress.lag_ms / 1000) for cluster, progress in sorted(job.clusters.items())]
         ),

@@ -126,14 +126,16 @@ def _incident(
     alerts = sorted(alerts, key=lambda each: WORST_FIRST[each[0].severity])
     worst = alerts[0][0]
     away = _away(found, [row for row, _ in alerts])
-    hit = [group for group in groups if _is_hit(group, away, [row for row, _ in alerts])]
+    rows = [row for row, _ in alerts]
+    by_controller = any(row.group == CONTROLLER_GROUP and row.severity is Severity.PAGE for row in found.open_alerts)
+    hit = [group for group in groups if _is_hit(group, away, rows, by_controller=by_controller)]
     effects = tuple(_effects(hit))
     affected = max(row.partitions for row, _ in alerts)
     unusable = sum(group.count for group in hit)
     return Incident(
         group=worst.group,
         severity=worst.severity,
-        event=_event(found, [row for row, _ in alerts], away),
+        event=_event(found, rows, away),
         how=next((_HOW_IT_LEFT[row.alert] for row, _ in alerts if away and row.alert in _HOW_IT_LEFT), ""),
         since_ms=min(row.since_ms for row, _ in alerts),
         brokers=tuple(sorted(away)),
@@ -166,14 +168,16 @@ def _is_live(row: BrokerRow) -> bool:
     return row.registered or row.inferred
 
 
-def _is_hit(group: PartitionGroup, away: Mapping[int, object], alerts: Iterable[AlertRow]) -> bool:
+def _is_hit(
+    group: PartitionGroup, away: Mapping[int, object], alerts: Sequence[AlertRow], *, by_controller: bool
+) -> bool:
+    """Whether the incident causes the group's problem; `by_controller`: an incident of the controller is open."""
     if not away.keys().isdisjoint(group.needs):
         return True
+    if by_controller and group.problem in _UP_TO_CONTROLLER:
+        return alerts[0].group == CONTROLLER_GROUP
     names = {f"{line.topic}-{line.partition}" for line in group.partitions}
-    return any(
-        not names.isdisjoint(row.examples) or (row.group == CONTROLLER_GROUP and group.problem in _UP_TO_CONTROLLER)
-        for row in alerts
-    )
+    return any(not names.isdisjoint(row.examples) for row in alerts)
 
 
 def _event(found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[int, BrokerRow | None]) -> str:

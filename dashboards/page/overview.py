@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
@@ -123,7 +124,8 @@ class OverviewMaker:
         incidents = incidents_of(found, findings, groups, self._config)
         own_findings = tuple(finding_of(row, picture) for row in own)
         verdict = blindness(own, now_ms, job) or verdict_of(shown, incidents, own_findings, _doubts(shown, found))
-        acts = picture.header.acting or shown.led_by_kraft
+        is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
+        acts = (picture.header.acting and not is_ghost) or shown.led_by_kraft
         return Overview(
             cluster=found.cluster,
             verdict=verdict,

@@ -43,7 +43,7 @@ _DAY_MS: Final = 86_400_000
 def render(template: str, values: Mapping[str, Any]) -> bytes:
     """The page that this template makes of the values."""
     # Lone surrogates, which a znode's escapes can have, are no UTF-8.
-    return _ENVIRONMENT.get_template(template).render(**values).encode("utf-8", "replace")
+    return ENVIRONMENT.get_template(template).render(**values).encode("utf-8", "replace")
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 (any expression of a template)
@@ -191,7 +191,7 @@ def _partition_named(context: Context, name: str, cluster: str) -> Markup:
     return Markup('<a href="{}">{}</a>').format(page + _then(context), printable(name))
 
 
-_ENVIRONMENT: Final = Environment(
+ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "html"),
     autoescape=True,
     trim_blocks=True,
@@ -200,7 +200,7 @@ _ENVIRONMENT: Final = Environment(
     finalize=_plain,
     auto_reload=False,
 )
-_ENVIRONMENT.filters.update(
+ENVIRONMENT.filters.update(
     age=_age,
     capitalized=_capitalized,
     clock=_clock,
@@ -226,7 +226,7 @@ _ENVIRONMENT.filters.update(
     title=_title,
     words=_words,
 )
-_ENVIRONMENT.globals.update(
+ENVIRONMENT.globals.update(
     conditions=tuple((word_of(condition), condition.value) for condition in Condition),
     picture_left=LEFT,
     picture_right=RIGHT,

@@ -89,10 +89,6 @@ class Measure:
         """All that was seen."""
         return self._before[-1]
 
-    def seen_between(self, begin_ms: int, end_ms: int) -> int:
-        """Return the seen time between the two moments."""
-        return max(0, self._seen_before(end_ms) - self._seen_before(begin_ms))
-
     def total_ms(self, level: Mapping[int, int]) -> int:
         """Return the count times its duration. An increase at a moment adds all later seen time."""
         return sum(by * (self.seen_ms - self._seen_before(at_ms)) for at_ms, by in level.items())

@@ -13,6 +13,8 @@ from pathlib import Path
 from struct import Struct
 from zlib import crc32
 
+import msgspec
+
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from streaming.checkpoint.directory import REBUILD
 from streaming.errors import StreamError
@@ -26,6 +28,13 @@ _NO_OFFSET = "-"
 _CHECKSUMS = b"crc\0"  # how Hadoop begins a file of checksums
 _CHECKSUMS_HEADER = Struct(">4xI")  # behind it how many bytes each sum is of
 _ANYTHING = JsonDecoder(object)
+
+
+class _JournalOffset(msgspec.Struct):
+    offset: int
+
+
+_JOURNAL_OFFSET = JsonDecoder(_JournalOffset)
 
 
 class CheckpointFiles:
@@ -138,6 +147,17 @@ def source_of(spark_directory: Path, batch: int) -> bytes:
         except OSError as error:
             raise StreamError(f"{path} cannot be read: {error.strerror}: check the disk, or {REBUILD}") from error
     return b"\n\n".join(ends)
+
+
+def end_of_source(spark_directory: Path, batch: int) -> int:
+    """Return the journal's offset at which a planned batch ends, 0 before the first one; raises OSError."""
+    if batch < 0:
+        return 0
+    *_, offset = (spark_directory / "offsets" / str(batch)).read_bytes().strip().split(b"\n")
+    try:
+        return _JOURNAL_OFFSET.decode(offset).offset
+    except UndecodableError:
+        return 0
 
 
 def _identity(status: os.stat_result) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""Log an outage of an address's Kafka and its end, because Spark retries silently.
+"""Log an outage of an address's Kafka or a deleted source topic, because Spark retries silently.
 
 `wait_for_kafka` waits at the start. This module checks during the query.
 """
@@ -9,8 +9,9 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from transport.address import Address, KafkaAddress
 
@@ -18,6 +19,12 @@ logger = logging.getLogger("kontrast.streaming")
 
 _LOOK_SECONDS = 2.0
 _CONNECT_SECONDS = 2.0
+_LOG_AGAIN_SECONDS = 60.0
+
+
+class _Trouble(NamedTuple):
+    since: float
+    logged_at: float
 
 
 def failed_connections(bootstrap_servers: str, timeout_seconds: float) -> list[str]:
@@ -35,27 +42,34 @@ def failed_connections(bootstrap_servers: str, timeout_seconds: float) -> list[s
 
 
 class KafkaReach:
-    """Outages of each Kafka of the job. One line is logged at the beginning, and one at the end."""
+    """Outages of each Kafka of the job, and of the source's topic.
 
-    def __init__(self, addresses: Iterable[Address]) -> None:
+    A trouble is logged when it begins, once a minute while it lasts, and when it is over. `source_exists` asks whether
+    the topic of `source` exists; None: not known.
+    """
+
+    def __init__(
+        self, addresses: Iterable[Address], source: str = "", source_exists: Callable[[], bool | None] = lambda: None
+    ) -> None:
         kafkas = (address for address in addresses if isinstance(address, KafkaAddress))
         self._servers = sorted({address.bootstrap_servers for address in kafkas})
-        self._away_since: dict[str, float] = {}
+        self._source = source
+        self._source_exists = source_exists
+        self._troubles: dict[str, _Trouble] = {}
+
+    def is_away(self) -> bool:
+        """Whether one of them was out of reach when it was last looked at."""
+        return any(servers in self._troubles for servers in self._servers)
 
     def look(self) -> None:
         """Connect to each once."""
         for servers in self._servers:
             failures = failed_connections(servers, _CONNECT_SECONDS)
-            if failures and servers not in self._away_since:
-                self._away_since[servers] = time.monotonic()
-                logger.warning(
-                    "Kafka at %s is not reached any more (%s): no batch is done until it is back",
-                    servers,
-                    "; ".join(failures),
-                )
-            elif not failures and servers in self._away_since:
-                away_seconds = time.monotonic() - self._away_since.pop(servers)
-                logger.warning("Kafka at %s is reached again, after %.0f seconds", servers, away_seconds)
+            what = f"is not reached ({'; '.join(failures)}): no batch is done until it is back"
+            self._note(servers, f"Kafka at {servers}", what if failures else "", "is reached again")
+        if (exists := None if self.is_away() else self._source_exists()) is not None:
+            gone = "does not exist: no record arrives until `kontrast watch` makes it again; look who deleted it"
+            self._note(self._source, f"the topic of {self._source}", "" if exists else gone, "exists again")
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -72,3 +86,13 @@ class KafkaReach:
     def _look_until(self, ended: threading.Event) -> None:
         while not ended.wait(_LOOK_SECONDS):
             self.look()
+
+    def _note(self, key: str, subject: str, trouble: str, over: str) -> None:
+        """Log what is new about the subject; an empty trouble: there is none."""
+        now, known = time.monotonic(), self._troubles.get(key)
+        if trouble and (known is None or now - known.logged_at >= _LOG_AGAIN_SECONDS):
+            self._troubles[key] = _Trouble(known.since if known else now, now)
+            logger.warning("%s %s", subject, trouble)
+        elif not trouble and known is not None:
+            del self._troubles[key]
+            logger.warning("%s %s, after %.0f seconds", subject, over, now - known.since)

@@ -8,7 +8,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
@@ -122,6 +122,12 @@ def spark_session(
             )
         except Py4JJavaError as error:
             raise stream_error(error) from error
+
+
+def java_process(session: SparkSession) -> int:
+    """Return the number of the session's Java process."""
+    java: Any = session
+    return int(java._jvm.java.lang.ProcessHandle.current().pid())
 
 
 @contextlib.contextmanager

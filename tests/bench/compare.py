@@ -25,6 +25,9 @@ ROOT: Final = Path(__file__).parents[2]
 BENCHMARKS: Final = ("core", "questions", "streaming")
 ROUNDS: Final = 3
 
+# Modules that the present benchmarks need, and their names in older checkouts.
+FORMER_NAMES: Final = {"controller.restore.stored_context": "controller.derived.stored_context"}
+
 Figures = dict[str, float]
 
 
@@ -37,7 +40,16 @@ def checked_out(revision: str) -> Path:
         _git("worktree", "add", "--detach", str(directory), commit)
         (directory / "tests").rename(directory / "tests-of-its-own")
         (directory / "tests").symlink_to(ROOT / "tests")
+        for name, former in FORMER_NAMES.items():
+            _give_present_name(directory, name, former)
     return directory
+
+
+def _give_present_name(directory: Path, name: str, former: str) -> None:
+    module = directory.joinpath(*name.split(".")).with_suffix(".py")
+    if not module.is_file() and directory.joinpath(*former.split(".")).with_suffix(".py").is_file():
+        module.parent.mkdir(exist_ok=True)
+        module.write_text(f"from {former} import *\n", encoding="utf-8")
 
 
 def _git(*words: str) -> str:
@@ -96,30 +108,51 @@ def table(benchmark: str, base: str, rounds: list[tuple[Figures, Figures]]) -> T
     return shown
 
 
+def keep(file: Path, benchmark: str, base: str, options: list[str], rounds: list[tuple[Figures, Figures]]) -> None:
+    """Add the rounds to a file, with the machine and the two checkouts."""
+    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    kept.append(
+        {
+            "benchmark": benchmark,
+            "options": options,
+            "base": _git("rev-parse", "--short", base),
+            "now": _git("rev-parse", "--short", "HEAD"),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+            "load_average": round(os.getloadavg()[0], 1),
+            "rounds": [{"base": then, "now": now} for then, now in rounds],
+        }
+    )
+    file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
 def _rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
 
 
 def main() -> None:
     """Compare, and print a table a benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Other options go to the benchmarks.")
     parser.add_argument("base", help="the revision to compare with")
     parser.add_argument("--benchmark", nargs="+", choices=BENCHMARKS, default=BENCHMARKS)
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
     parser.add_argument("--partitions", default="200000", metavar="N")
-    parser.add_argument("options", nargs="*", help="of the benchmarks, behind `--`")
-    asked = parser.parse_args()
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="add the rounds to this file, from which docs/benchmarks.py draws"
+    )
+    asked, of_benchmarks = parser.parse_known_args()
     base = checked_out(asked.base)
     screen = Console(width=140)
     screen.print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     for benchmark in asked.benchmark:
         options = ["--partitions", asked.partitions, *(["--no-fleet"] if benchmark == "streaming" else [])]
         try:
-            rounds = in_turn(benchmark, base, asked.rounds, [*options, *asked.options])
+            rounds = in_turn(benchmark, base, asked.rounds, [*options, *of_benchmarks])
         except RuntimeError as error:
             screen.print(str(error))
             continue
         screen.print(table(benchmark, asked.base, rounds))
+        if asked.out:
+            keep(asked.out, benchmark, asked.base, [asked.partitions, *of_benchmarks], rounds)
 
 
 if __name__ == "__main__":

@@ -223,7 +223,7 @@ def fresh(measure: Callable[[], tuple[Context, list[Row], float]]) -> tuple[Cont
     return measure()
 
 
-def figures(partitions: int, shape: Shape) -> Iterator[Figure]:
+def figures(partitions: int, shape: Shape, *, takeovers: bool = True) -> Iterator[Figure]:
     """All scenarios for one size of cluster."""
     lines = Lines(partitions, shape)
     yield Figure("distinct replica lists", "", lines.distinct_replica_lists)
@@ -259,7 +259,8 @@ def figures(partitions: int, shape: Shape) -> Iterator[Figure]:
     assert not context.header.events, "a write was not expected"
     yield Figure("writes that confirm it, a second", "changes", len(writes) / seconds)
     del rows
-    yield from _takeovers(partitions, shape)
+    if takeovers:
+        yield from _takeovers(partitions, shape)
 
 
 def _takeovers(partitions: int, shape: Shape) -> Iterator[Figure]:
@@ -338,10 +339,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--partitions", type=int, nargs="+", default=[20_000, 200_000], metavar="N")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--no-takeovers", dest="takeovers", action="store_false", help="leave the takeovers out")
     add_options(parser)
     asked = parser.parse_args()
     shape = shape_of(asked)
-    columns = [list(figures(size, shape)) for size in asked.partitions]
+    columns = [list(figures(size, shape, takeovers=asked.takeovers)) for size in asked.partitions]
     if asked.json:
         named = [{figure.name: figure.value for figure in column} for column in columns]
         print(json.dumps(dict(zip(map(str, asked.partitions), named, strict=True)), indent=2))

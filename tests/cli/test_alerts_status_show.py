@@ -92,7 +92,7 @@ def test_open_alerts_are_printed_worst_first_and_are_a_finding(derived, rows):
     assert "  to do: start it\n" in alerts(derived, "--long").stdout
     other = alerts(derived, "--cluster", "south")
     assert (other.exit_code, other.stdout) == (1, "")
-    assert "south: nothing is known of it" in other.stderr
+    assert "south: the cluster is unknown" in other.stderr
 
 
 def test_silence_of_what_is_old_is_no_health(derived, rows, tmp_path):
@@ -101,10 +101,10 @@ def test_silence_of_what_is_old_is_no_health(derived, rows, tmp_path):
     assert (old.exit_code, "north: the newest heartbeat is 1m 3" in old.stderr) == (1, True)
     write(derived, rows.gauges(time_ms=now_ms(), ready=False))
     unready = alerts(derived)
-    assert (unready.exit_code, "north: no complete read of it has come" in unready.stderr) == (1, True)
+    assert (unready.exit_code, "north: no complete read of it has arrived" in unready.stderr) == (1, True)
     write(derived, rows.gauges(time_ms=now_ms()), raw=b'{"kind":"alert","v":99,"cluster":"north"}', output="alerts")
     newer = alerts(derived)
-    assert (newer.exit_code, "north: a newer Kontrast wrote of it" in newer.stderr) == (1, True)
+    assert (newer.exit_code, "north: a newer Kontrast wrote its rows" in newer.stderr) == (1, True)
 
 
 def test_a_past_is_called_so_and_is_no_fault_of_a_part(derived, rows, settings):
@@ -114,7 +114,7 @@ def test_a_past_is_called_so_and_is_no_fault_of_a_part(derived, rows, settings):
     past = alerts(derived)
     assert past.stdout.splitlines()[1].split()[:4] == ["page", "1m", "2s", "north"], "ages count to the past's end"
     assert "in north for 1m 2s" in alerts(derived, "--long").stdout
-    assert (past.exit_code, "north: this is the past, as `kontrast replay` published it" in past.stderr) == (1, True)
+    assert (past.exit_code, "north: this is a past that `kontrast replay` published" in past.stderr) == (1, True)
     _, told = parts(settings)
     assert "watch" not in told
     assert (told["replay"]["ok"], told["replay"]["agreement_of_last_hour"]) == (True, 0.5)
@@ -240,6 +240,20 @@ def test_a_part_that_does_not_answer_is_named(derived, settings, rows):
     assert told["watch"]["wrong"] == "its page does not answer: Connection refused"
     assert told["serve"]["wrong"] == "it does not answer: Connection refused"
     assert told["stream"]["wrong"].startswith("it has finished no batch")
+
+
+def test_a_source_of_the_job_that_is_away_or_deleted_is_named(derived, settings, rows, shared_broker, own_name):
+    write(derived, rows.gauges(time_ms=now_ms()), rows.job(time_ms=now_ms()))
+    file = settings.read_text()
+    for address, wrong in (
+        (f"journal:{derived}/none", f"its source journal:{derived}/none does not exist: check who deleted it"),
+        (f"kafka://{shared_broker}/{own_name}", f"its source kafka://{shared_broker}/{own_name} does not exist: look"),
+        (f"kafka://127.0.0.1:1/{own_name}", "Kafka at 127.0.0.1:1 does not answer: "),
+    ):
+        settings.write_text(f'{file}[stream]\nfrom = "{address}"\n')
+        code, told = parts(settings)
+        assert code == 1
+        assert told["stream"]["wrong"].startswith(wrong)
 
 
 def test_the_page_of_a_watcher_says_its_version(derived, settings, rows):

@@ -117,7 +117,7 @@ def test_moments_differ_alike_wherever_the_history_is(moments, files, written):
     [
         (["--at", "2001-01-01", "--cluster", "shop"], "before that moment"),
         (["--at", "0x1f0"], "which cluster? Give --cluster with one of other, shop"),
-        (["--at", "0x1f0", "--cluster", "none"], "has nothing of cluster none: it has other, shop"),
+        (["--at", "0x1f0", "--cluster", "none"], "has no rows of cluster none: it has other, shop"),
     ],
 )
 def test_a_moment_that_is_not_there_is_refused(name, asked, says, written):
@@ -200,8 +200,8 @@ def test_a_file_that_is_no_snapshot_is_refused(content, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "compare what? Give two files"),
-        (["--predicted", "--at", "0x1"], "compare what?"),
+        ([], "Give two files"),
+        (["--predicted", "--at", "0x1"], "Give two files"),
         (["{good}"], "1 file given: a comparison has two"),
         (["{good}", "{missing}"], "does not exist"),
         (["--at", "0x1"], "are --at twice"),
@@ -209,7 +209,7 @@ def test_a_file_that_is_no_snapshot_is_refused(content, tmp_path):
         (["--at", "0x1", "--at", "0x2", "--zk-data", "{dir}", "--until", "0x3"], "without --until"),
         (["--predicted"], "which cluster?"),
         (["--bootstrap", "nowhere"], "nowhere"),
-        (["--bootstrap", "b:1", "--zk-data", "{dir}"], "--bootstrap compares what is now"),
+        (["--bootstrap", "b:1", "--zk-data", "{dir}"], "--bootstrap compares the present"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(arguments, says, tmp_path):

@@ -81,7 +81,7 @@ def test_a_cluster_that_only_the_outputs_still_have_is_forgotten_too(changes, de
 def test_a_cluster_that_nobody_knows_is_refused_by_name(changes, derived):
     done = forget("nroth", changes, "--to", f"journal:{derived}", "--yes")
     assert done.exit_code == 2
-    assert f"nothing is known of a cluster 'nroth' in journal:{changes}" in done.stderr
+    assert f"there is no cluster 'nroth' in journal:{changes}" in done.stderr
     assert f"journal:{derived} has north, west" in done.stderr
     assert len(records(changes)) == 2
 
@@ -101,7 +101,7 @@ def test_a_stream_that_is_written_or_not_there_is_refused(changes, tmp_path):
 
 def test_without_an_answer_nothing_is_done(changes, derived):
     done = forget("north", changes, "--to", f"journal:{derived}")
-    assert (done.exit_code, "Nobody can answer here: give --yes." in done.stderr) == (2, True)
+    assert (done.exit_code, "No person can answer here. Give --yes." in done.stderr) == (2, True)
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "cli", "forget", "north", "--from", f"journal:{changes}"]
     command += ["--to", f"journal:{derived}"]

@@ -86,9 +86,9 @@ def test_windows_that_are_over_are_not_listed_and_go_with_the_next_change(config
         (["--cluster", "north", "--for", "1h"], "--broker ID"),
         (["--cluster", "north", "--for", "1h", "--all", "--broker", "1"], "one of them"),
         (["--cluster", "north", "--all"], "--for"),
-        (["--cluster", "north", "--all", "--for", "soon"], "'soon' is no duration"),
-        (["--cluster", "north", "--all", "--for", ""], "is no duration"),
-        (["--cluster", "north", "--all", "--for", "0m"], "more than nothing"),
+        (["--cluster", "north", "--all", "--for", "soon"], "'soon' is not a duration"),
+        (["--cluster", "north", "--all", "--for", ""], "is not a duration"),
+        (["--cluster", "north", "--all", "--for", "0m"], "must be positive"),
         (["--cluster", "north", "--all", "--for", "999999999999d"], "at most"),
         (["--cluster", "nort", "--all", "--for", "1h"], "did you mean north"),
         (["--cluster", "north", "--broker", "-1", "--for", "1h"], "-1"),
@@ -121,7 +121,7 @@ def test_of_a_cluster_or_broker_that_is_perhaps_none_people_are_warned(shared_ch
     client.close()
     file = tmp_path / "windows.toml"
     named = ["--maintenance-file", file, "--cluster", "north", "--for", "1h"]
-    assert "whether a cluster is called north was not checked" in kontrast("start", *named, "--all")[2]
+    assert "the name north was not checked" in kontrast("start", *named, "--all")[2]
     monkeypatch.setenv("KONTRAST_CLUSTERS__NORTH__ZOOKEEPER", "127.0.0.1:1")
     monkeypatch.setenv("KONTRAST_CLUSTERS__NORTH__CONNECT_TIMEOUT_SECONDS", "0.2")
     code, _, told = kontrast("start", *named, "--broker", 1)

@@ -176,7 +176,7 @@ def test_the_summary_counts_what_is_printed(operator: Path):
             {},
             "1 write of the controller: 1 as expected, 0 explained by inference, 0 unexplained: agreement 100.0 %",
         ),
-        (Writes(), {}, "no writes of the controller: nothing shows how far Kontrast agrees with it"),
+        (Writes(), {}, "no writes of the controller, and so no agreement"),
     ],
 )
 def test_agreement_is_one_sentence(writes, inferences, line):
@@ -297,7 +297,7 @@ def test_a_damaged_log_is_named_at_the_end(zk_data: Path, tmp_path: Path):
 def test_a_wrong_chroot_is_named_with_the_right_one(zk_data: Path):
     result = invoke("--zk-data", zk_data, "--chroot", "/kafka")
     assert result.exit_code == 2
-    assert "nothing of a Kafka cluster below /kafka; they have one below /: give --chroot" in result.stderr
+    assert "no Kafka cluster below /kafka; they have one below /: give --chroot" in result.stderr
     assert result.stdout == ""  # neither an alert that there is no controller nor an incident
 
 
@@ -312,7 +312,7 @@ def test_a_wrong_chroot_is_named_with_the_right_one(zk_data: Path):
         (["--zk-data", "/", "--broker-config", "min.insync.replicas"], 2, "must be KEY=VALUE"),
         (["--zk-data", "/", "--broker-config", "min.insync.replicas=two"], 2, "min.insync.replicas=two"),
         (["--zk-data", "/", "--kafka-version", "4.0"], 2, "Kafka 4.0"),
-        (["--zk-data", "/", "--from", "31"], 2, "'31' is no zxid"),
+        (["--zk-data", "/", "--from", "31"], 2, "'31' is not a zxid"),
         (["--zk-data", "/", "--emit", "transitions,request"], 2, "'request' is not among transitions"),
         (["--zk-data", "/", "--emit", ","], 2, "--emit"),
         (["--zk-data", "/", "--chroot", "kafka"], 2, "'kafka' does not begin with /"),
@@ -412,7 +412,7 @@ def test_what_is_published_gives_what_the_files_give(zk_data: Path, tmp_path: Pa
     of_files = CliRunner().invoke(main, [*ask, "--zk-data", str(zk_data)])
     of_past = CliRunner().invoke(main, [*ask, "--from", f"journal:{past}"])
     assert of_files.stdout == of_past.stdout != ""
-    assert "this is the past, as `kontrast replay` published it: nothing here is of now" in of_past.stderr
+    assert "this is a past that `kontrast replay` published, not the present" in of_past.stderr
     again = invoke("--zk-data", zk_data, "--into", f"journal:{past}")
     assert (again.exit_code, "has records already, and a past is never mixed" in again.stderr) == (3, True)
 

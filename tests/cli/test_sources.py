@@ -229,7 +229,7 @@ def test_of_several_clusters_one_must_be_named(tmp_path, files, records):
     with pytest.raises(NotFoundError, match="which cluster.*depot, shop"):
         picture("--from", address)
     assert picture("--from", address, "--cluster", "depot").header.cluster == "depot"
-    with pytest.raises(NotFoundError, match="nothing of cluster dept: it has depot, shop"):
+    with pytest.raises(NotFoundError, match="no rows of cluster dept: it has depot, shop"):
         picture("--from", address, "--cluster", "dept")
 
 

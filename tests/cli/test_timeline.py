@@ -193,7 +193,7 @@ def test_a_timeline_needs_a_past():
 def test_other_questions_refuse_to_end_a_stream_before_its_end(tmp_path):
     done = CliRunner().invoke(main, ["check", "--from", f"journal:{tmp_path}", "--until", "0x10"])
     assert done.exit_code == 2
-    assert "--until needs --zk-data: what Kontrast has written is asked about its end" in done.stderr
+    assert "--until needs --zk-data, because Kontrast's data is read to its end" in done.stderr
 
 
 def test_what_people_wrote_into_znodes_is_inert_on_the_page():

@@ -80,6 +80,21 @@ def test_a_broker_that_left_with_one_that_is_back_left_for_itself():
     assert set(history.open_alerts()) == {"BrokerCrashed/broker 3"}
 
 
+def test_a_broker_whose_return_was_handled_does_not_leave_again():
+    topics = {"t": {0: ([1], 1, 0, [1]), 1: ([2], 2, 0, [2]), 2: ([3], 3, 0, [3])}}
+    history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics=topics)
+    history.broker_leaves(3)
+    history.broker_leaves(2)
+    history.elect_preferred(("t", 0), ("t", 1))
+    history.broker(2)
+    history.broker(3)
+    history.state("t", 1, 2, 1, [2])  # the preferred election's, and as well the return's
+    history.state("t", 0, 1, 1, [1])
+    history.delete("/admin/preferred_replica_election")
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
 def test_of_a_departure_that_has_begun_only_a_part_is_taken_back():
     topics = {"t": {0: ([2], 2, 0, [2]), 1: ([3, 1], 3, 0, [3, 1]), 2: ([1, 2], 1, 0, [1, 2])}}
     history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics=topics)
@@ -265,6 +280,14 @@ def test_a_broker_that_a_read_missed_and_that_leads_again_needs_no_election():
     assert_nothing_is_expected(history)
 
 
+def test_a_controller_with_another_write_due_may_still_come_to_a_registration():
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, topics=on([3], 3, 0, [3]))
+    history.topic("u", {0: [1]})
+    history.broker(3)
+    at_rest(history)
+    assert history.gauges().pending_writes == 2
+
+
 def test_a_shutdown_attempt_that_no_write_follows_was_not_made():
     topics = {"t": {0: ([1, 2], 1, 0, [1]), 1: ([2, 1], 2, 0, [2, 1])}}
     history = ZnodeHistory(release=(2, 7)).start(1, 2, 3, controller=3, topics=topics)
@@ -276,6 +299,18 @@ def test_a_shutdown_attempt_that_no_write_follows_was_not_made():
     assert history.gauges().pending_writes == 2, "it asks again"
     at_rest(history)
     assert_nothing_is_expected(history)
+    assert history.context.header.shutdowns.under_way == ()
+
+
+def test_a_broker_that_stays_in_its_isrs_did_not_shut_down():
+    topics = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([2, 1], 2, 0, [2, 1])}}
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, 3, controller=3, topics=topics)
+    history.state("t", 0, 2, 1, [2])
+    assert history.context.header.shutdowns.under_way == (1,)
+    assert history.predicted("t", 1) == (2, 1, (2,))
+    the_controller_reads_a_notification(history)
+    at_rest(history)
+    assert provisional(history) == set()
     assert history.context.header.shutdowns.under_way == ()
 
 

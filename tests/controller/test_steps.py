@@ -14,10 +14,10 @@ from controller.contract.effect_rows import Request, Transition
 from controller.contract.metadata_rows import PartitionRow, TopicRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from controller.feed import loaded_states
 from controller.model.context import Context
 from controller.restore.stored_context import changed_chunks, encode_header, new_context
 from controller.step import step, steps
+from controller.watch import loaded_states
 from tests.controller.znode_history import ZnodeHistory
 
 CHUNKS = 4

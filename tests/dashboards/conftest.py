@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from controller.contract.job_row import JobRow
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
 from dashboards.exporter.config import ServeConfig
@@ -38,7 +39,7 @@ class Exporter:
         self.address = ""
         self._one_writer = threading.Lock()  # as the sink is: a journal that is held refuses a second one
 
-    def write(self, *written: Row) -> None:
+    def write(self, *written: Row | JobRow) -> None:
         """Append the rows as the sink does: each output's in one batch."""
         for output in {row.output: None for row in written}:
             self.write_lines(output, *(encode_row(row) for row in written if row.output == output))
@@ -102,6 +103,11 @@ def _exporter(config: ServeConfig, exporter: Exporter) -> Iterator[Exporter]:
     assert not failures, failures
 
 
+def running_exporter(config: ServeConfig) -> AbstractContextManager[Exporter]:
+    """A running exporter with these settings over journals; it ends with the `with`."""
+    return _exporter(config, Exporter(getattr(config.source, "directory", Path())))
+
+
 @pytest.fixture
 def exporter(tmp_path: Path) -> Iterator[Exporter]:
     """An exporter that names two partitions of a cluster at most."""
@@ -128,7 +134,7 @@ def all_pages(tmp_path: Path) -> Iterator[Exporter]:
 @pytest.fixture(scope="session")
 def start_exporter() -> Callable[[ServeConfig], AbstractContextManager[Exporter]]:
     """Gives a running exporter with these settings; it ends with the `with` that it is started in."""
-    return lambda config: _exporter(config, Exporter(getattr(config.source, "directory", Path())))
+    return running_exporter
 
 
 @pytest.fixture

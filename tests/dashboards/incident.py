@@ -17,7 +17,7 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
 from controller.contract.gauges_row import GaugesRow, Maintenance
-from controller.contract.job_row import ClusterProgress, JobRow
+from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from dashboards.alerting.active_alerts import of_outputs
@@ -69,6 +69,14 @@ END_TO_END_LAG_SECONDS = 0.2
 WATCH_LAG_SECONDS = 0.02
 BUDGET_WAIT_SHARE = 0.01
 JOB_LAG_MS = 150
+PROCESSES = {
+    role: ProcessUse(processes=count, open_files=files, open_files_limit=limit, threads=threads, resident_bytes=memory)
+    for role, count, files, limit, threads, memory in (
+        ("driver", 1, 40, 1_024, 12, 180_000_000),
+        ("java", 1, 355, 20_000, 90, 800_000_000),
+        ("worker", 9, 30, 1_024, 14, 700_000_000),
+    )
+}
 PHASE_MS = {"addBatch": 90, "latestOffset": 5}  # of each batch; there is one a second
 LAST_BATCH_AGE_SECONDS = 0.3
 MISHAP = BEGIN + 100  # the watchers' sessions are lost, two lines of the stream are spoilt, rows are missed
@@ -267,6 +275,7 @@ class _Pipeline:
             state_values=STATE_VALUES,
             state_commit_ms=STATE_COMMIT_MS,
             clusters={cluster.name: progress for cluster in self._clusters},
+            processes=PROCESSES,
         )
 
 

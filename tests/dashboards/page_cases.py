@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from controller.contract.gauges_row import GaugesRow
 from controller.contract.outputs import OUTPUTS
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
+from controller.contract.znodes import REPLAYED
+from controller.restore.stored_context import new_context
 from controller.step import steps
+from tests import recorded_moment
 from tests.controller.znode_history import ZnodeHistory, controller_znode, state_znode, topic_znode
 
 MINUTE_MS: Final = 60_000
@@ -45,6 +50,7 @@ class Story(ZnodeHistory):
         super().__init__(name)
         self.now_ms = time.time_ns() // 1_000_000 - int(minutes * MINUTE_MS)
         self._written = 0
+        self.is_migrating = False  # KRaft leads, and writes to /migration
 
     def begin(self, brokers: int = 4, racks: int = 3, topics: Mapping[str, Size] = SHOP) -> Story:
         """The first complete read, applied at once: broker 3 is controller, brokers go round the racks."""
@@ -107,6 +113,8 @@ class Story(ZnodeHistory):
         """Heartbeats until so long ago."""
         end_ms = time.time_ns() // 1_000_000 - silent_ms
         while self.now_ms + 1_000 < end_ms:
+            if self.is_migrating:
+                self.migration(400 + self.seq, 3001, 3)
             self.heartbeat(min(5_000, end_ms - self.now_ms - 500), session=session)
         return self
 
@@ -128,6 +136,15 @@ def healthy() -> Story:
 
 def broker() -> Story:
     return Story("broker-lost").begin().crash(2).to_the_present()
+
+
+def shutdown() -> Story:
+    story = Story("shut-down").begin(topics={"orders": Size(24), "payments": Size(12, 3, 1)})
+    story.broker_closes(2)
+    story.controller_acts()
+    story.topic("invoices", {0: [1, 2], 1: [3, 2]})
+    story.controller_acts()
+    return story.to_the_present()
 
 
 def rack() -> Story:
@@ -165,9 +182,8 @@ def long_name() -> Story:
 def migration() -> Story:
     story = Story("migration").begin()
     story.migrates()
-    while story.now_ms < time.time_ns() // 1_000_000 - 2_000:
-        story.pulses(1, offset=400 + story.seq)
-    return story
+    story.is_migrating = True
+    return story.to_the_present()
 
 
 def thirty_brokers() -> Story:
@@ -188,6 +204,7 @@ def two_thousand_topics() -> Story:
 CASES: Final[Iterable[Callable[[], Story]]] = (
     healthy,
     broker,
+    shutdown,
     rack,
     no_controller,
     ghost,
@@ -199,3 +216,11 @@ CASES: Final[Iterable[Callable[[], Story]]] = (
     two_hundred_brokers,
     two_thousand_topics,
 )
+
+
+def recorded_rows(directory: Path, cluster: str = "recorded") -> list[Row]:
+    """Rows of a recorded cluster in a bad moment, published as a past: a ghost controller, brokers away."""
+    records = list(recorded_moment.history(recorded_moment.zk_data(directory), cluster).records())
+    rows = steps(new_context(cluster), records).effects
+    past = (msgspec.structs.replace(row, session=REPLAYED) if isinstance(row, GaugesRow) else row for row in rows)
+    return sorted((row for row in past if row.output in OUTPUTS), key=lambda row: OUTPUTS.index(row.output))

@@ -147,6 +147,12 @@ def test_the_job_s_own_figures_are_there_before_any_cluster_is_ready(bench, rows
     bench.apply(rows.job(batches=4, clusters={"south": progress(60)}))
     assert bench.samples("kontrast_job_batches_total") == {(): 4}
     assert bench.samples("kontrast_job_phase_seconds_total") == {(("phase", "addBatch"),): 0.5}
+    java = (("role", "java"),)
+    assert bench.samples("kontrast_job_processes") == {java: 1}
+    assert bench.samples("kontrast_job_process_open_fds") == {java: 355}
+    assert bench.samples("kontrast_job_process_max_fds") == {java: 20_000}
+    assert bench.samples("kontrast_job_process_threads") == {java: 90}
+    assert bench.samples("kontrast_job_process_resident_memory_bytes") == {java: 800_000_000}
     lags = bench.samples("kontrast_job_lag_seconds")
     # No newer batch had records of north.
     assert lags == {(("kafka_cluster", "north"),): 0.15, (("kafka_cluster", "south"),): 0.06}

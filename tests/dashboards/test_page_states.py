@@ -7,8 +7,11 @@ import time
 
 import pytest
 
+from controller.contract.alert_row import Severity
 from dashboards.exporter.config import ServeConfig
-from tests.dashboards import page_cases
+from dashboards.page.recent import hours_of
+from dashboards.page.verdict import State
+from tests.dashboards import components, page_cases
 from tests.dashboards.page_cases import LONG_NAME, MINUTE_MS, Size, Story
 from tests.dashboards.visits import Visit
 from tests.waiting import eventually
@@ -316,3 +319,28 @@ def visit_at(browser):
     yield visit
     for page in opened:
         page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_components_has_every_state_and_no_violation(browser, scheme):
+    context = browser.new_context(color_scheme=scheme)
+    with components.serving() as address:
+        visit = Visit(context.new_page())
+        visit.page.goto(address)
+        assert {each.value for each in State} == set(
+            visit.page.locator("section.band").evaluate_all("all => all.map(each => each.classList[1])")
+        )
+        assert visit.findings() == []
+        assert visit.said == []
+    context.close()
+
+
+def test_each_hour_has_its_worst_state_and_hours_before_the_past_have_none(rows):
+    now_ms = 1_700_000_000_000
+    hour_ms = 3_600_000
+    opened = rows.alert("a", severity=Severity.WARN, since_ms=now_ms - 3 * hour_ms)
+    ended = rows.alert("a", state="resolved", severity=Severity.WARN, time_ms=now_ms - 2 * hour_ms - 1)
+    paging = rows.alert("b", since_ms=now_ms - hour_ms // 2)
+    hours = hours_of((opened, ended), (paging,), now_ms - 5 * hour_ms, None, now_ms)
+    assert hours == ("",) * 19 + ("healthy", "healthy", "degraded", "healthy", "affected")
+    assert hours_of((), (), now_ms, now_ms - 1, now_ms)[-1] == "unknown"

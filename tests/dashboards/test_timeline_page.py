@@ -224,8 +224,6 @@ def test_the_slider_goes_through_the_past_by_keyboard(exporter, incidents, visit
     assert "Its only replica is on broker 2." in main
     assert "Broker 2 is down since" in main
     assert visit.findings() == []
-    if cluster == "north":
-        visit.screenshot("timeline")
     page.get_by_role("link", name="Previous event").click()
     page.get_by_text("clients affected").first.wait_for()
     page.goto(f"{exporter.address}/clusters/{cluster}/timeline?at={incident.died_ms - 1}")

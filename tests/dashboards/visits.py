@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from playwright.sync_api import Page
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
-SCREENSHOTS = Path(__file__).parents[2] / "docs" / "page"
 HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)<\u202e'  # no znode's name has a slash
 
 
@@ -23,13 +21,6 @@ class Visit:
         page.on("pageerror", lambda error: self.said.append(str(error)))
         page.on("dialog", lambda dialog: self.said.append(f"a dialog: {dialog.message}"))
         page.on("request", lambda request: self.asked.add(request.url.split("/")[2]))
-
-    def screenshot(self, name: str) -> None:
-        if os.environ.get("REWRITE"):
-            above_footer = self.page.evaluate(
-                "({x: 0, y: 0, width: innerWidth, height: document.querySelector('footer').offsetTop})"
-            )
-            self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, clip=above_footer)
 
     def findings(self) -> list[str]:
         self.page.evaluate(AXE.read_text(encoding="utf-8"))

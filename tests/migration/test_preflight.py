@@ -152,7 +152,7 @@ def test_a_migration_under_way_is_said(shared_chroot):
         done = check(*_json(shared_chroot))
     assert done.exit_code == ExitCode.OK, done.output
     assert "absent-broker" in {line["check"] for line in lines(done, "not-checked")}
-    assert "the migration is under way, a KRaft controller rules" in done.stderr
+    assert "the migration is under way and a KRaft controller leads" in done.stderr
 
 
 def test_owners_of_znodes_are_named_and_their_passwords_are_not(shared_chroot):
@@ -168,7 +168,7 @@ def test_owners_of_znodes_are_named_and_their_passwords_are_not(shared_chroot):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--zookeeper", "zk:2181", "--zk-data", "/tmp"), "give one of them"),
+        (("--zookeeper", "zk:2181", "--zk-data", "/tmp"), "give either"),
         (("--zookeeper", "zk:2181", "--chroot", "/kafka"), "--chroot belongs to --zk-data"),
         (("--zookeeper", "zk:2181", "--release", "newest"), "is no Kafka release"),
         (("--zookeeper", "zk:2181", "--controller-ids", "a,b"), "is no list of ids"),
@@ -186,7 +186,7 @@ def test_a_mistake_in_the_flags_is_one_sentence(arguments, sentence):
 def test_an_empty_chroot_is_refused(shared_chroot):
     done = check("--zookeeper", shared_chroot)
     assert done.exit_code == ExitCode.USAGE
-    assert "there is nothing of a Kafka cluster" in done.stderr
+    assert "there is no Kafka cluster" in done.stderr
 
 
 def test_a_zookeeper_that_is_away_is_said():

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from controller.inference import needless_writes, never_missed
+from tests.modelled_cluster.__main__ import show
 from tests.modelled_cluster.checks import BrokenPropertyError
 from tests.modelled_cluster.controller import Controller
 from tests.modelled_cluster.histories import drawn, failure_of, play, shrunk
@@ -26,8 +27,8 @@ def test_the_core_keeps_its_properties_in_random_histories():
 @pytest.mark.faults
 @pytest.mark.timeout(1_200)
 def test_the_core_keeps_its_properties_in_many_random_histories():
-    """HISTORIES and SEED choose how many, and the seed of the first; the default seed is the same each time."""
-    histories, seed = int(os.environ.get("HISTORIES", "20000")), int(os.environ.get("SEED", "1000"))
+    """The environment chooses how many, and the seed of the first; the default seed is the same each time."""
+    histories, seed = int(os.environ.get("HISTORIES", "20000")), int(os.environ.get("HISTORIES_SEED", "1000"))
     print(f"python -m tests.modelled_cluster --histories {histories} --seed {seed}")
     total, judged, failures = play_all(seed, histories, PROCESSES)
     assert failures == []
@@ -60,7 +61,7 @@ def test_a_history_is_the_same_for_the_same_seed():
     assert first.cluster.zookeeper.znodes == second.cluster.zookeeper.znodes
 
 
-def test_a_broken_core_is_found_and_its_history_shrunk(monkeypatch):
+def test_a_broken_core_is_found_and_its_history_shrunk(monkeypatch, capsys):
     monkeypatch.setattr(never_missed, "judge", lambda tx: None)
     monkeypatch.setattr(needless_writes, "judge", lambda tx: None)
     seed, failure = next((seed, found) for seed in range(1, 200) if (found := failure_of(drawn(seed))) is not None)
@@ -70,3 +71,7 @@ def test_a_broken_core_is_found_and_its_history_shrunk(monkeypatch):
     assert len(history.operations) <= 3
     with pytest.raises(BrokenPropertyError):
         play(history)
+    show(seed, failure.name, failure.text)
+    told = capsys.readouterr().out
+    assert f"seed {seed}: release" in told
+    assert all(f"    {operation}{numbers}" in told for operation, numbers in history.operations)

@@ -162,7 +162,7 @@ def test_what_may_not_be_read_or_is_old_is_a_doubt():
     picture = look(WELL)
     old = check(picture, now_ms=picture.as_of_ms + 31_000)
     assert not old.is_well
-    assert old.doubts == ("the newest that is known is 31 s old, what is said here may be over: see `kontrast status`",)
+    assert old.doubts == ("the newest that is known is 31 s old, so this may have changed; see `kontrast status`",)
     assert check(picture, now_ms=picture.as_of_ms + 29_000).is_well
 
 

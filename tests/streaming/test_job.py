@@ -13,8 +13,8 @@ from itertools import islice
 import pytest
 
 from controller.contract.outputs import OUTPUTS, decode_row
-from ingest.past.pace import Pace
-from ingest.past.publication import Publication
+from ingest.replay.pace import Pace
+from ingest.replay.publication import Publication
 from tests.recorded_moment import history, zk_data
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.job_in_a_thread import running
@@ -164,6 +164,8 @@ def test_the_job_tells_of_its_batches_with_the_next_one(streams, work_off):
     assert 0 < last.rows < sum(map(len, life.rows().values()))
     assert last.state_values > 1
     assert last.clusters.keys() == {"east"}
+    assert last.processes.keys() == {"driver", "java", "worker"}
+    assert all(0 < use.open_files < use.open_files_limit for use in last.processes.values())
     assert last.clusters["east"].lag_ms == pytest.approx(last.time_ms - last.clusters["east"].observed_ms, abs=5000)
 
 
@@ -193,7 +195,7 @@ def test_the_first_picture_of_a_cluster_is_logged_once(streams, spark, caplog):
 
 
 def test_a_past_that_is_published_gives_the_rows_of_its_files_and_no_lag(streams, work_off, tmp_path, monkeypatch):
-    monkeypatch.setattr("ingest.past.publication._RECORDS_AN_APPEND", 50)
+    monkeypatch.setattr("ingest.replay.publication._RECORDS_AN_APPEND", 50)
     files = zk_data(tmp_path / "files")
     past = ClusterLife("past")
     past.records = list(islice(history(files, "past").records(), 200))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -14,6 +15,8 @@ from controller.contract.records import RecordKind
 from streaming.errors import StreamError
 from tests.streaming.checkpoints import drop_newest, forget_state, newest_rows
 from tests.streaming.cluster_records import life_of
+from tests.streaming.job_in_a_thread import running
+from tests.waiting import eventually
 from transport.address import KafkaAddress
 
 
@@ -94,6 +97,37 @@ def test_a_topic_that_does_not_exist_yet_is_no_error(shared_broker, own_name, st
     _send(shared_broker, own_name, life.lines)
     work_off(config)
     assert streams.read_all() == life.rows()
+
+
+def _delete_topic(server, topic):
+    admin = KafkaAdminClient(bootstrap_servers=server)
+    admin.delete_topics([topic])
+    admin.close()
+
+
+def test_a_source_that_is_deleted_under_the_job_is_named_until_it_is_back(
+    shared_broker, own_name, streams, spark, caplog
+):
+    _create_topics(shared_broker, own_name)
+    source = KafkaAddress(shared_broker, own_name)
+    _send(shared_broker, own_name, life_of("east", topics=1).lines)
+
+    def lines():
+        return [record.getMessage() for record in caplog.records if f"the topic of {source} " in record.getMessage()]
+
+    with running(spark, streams.config(source=source)):
+        eventually(lambda: streams.read("gauges"))
+        assert lines() == []
+        _delete_topic(shared_broker, own_name)
+        deleted_at = time.time()
+        (gone,) = eventually(lines)
+        assert gone.startswith(f"the topic of {source} does not exist: no record arrives until")
+        seconds = [record.created for record in caplog.records if record.getMessage() == gone][0] - deleted_at
+        print(f"named {seconds:.1f} s after the deletion")
+        _create_topics(shared_broker, own_name)
+        assert eventually(lines, lambda found: len(found) == 2)[1].startswith(
+            f"the topic of {source} exists again, after "
+        )
 
 
 def test_stopping_does_not_wait_for_kafka_that_is_away(streams):

@@ -34,12 +34,23 @@ def test_one_line_when_kafka_goes_and_one_when_it_is_back(caplog):
     for _ in range(3):
         reach.look()
     (gone,) = lines(caplog)
-    assert gone.startswith(f"Kafka at 127.0.0.1:{port} is not reached any more (127.0.0.1:{port}: ")
+    assert gone.startswith(f"Kafka at 127.0.0.1:{port} is not reached (127.0.0.1:{port}: ")
     with listening(port):
         for _ in range(3):
             reach.look()
     assert len(lines(caplog)) == 2
     assert lines(caplog)[1].startswith(f"Kafka at 127.0.0.1:{port} is reached again, after ")
+
+
+def test_the_line_comes_again_each_minute(caplog, monkeypatch):
+    monkeypatch.setattr(kafka_reach, "_LOG_AGAIN_SECONDS", 0.05)
+    reach = KafkaReach([KafkaAddress("127.0.0.1:1", "records")])
+
+    def look() -> list[str]:
+        reach.look()
+        return lines(caplog)
+
+    eventually(look, lambda found: len(found) >= 3)
 
 
 def test_a_kafka_with_one_server_left_is_reached(caplog):

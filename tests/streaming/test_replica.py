@@ -13,6 +13,8 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
 from controller.contract.records import Record, RecordKind, encode_record
+from controller.restore import stored_context
+from controller.view.invariants import IDLE_UNDER_KRAFT, InvariantError
 from streaming import replica as replica_module
 from streaming.packed import pack, unpack
 from streaming.published import APPLIED
@@ -293,6 +295,21 @@ def test_what_cannot_be_stored_leaves_the_state_as_it_was_and_goes_into_quaranti
     tester.forget()  # the stored state is the one in quarantine
     rows = tester.apply(life.in_generation(2).lines)
     assert [alert.alert for alert in alerts_in(rows, "resolved")][:1] == ["ClusterQuarantined"]
+
+
+def test_a_stored_state_that_violates_an_invariant_goes_into_quarantine_by_name(tester, monkeypatch):
+    life = life_of("east", topics=TOPICS, losses=1)
+    half = len(life.lines) // 2
+    tester.apply(life.lines[:half])
+    tester.forget()
+
+    def violated(_header):
+        raise InvariantError(IDLE_UNDER_KRAFT)
+
+    monkeypatch.setattr(stored_context, "check_header", violated)
+    (alert,) = alerts_in(tester.apply(life.lines[half:]), "open")
+    assert alert.alert == "ClusterQuarantined"
+    assert alert.cause.endswith(f"InvariantError: {IDLE_UNDER_KRAFT}")
 
 
 def test_a_state_store_that_fails_is_no_fault_of_the_records(tester, monkeypatch):

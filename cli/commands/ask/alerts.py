@@ -39,7 +39,7 @@ _OUTPUTS: Final = ("job", "alerts", "gauges")
 _STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
 _LOOK_SECONDS: Final = 1.0
 _EXAMPLES: Final = 3
-_LINES_AROUND: Final = 3  # of the live picture: the title, the table's head and the rule below it
+_LINES_AROUND: Final = 3  # of the live picture, for the title, the table's head and the rule
 _COLUMNS: Final = ("severity", "since", "cluster", "alert", "cause")
 _WORST_FIRST: Final = {severity: place for place, severity in enumerate(Severity)}
 _EPILOG: Final = """\b
@@ -49,8 +49,8 @@ Examples:
 
 \b
 Exit codes:
-  0  nothing is open
-  1  something is open, or what is known of a cluster is old
+  0  no alert is open
+  1  an alert is open, or the data of a cluster is old
   2  a flag or setting is wrong
   3  the outputs cannot be read, or there are none
 """
@@ -138,24 +138,24 @@ class _Shown:
         newer = outputs.newer()
         found = {}
         for cluster in sorted(self.clusters or known.keys() | self._expected):
-            doubt = "a newer Kontrast wrote of it: upgrade this one" if cluster in newer else _doubt(known.get(cluster))
+            doubt = (
+                "a newer Kontrast wrote its rows; upgrade this one" if cluster in newer else _doubt(known.get(cluster))
+            )
             if doubt:
                 found[cluster] = f"{cluster}: {doubt}"
-        return found if found or known else {"": "nothing is known of any cluster yet: see `kontrast status`"}
+        return found if found or known else {"": "no cluster is known yet; see `kontrast status`"}
 
 
 def _doubt(snapshot: ClusterSnapshot | None) -> str:
     heard_ms = None if snapshot is None else snapshot.heartbeat_ms
     if snapshot is None or heard_ms is None:
-        return "nothing is known of it: check the name, and that `kontrast watch` forwards it"
+        return "the cluster is unknown; check the name, and that `kontrast watch` forwards it"
     if snapshot.is_replayed:
-        return "this is the past, as `kontrast replay` published it: nothing here is of now"
+        return "this is a past that `kontrast replay` published, not the present"
     age_seconds = time.time() - heard_ms / 1000
     if age_seconds > _STALE_SECONDS:
-        return (
-            f"the newest heartbeat is {age_of(age_seconds)} old, what is said here may be over: see `kontrast status`"
-        )
-    return "" if snapshot.ready else "no complete read of it has come through yet"
+        return f"the newest heartbeat is {age_of(age_seconds)} old, so this may have changed; see `kontrast status`"
+    return "" if snapshot.ready else "no complete read of it has arrived yet"
 
 
 def _print(outputs: Followed, shown: _Shown) -> bool:
@@ -228,7 +228,7 @@ def _picture(outputs: Followed, shown: _Shown, height: int) -> Group:
 
     snapshots = outputs.view.snapshot()
     rows, doubts, counted_to = shown.rows(snapshots), shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
-    said = [*doubts.values(), *([] if outputs.is_up else ["the outputs cannot be read now: this was read before"])]
+    said = [*doubts.values(), *([] if outputs.is_up else ["the outputs are unreadable now; this is older"])]
     fit = max(0, height - len(said) - _LINES_AROUND)
     more = f", {len(rows) - fit} more than fit here" if len(rows) > fit else ""
     title = f"{counted(len(rows), 'open alert')}{more}, {time.strftime('%H:%M:%S')} (Ctrl-C ends this)"

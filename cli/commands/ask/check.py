@@ -132,7 +132,7 @@ def _watch(
         except StoppedError:
             break
         except (IngestError, ServeError) as error:
-            output.warn(f"{error}; what was shown last may be over")
+            output.warn(f"{error}; the last picture may be old")
         else:
             says = [(finding.severity, finding.alert, finding.cause) for finding in health.findings], health.doubts
             if is_terminal():

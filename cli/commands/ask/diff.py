@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from questions.diff.side import Side
     from questions.picture import Picture
 
-# Both sides must still say the same so much later: a change takes a second or two from ZooKeeper to the brokers, as the
-# probe of `kontrast serve` allows for (`confirm_seconds`).
+# Both sides must be unchanged after this time. A change takes a second or two from ZooKeeper to the brokers, as for the
+# probe of `kontrast serve` (`confirm_seconds`).
 _CONFIRM_SECONDS: Final = 5.0
 _MOMENTS: Final = 2
 _WAYS: Final = (
-    "compare what? Give two files of `kontrast snapshot --json`, --zk-data or --from with --at twice, or a cluster "
+    "Give two files of `kontrast snapshot --json`, --zk-data or --from with --at twice, or a cluster "
     "with --predicted or --bootstrap"
 )
 _EPILOG: Final = """\b
@@ -72,7 +72,7 @@ Exit codes:
     is_flag=True,
     help="Compare ZooKeeper now with ZooKeeper after the controller's due writes.",
 )
-@bootstrap_option("Compare ZooKeeper with what each of these brokers answers clients.", required=False)
+@bootstrap_option("Compare ZooKeeper with each of these brokers' answers to clients.", required=False)
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic's partitions. Repeatable.")
 @click.option("--all", "is_all", is_flag=True, help="Name all differences, not the worst twenty.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per difference, and one with the counts.")
@@ -105,7 +105,7 @@ def diff(  # noqa: PLR0913 (one parameter an option)
     if predicted:
         return ask(source, Scope(topics=frozenset(topics) or None), lambda picture: _predicted(picture, printed))
     if not source.is_live:
-        raise click.UsageError("--bootstrap compares what is now: give --zookeeper or --from.")
+        raise click.UsageError("--bootstrap compares the present. Give --zookeeper or --from.")
     return _of_brokers(source, _connections(bootstrap, flags), printed)
 
 

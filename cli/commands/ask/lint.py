@@ -22,7 +22,7 @@ Examples:
 
 \b
 Exit codes:
-  0  nothing pages or warns; there may be notes
+  0  no page and no warning, perhaps notes
   1  something will hurt
   2  a flag, a setting or the address is wrong
   3  what is asked cannot be reached

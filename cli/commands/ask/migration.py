@@ -12,8 +12,8 @@ _SECTIONS: Final = {
     "Commands": Section(
         "cli.migration",
         {
-            "check": "Look in ZooKeeper for what would stop, kill or spoil a migration to KRaft.",
-            "compare": "Compare what the KRaft quorum says with what ZooKeeper has.",
+            "check": "Find obstacles to a migration to KRaft in ZooKeeper.",
+            "compare": "Compare the KRaft quorum with ZooKeeper.",
         },
     )
 }

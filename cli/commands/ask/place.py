@@ -107,11 +107,11 @@ def _refuse_what_does_nothing(  # noqa: PLR0913 (options that exclude others)
     brokers: tuple[int, ...],
 ) -> None:
     if from_cluster and not (drain or replication_factor or rack_aware):
-        raise click.UsageError(
-            "--from-cluster moves nothing by itself: give --drain, --rack-aware or --replication-factor."
-        )
+        raise click.UsageError("--from-cluster needs a goal. Give --drain, --rack-aware or --replication-factor.")
     if from_cluster and draws != (None, None):
-        raise click.UsageError("--start-index and --shift repeat what Kafka draws: not with --from-cluster.")
+        raise click.UsageError(
+            "--start-index and --shift repeat Kafka's random draw. Do not combine them with --from-cluster."
+        )
     if not from_cluster and (drain or replication_factor):
         raise click.UsageError("--drain and --replication-factor need --from-cluster.")
     if not from_cluster and not (topics and brokers):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from controller.view.types import Context
     from ingest.files.data_directory import Until
     from ingest.files.history import History
-    from ingest.past.pace import Pace
+    from ingest.replay.pace import Pace
     from transport.address import Address
 
 _PROGRESS_EVERY_RECORDS: Final = 200
@@ -186,7 +186,7 @@ class _Replay:
     def run(self, stop: threading.Event) -> ExitCode:
         """Publish the history or print its rows. A chroot without a cluster is a mistake of the user."""
         from ingest.files.history import History  # not for --help
-        from ingest.past.pace import Pace
+        from ingest.replay.pace import Pace
 
         history = History(self.directories, self.cluster, chroot=self.chroot, start_zxid=self.start, until=self.until)
         pace = Pace(self.speed, from_zxid=self.start or 0)
@@ -201,7 +201,7 @@ class _Replay:
 
     def _publish(self, history: History, into: Address, pace: Pace, stop: threading.Event) -> bool:
         from cli.publishing import publish
-        from ingest.past.publication import Publication
+        from ingest.replay.publication import Publication
 
         to = config.reached(config.read_settings(None, os.environ), into)
         return publish(history, Publication(to, self.cluster, pace, stop), stop)
@@ -274,11 +274,11 @@ def _tell(history: History, writer: RowWriter) -> None:
     for note in history.files.notes:
         output.say(note)
     if writer.refused:
-        output.say(f"{counted(writer.refused, 'znode value')} could not be read; --emit refused shows what")
+        output.say(f"{counted(writer.refused, 'znode value')} could not be read; --emit refused shows them")
 
 
 def _complain_of_chroot(history: History, chroot: str) -> None:
     """Name the chroot without a cluster, and the others that have one."""
     others = " and ".join(sorted(history.other_chroots))
     hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
-    output.complain(f"the files have nothing of a Kafka cluster below {chroot}; {hint}")
+    output.complain(f"the files have no Kafka cluster below {chroot}; {hint}")

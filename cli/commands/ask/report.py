@@ -83,7 +83,7 @@ def _read_directories(
     multiple=True,
     callback=_read_directories,
     metavar="[NAME=]DIR",
-    help="Archived files of a cluster's ZooKeeper instead, under the cluster's name; may be given again, for other "
+    help="Archived files of a cluster's ZooKeeper, under the cluster's name. Repeatable, for other "
     "clusters, or with the same name for a dataLogDir.",
 )
 @chroot_option("In --zk-data, the znode below which Kafka keeps everything.")
@@ -139,7 +139,7 @@ def report(  # noqa: PLR0913 (one parameter an option)
     if (stream is None) == (not directories):
         raise click.UsageError("give --from ADDRESS or --zk-data DIR, one of them.")
     if form == "csv" and out is None:
-        raise click.UsageError("--format csv needs --out DIRECTORY: it writes a file a table.")
+        raise click.UsageError("--format csv needs --out DIRECTORY. It writes one file per table.")
     absent = sorted(set(clusters) - directories.keys()) if directories else []
     if absent:
         raise click.UsageError(f"--zk-data names no cluster {', '.join(absent)}.")
@@ -171,7 +171,7 @@ def _window(since: int | None, until: int | None, now_ms: int) -> tuple[int | No
     until_ms = max(0, now_ms + until) if until is not None and until < 0 else until
     since_ms = max(0, (until_ms or now_ms) + since) if since is not None and since < 0 else since
     if since_ms is not None and since_ms >= (until_ms or now_ms):
-        raise click.UsageError("the window ends before it begins: look at --since and --until.")
+        raise click.UsageError("The window ends before it begins. Check --since and --until.")
     return since_ms, until_ms
 
 

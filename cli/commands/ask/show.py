@@ -36,7 +36,7 @@ Examples:
 \b
 Exit codes:
   0  printed
-  1  some lines are no rows that this Kontrast knows
+  1  some lines are not rows that this Kontrast knows
   2  a flag or setting is wrong
   3  the outputs cannot be read, or there are none
 """

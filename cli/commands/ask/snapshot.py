@@ -39,7 +39,7 @@ Examples:
 
 \b
 Exit codes:
-  0  all that was asked for was read and is printed, whatever it says
+  0  everything was read and printed
   1  something cannot be read; it is named, and what can be read is printed
   2  a flag, a setting or the chroot is wrong
   3  ZooKeeper cannot be reached

@@ -112,7 +112,7 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
     if at_once is not None and not rolling:
         raise click.UsageError("--at-once is for --rolling.")
     if controlled and not any(name.startswith("lose_") for name, _ in said):
-        raise click.UsageError("--controlled says how brokers are lost: give --lose-broker or --lose-rack.")
+        raise click.UsageError("--controlled needs --lose-broker or --lose-rack.")
     answer = _each if each else _rolling(at_once) if rolling else _played(said, controlled=controlled, is_all=is_all)
 
     def answered(picture: Picture) -> int:

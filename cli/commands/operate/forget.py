@@ -43,8 +43,8 @@ Examples:
 \b
 Exit codes:
   0  the cluster is forgotten, or was already
-  1  nothing was done: the answer was no
-  2  a flag or setting is wrong, or nothing is known of the cluster
+  1  no change, because the answer was no
+  2  a flag or setting is wrong, or the cluster is unknown
   3  `kontrast watch` still writes, or the stream or the outputs cannot be used
 """
 
@@ -120,7 +120,7 @@ class _Known:
         if self.newest is not None or self.shown is not None:
             return
         there = f": {self._outputs} has {', '.join(self._others)}" if self._others else ""
-        raise ConfigError(f"nothing is known of a cluster {self.cluster!r} in {self._stream}{there}")
+        raise ConfigError(f"there is no cluster {self.cluster!r} in {self._stream}{there}")
 
     @property
     def until_applied(self) -> str:
@@ -159,5 +159,5 @@ def _confirmed(known: _Known) -> bool:
         "more; ZooKeeper, Kafka and the rows of its past stay as they are; a later `kontrast watch` begins afresh"
     )
     if not sys.stdin.isatty():
-        raise click.UsageError("Nobody can answer here: give --yes.")
+        raise click.UsageError("No person can answer here. Give --yes.")
     return click.confirm(f"Forget {known.cluster}?", err=True)

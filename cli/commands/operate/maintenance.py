@@ -34,7 +34,7 @@ from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.maintenance import LONGEST_REASON, AnnouncedWindow, changing_windows, read_windows
 
-_PATIENCE_SECONDS: Final = 3.0  # with ZooKeeper, for a warning: a session begins within tenths of a second
+_PATIENCE_SECONDS: Final = 3.0  # with ZooKeeper, for a warning, because a session begins within tenths of a second
 _file_option = settings_options("watch", leave_out=keys_of(IngestConfig).keys() - {"maintenance_file"})
 
 
@@ -131,7 +131,7 @@ def start(
 def _doubts(settings: Settings, window: AnnouncedWindow) -> Iterator[str]:
     """Warn of likely mistakes in a valid window."""
     if not known_clusters(settings):
-        yield f"whether a cluster is called {window.cluster} was not checked, nothing here names any: give --config"
+        yield f"the name {window.cluster} was not checked, because no configuration names clusters; give --config"
     config = cluster_zookeeper(settings, window.cluster)
     if config is None or not window.brokers:
         return

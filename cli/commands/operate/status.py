@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 import click
 
-from cli.following import Followed, followed, outputs_options, where_outputs_are
-from cli.pages import Page, ask_page, label_of, page_of, sample_of
+from cli.following import Followed, followed, outputs_options, where_outputs_are, without_waiting_words
 from cli.printing.agreement import percent
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import age_of, table_of
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import Settings, read_flags, read_settings
+from cli.served_pages import Page, ask_page, label_of, page_of, sample_of
+from cli.settings.config import Settings, reached, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option
 from controller.contract.job_row import JobRow
@@ -26,6 +26,8 @@ from dashboards.catalogue.process_metrics import BUILD_INFO
 from dashboards.catalogue.watch_metrics import WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
 from dashboards.exporter.config import ServeConfig
 from dashboards.following.view import ClusterSnapshot
+from outputs import OutputsError, SourceDownError, open_changes
+from transport.address import Address, JournalAddress, KafkaAddress
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
@@ -37,8 +39,8 @@ Examples:
 
 \b
 Exit codes:
-  0  all parts are up and nothing is wrong
-  1  something is wrong; the last column says what
+  0  all parts work
+  1  a problem; see the last column
   2  a flag or setting is wrong
   3  the outputs cannot be read, or there are none
 """
@@ -100,7 +102,7 @@ def _parts(settings: Settings, outputs: Followed, address: str) -> Iterator[Part
         where = watchers.get(cluster)
         page = ask_page(where, "/metrics") if where and not where.needs_login else None
         yield _watch(cluster, known.get(cluster), job_age, page)
-    yield _stream(job, job_age, address, outputs.newer())
+    yield _stream(job, job_age, address, outputs.newer(), _wrong_with_source(settings))
     yield _serve(settings)
 
 
@@ -132,7 +134,7 @@ def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None
             wrong.append("the stream takes no records from it")
         lag, version = _mean_lag(page, cluster), _version(page)
     if gauges is None:
-        wrong.append("nothing of this cluster has come through the pipeline")
+        wrong.append("no row of this cluster has arrived")
     elif age is not None and age > _STALE_SECONDS:
         # A job that still works off batches would have passed on a heartbeat.
         stream_works = job_age is not None and job_age < _STALE_SECONDS
@@ -156,14 +158,39 @@ def _version(page: str) -> str:
     return label_of(page, BUILD_INFO.name, "version")
 
 
-def _stream(job: JobRow | None, age: float | None, address: str, newer: frozenset[str]) -> Part:
+def _wrong_with_source(settings: Settings) -> list[str]:
+    """Return the reason for which `kontrast stream` gets no records: its source is away, or was deleted."""
+    address = _source_of(settings)
+    if not isinstance(address, KafkaAddress):
+        is_there = address is None or address.directory.exists()
+    else:
+        source = open_changes(address)
+        try:
+            with without_waiting_words():
+                source.poll()
+        except (SourceDownError, OutputsError) as error:
+            return [str(error)]
+        finally:
+            source.close()
+        is_there = not source.missing
+    return [] if is_there else [f"its source {address} does not exist: check who deleted it"]
+
+
+def _source_of(settings: Settings) -> Address | None:
+    named = settings.sections["stream"].get("from")
+    if named is None or not isinstance(named.value, JournalAddress | KafkaAddress):
+        return None
+    return reached(settings, named.value)
+
+
+def _stream(job: JobRow | None, age: float | None, address: str, newer: frozenset[str], wrong: list[str]) -> Part:
     if job is None or age is None:
-        return Part("stream", address, None, None, "", "it has finished no batch: look whether it runs, and at its log")
-    wrong = []
+        wrong = [*wrong, "it has finished no batch; check whether it runs, and its log"]
+        return Part("stream", address, None, None, "", "; ".join(wrong))
     if age > _STALE_SECONDS:
-        wrong.append(f"no batch is done since {age_of(age)}: look whether it runs, and at its log")
+        wrong = [*wrong, f"no batch is done since {age_of(age)}: check whether it runs, and its log"]
     if newer:
-        wrong.append(f"it is newer than this command ({', '.join(sorted(newer))}): upgrade")
+        wrong = [*wrong, f"it is newer than this command ({', '.join(sorted(newer))}): upgrade"]
     lag = max((progress.lag_ms for progress in job.clusters.values()), default=0) / 1000
     return Part("stream", f"batch {job.batch}", age, lag, job.version, "; ".join(wrong))
 
@@ -172,7 +199,7 @@ def _serve(settings: Settings) -> Part:
     layer = settings.sections["serve"]
     page = page_of(layer, "listen", "", default=str(keys_of(ServeConfig)["listen"].default))
     if page is None:
-        return Part("serve", "any free port", None, None, "", "nobody can say where it answers: give listen a port")
+        return Part("serve", "any free port", None, None, "", "its address is unknown; give listen a port")
     ready = ask_page(page, "/readyz")
     if isinstance(ready, OSError):
         elsewhere = "" if "listen" in layer else "; if it is elsewhere, name that by listen in [serve]"

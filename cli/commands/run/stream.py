@@ -25,7 +25,11 @@ _EXAMPLES: Final = """
 """
 
 
-@service_command(_EXAMPLES, ended="stopped by Ctrl-C or SIGTERM, or done with --available-now")
+@service_command(
+    _EXAMPLES,
+    ended="stopped by Ctrl-C or SIGTERM, or done with --available-now",
+    more_codes="  4  the job hung: records waited and no batch finished; start it again\n",
+)
 @settings_options("stream")
 @click.option("--available-now", is_flag=True, help="Work off what the stream holds now, then end.")
 @click.option(

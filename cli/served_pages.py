@@ -1,4 +1,4 @@
-"""Fetch the pages that `kontrast watch` and `kontrast serve` answer with, from where their settings say these are."""
+"""Pages of `kontrast watch` and `kontrast serve`, from the addresses in their settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Page(NamedTuple):
 
 
 def page_of(layer: Layer, key: str, prefix: str, default: str | None = None) -> Page | None:
-    """The address of a process with these settings; None where none is set, or any free port is taken."""
+    """Return the address of a process with these settings, or None without a fixed one."""
     listen = str(layer[key].value) if key in layer else default
     try:
         listening = None if listen is None else Listening(listen=listen)
@@ -41,7 +41,7 @@ def page_of(layer: Layer, key: str, prefix: str, default: str | None = None) -> 
 
 
 def ask_page(page: Page, path: str) -> str | OSError:
-    """The text of the page, or the error of asking for it. No login is sent: a certificate is not checked here."""
+    """Return the text of the page, or its error. The request has no login, because it checks no certificate."""
     unchecked = ssl.create_default_context()
     unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
     handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=unchecked)
@@ -72,7 +72,7 @@ def sample_of(page: str, name: str, **labels: str) -> float | None:
 
 
 def label_of(page: str, name: str, label: str) -> str:
-    """The label of the page's first sample with this name, empty where there is none."""
+    """Return the label of the page's first sample of this name, or an empty text."""
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             if sample.name == name:

@@ -19,8 +19,8 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.errors import IngestError
 from ingest.files.history import History
-from ingest.past.pace import Pace
-from ingest.past.publication import Publication
+from ingest.replay.pace import Pace
+from ingest.replay.publication import Publication
 from ingest.sinks.kafka_sink import KafkaSink, identity_of
 from ingest.sinks.sink import SinkUnavailableError
 from tests.ingest.test_kafka_sink import consume
@@ -234,7 +234,7 @@ def test_a_stream_that_takes_none_for_a_while_gets_all_of_them_later(records, tm
         return append(writer, lines)
 
     monkeypatch.setattr(JournalWriter, "append", full_at_first)
-    monkeypatch.setattr("ingest.past.publication._RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("ingest.replay.publication._RETRY_SECONDS", 0.01)
     assert publish(records, JournalAddress(tmp_path / "past"))
     assert journal_of(tmp_path / "past") == records
     assert [line.getMessage() for line in caplog.records] == [

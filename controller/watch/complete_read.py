@@ -18,11 +18,11 @@ from controller.events import (
 )
 from controller.events.broker_change import forget_unseen_brokers, publish_broker, with_initial_states
 from controller.events.controller_change import adopt, publish_controller
-from controller.feed import rollback
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.topics import Topic
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction, replace
+from controller.watch import rollback
 
 _OFFLINE: Final = ReplicaState.OFFLINE
 

@@ -16,13 +16,13 @@ from typing import Final, Protocol
 
 from controller.contract.records import Record, RecordKind, encode_record
 from ingest.errors import IngestError
-from ingest.past.pace import Pace
-from ingest.past.recorded_cluster import RecordedCluster
+from ingest.replay.pace import Pace
+from ingest.replay.recorded_cluster import RecordedCluster
 from ingest.sinks.sink import SinkUnavailableError
 from transport.address import Address, JournalAddress
 from transport.journal import JournalError, JournalRemovedError, JournalWriter, end_offset
 
-_LOG: Final = logging.getLogger("kontrast.ingest.past")
+_LOG: Final = logging.getLogger("kontrast.ingest.replay")
 
 _RECORDS_AN_APPEND: Final = 5_000
 _RETRY_SECONDS: Final = 1.0

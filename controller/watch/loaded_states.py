@@ -7,12 +7,12 @@ from typing import Final
 
 from controller.contract.records import Record, RecordKind
 from controller.contract.znodes import Place, StateZnode, ZnodeError, decode, locate
-from controller.feed import older_generation
 from controller.inference.partition_state import state_in
 from controller.model.context import LOADING, Context
 from controller.model.topics import Partition
 from controller.rules.timing import CLOCK_STEP_MS
 from controller.transaction.transaction import Transaction, replace
+from controller.watch import older_generation
 
 _PARTITION_STATE: Final = Place.PARTITION_STATE
 

@@ -1,0 +1,101 @@
+"""End a job that hangs: records wait, and no batch finishes.
+
+Here belongs the judgement, from files and from whether Java answers. Spark reports nothing while it hangs.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from streaming.checkpoint.files import end_of_source, numbered
+from streaming.config import StreamConfig
+from streaming.errors import StalledError
+from streaming.processes import JAVA, WORKER, job_processes, kill, uses_of
+from transport.address import JournalAddress
+from transport.journal import JournalError, end_offset
+
+logger = logging.getLogger("kontrast.streaming")
+
+_LOOK_SECONDS = 1.0
+
+
+class Watchdog:
+    """Kills Spark's processes after `stalled_after_seconds` without a batch while records wait.
+
+    Only time counts in which the watchdog itself ran: a machine that was suspended stalled nothing. Time in which
+    `is_out_of_reach` is true does not count, because a restart would not bring Kafka back.
+    """
+
+    def __init__(self, config: StreamConfig, java: int, is_out_of_reach: Callable[[], bool]) -> None:
+        self._config = config
+        self._spark_directory = config.checkpoint_directory / "spark"
+        self._java = java
+        self._is_out_of_reach = is_out_of_reach
+        self._answered = True
+        self._finished = -1
+        self._stalled_seconds = 0.0
+        self._sentence = ""
+
+    def java_answered(self) -> None:
+        """Note that Java answered just now."""
+        self._answered = True
+
+    @contextmanager
+    def watching(self) -> Iterator[Watchdog]:
+        """Look each second while the body runs; raises StalledError in place of the failure that the kill causes."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._look_until, args=(ended,), name="watchdog", daemon=True)
+        thread.start()
+        try:
+            yield self
+        except Exception as error:
+            if self._sentence:
+                raise StalledError(self._sentence) from error
+            raise
+        finally:
+            ended.set()
+            thread.join()
+        if self._sentence:
+            raise StalledError(self._sentence)
+
+    def look(self, passed_seconds: float) -> None:
+        """Judge the time since the look before; kill Spark's processes when the limit is reached."""
+        finished = max(numbered(self._spark_directory / "commits"), default=-1)
+        stands = finished == self._finished and self._waits(finished) and not self._is_out_of_reach()
+        self._stalled_seconds = self._stalled_seconds + passed_seconds if stands else 0.0
+        self._finished, self._answered = finished, False
+        if self._stalled_seconds >= self._config.stalled_after_seconds:
+            self._sentence = self._describe()
+            of_job = job_processes(self._java)
+            kill([*of_job[JAVA], *of_job[WORKER]])
+
+    def _look_until(self, ended: threading.Event) -> None:
+        looked_at = time.monotonic()
+        while not self._sentence and not ended.wait(_LOOK_SECONDS):
+            now = time.monotonic()
+            with suppress(OSError, JournalError):  # the query itself fails at them
+                self.look(min(now - looked_at, 2 * _LOOK_SECONDS))
+            looked_at = now
+
+    def _waits(self, finished: int) -> bool:
+        """Whether a batch is planned, the source has more, or Java does not even answer."""
+        planned = max(numbered(self._spark_directory / "offsets"), default=-1)
+        if planned > finished or not self._answered:
+            return True
+        source = self._config.source
+        if not isinstance(source, JournalAddress):
+            return False  # Spark plans a batch as soon as Kafka has records
+        return end_offset(source.directory) > end_of_source(self._spark_directory, planned)
+
+    def _describe(self) -> str:
+        files = ", ".join(
+            f"{role} {use.open_files} of {use.open_files_limit}" for role, use in uses_of(self._java).items()
+        )
+        return (
+            f"no batch finished for {self._config.stalled_after_seconds:g} s although records wait in "
+            f"{self._config.source}: the job ends so that it can be started again (open files: {files})"
+        )

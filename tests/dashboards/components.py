@@ -1,0 +1,81 @@
+"""Every component of the live page in every state on one page: `python -m tests.dashboards.components`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from jinja2 import FileSystemLoader
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from dashboards.following.reading import Reading
+from dashboards.following.view import View
+from dashboards.page import templates
+from dashboards.page.answers import Answers
+from dashboards.page.config import PageConfig
+from dashboards.serving.connections import HttpFigures
+from dashboards.serving.http import HttpServer
+from tests.dashboards import page_cases
+from tests.dashboards.page_cases import Story
+from transport.listening import Listening
+
+_PAGE = Path(templates.__file__).parent
+_CASES = (
+    page_cases.healthy,
+    page_cases.shutdown,
+    page_cases.rack,
+    page_cases.ghost,
+    page_cases.zookeeper_lost,
+    page_cases.migration,
+)
+
+
+def page_of(stories: Iterable[Story]) -> str:
+    """The page with the components of these clusters."""
+    view, reading = View(), Reading()
+    reading.source_is(up=True)
+    reading.caught_up()
+    for story in stories:
+        for row in story.rows():
+            view.apply(row)
+    now_ms = time.time_ns() // 1_000_000
+    overviews = Answers(view, reading, lambda _: "not asked", PageConfig()).fleet(now_ms)
+    environment = templates.ENVIRONMENT.overlay(loader=FileSystemLoader([Path(__file__).parent, _PAGE / "html"]))
+    nowhere: dict[str, Any] = {
+        "cluster": None,
+        "topic": None,
+        "broker": None,
+        "at_ms": None,
+        "note": "",
+        "path": "/",
+        "asked": {},
+    }
+    shown = {"answer": overviews, "overviews": overviews, "now_ms": now_ms, "source": "stories", "links": ()}
+    return environment.get_template("components.html").render(**nowhere, **shown)
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """Serve the page as `kontrast serve` serves its own, with the same security policy; gives the address."""
+    text = page_of(case() for case in _CASES)
+
+    async def page(_: Request) -> HTMLResponse:
+        return HTMLResponse(text)
+
+    app = Starlette(routes=[Route("/", page), Mount("/static", StaticFiles(directory=_PAGE / "static"))])
+    with HttpServer(app, Listening(listen="127.0.0.1:0"), HttpFigures()) as server:
+        yield server.address
+
+
+if __name__ == "__main__":
+    with serving() as address:
+        print(address)
+        while True:
+            time.sleep(60)

@@ -1,0 +1,122 @@
+"""Screenshots of the live page in every state that matters, for docs/page: `make pictures`.
+
+Clusters are stories of `page_cases` and one recorded cluster. `kontrast serve` and chromium are real.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from playwright.sync_api import Browser, sync_playwright
+
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.exporter.config import ServeConfig
+from tests.dashboards.conftest import Exporter, running_exporter
+from tests.dashboards.page_cases import CASES, MINUTE_MS, Story, recorded_rows
+from tests.programs import program
+from tests.rows import Rows
+from tests.waiting import eventually
+from transport.address import JournalAddress
+
+_PICTURES: Final = Path(__file__).parents[2] / "docs" / "page"
+_LAPTOP, _PHONE = (1280, 800), (390, 844)
+
+
+class Shot(NamedTuple):
+    """A picture: its file's name, the page, and how it is looked at."""
+
+    name: str
+    path: str
+    size: tuple[int, int] = _LAPTOP
+    scheme: str = "light"
+
+
+SHOTS: Final = (
+    Shot("well", "/clusters/healthy"),
+    Shot("broker-killed", "/clusters/broker-lost"),
+    Shot("shut-down", "/clusters/shut-down"),
+    Shot("rack-lost", "/clusters/rack-lost"),
+    Shot("rack-lost-dark", "/clusters/rack-lost", scheme="dark"),
+    Shot("rack-lost-phone", "/clusters/rack-lost", _PHONE),
+    Shot("no-controller", "/clusters/no-controller"),
+    Shot("ghost", "/clusters/ghost"),
+    Shot("zookeeper-lost", "/clusters/zookeeper-lost"),
+    Shot("watch-dead", "/clusters/watch-dead"),
+    Shot("brokers-30", "/clusters/brokers-30"),
+    Shot("brokers-200", "/clusters/brokers-200"),
+    Shot("topics-2000", "/clusters/topics-2000/topics?lacking=1"),
+    Shot("long-name-phone", "/clusters/long-name", _PHONE),
+    Shot("migration", "/clusters/migration"),
+    Shot("replayed", "/clusters/recorded"),
+    Shot("all-clusters", "/"),
+    Shot("timeline", "/clusters/rack-lost/timeline?window=300"),
+    Shot("what-if", "/clusters/healthy/whatif?broker=1&broker=2&controlled=1"),
+    Shot("broker", "/clusters/rack-lost/brokers/1"),
+)
+"""All of one server; the death of the job needs a server of its own."""
+
+
+def take(browser: Browser, address: str, shot: Shot) -> None:
+    """Open the page and save its picture, without the footer, which names this machine's folder."""
+    width, height = shot.size
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme="dark" if shot.scheme == "dark" else "light"
+    )
+    page = context.new_page()
+    page.goto(address + shot.path)
+    page.locator("#result h2, #live, #history, main h1").first.wait_for()
+    if "whatif" in shot.path:
+        page.get_by_text("Before and after").wait_for()
+    page.evaluate("document.querySelector('footer').remove()")
+    page.screenshot(path=_PICTURES / f"{shot.name}.png", full_page=True)
+    context.close()
+
+
+@contextmanager
+def serving(directory: Path) -> Iterator[Exporter]:
+    """A server over the journals in this directory, with addresses of runbooks."""
+    directory.mkdir()
+    runbooks = AlertmanagerConfig(runbook_url="https://kontrast.example/runbooks")
+    config = ServeConfig(source=JournalAddress(directory), listen="127.0.0.1:0", alertmanager=runbooks)
+    with running_exporter(config) as exporter:
+        yield exporter
+
+
+def written(exporter: Exporter, stories: list[Story]) -> None:
+    """Write the stories up to now, and wait until the server has read them."""
+    for story in stories:
+        if story.cluster != "watch-dead":
+            story.to_the_present(session="suspended" if story.cluster == "zookeeper-lost" else "connected")
+        exporter.write(*story.rows())
+    newest = [f'"as_of_ms":{story.now_ms}' for story in stories]
+    eventually(lambda: exporter.page("/api/v1/clusters"), lambda text: all(each in text for each in newest))
+
+
+def main() -> None:
+    """Take every picture."""
+    rows = Rows()
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
+        stories = [case() for case in CASES]
+        with serving(Path(scratch) / "outputs") as exporter:
+            exporter.write(*recorded_rows(Path(scratch)))
+            for shot in SHOTS:
+                written(exporter, stories)
+                exporter.write(rows.job(time_ms=time.time_ns() // 1_000_000, clusters={}))
+                eventually(lambda: "is silent" in exporter.page("/clusters/watch-dead"))
+                take(browser, exporter.address, shot)
+        with serving(Path(scratch) / "dead") as exporter:
+            story = Story("orders", minutes=6).begin().crash(2).to_the_present(silent_ms=2 * MINUTE_MS)
+            exporter.write(*story.rows())
+            exporter.page_with("/api/v1/clusters", '"cluster":"orders","unknown":null')
+            take(browser, exporter.address, Shot("job-dead", "/clusters/orders"))
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

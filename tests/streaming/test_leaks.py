@@ -1,0 +1,71 @@
+"""Six hundred fast batches: no process of the job gains files or threads, and no temporary files stay."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from controller.contract.job_row import ProcessUse
+from streaming.checkpoint.files import numbered
+from streaming.processes import descendants, uses_of
+from tests.streaming.cluster_records import Streams, life_of
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
+
+_ROOT = Path(__file__).parents[2]
+_WARM, _BETWEEN = 100, 10
+_BATCHES = int(os.environ.get("KONTRAST_FAULTS_BATCHES", "600"))
+# pyspark 4.2.0 gains a socket each batch, so 500. Files and threads that come and go are fewer by far.
+_GROWTH = 50
+
+
+def test_600_batches_leave_no_files_and_no_threads_behind(streams):
+    # Each batch takes two records or three.
+    streams.append(life_of("east", topics=12, losses=90).lines)
+    with tempfile.TemporaryDirectory(prefix="k", dir="/tmp") as temporary:
+        process = _job(streams, temporary)
+        try:
+            samples = [
+                _sample(streams, process, batch, Path(temporary)) for batch in range(_WARM, _BATCHES + 1, _BETWEEN)
+            ]
+        finally:
+            process.terminate()
+            process.wait(60)
+    tenth = max(1, len(samples) // 10)
+    growth = {
+        name: min(sample[name] for sample in samples[-tenth:]) - max(sample[name] for sample in samples[:tenth])
+        for name in samples[0]
+    }
+    print(f"\nafter {_WARM} batches {samples[0]}, after {_BATCHES} {samples[-1]}, growth {growth}")
+    assert {name: more for name, more in growth.items() if more >= _GROWTH} == {}
+
+
+def _job(streams: Streams, temporary: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "cli", "stream", "--checkpoint", str(streams.checkpoint), "--master", "local[2]"]
+    command += ["--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}", "--max-batch-bytes", "1024"]
+    return subprocess.Popen(command, cwd=_ROOT, env={**os.environ, "TMPDIR": temporary})
+
+
+def _sample(streams: Streams, process: subprocess.Popen[bytes], batch: int, temporary: Path) -> dict[str, int]:
+    """Open files and threads by role, and temporary files, once this batch has finished."""
+
+    def is_running() -> None:
+        assert process.poll() is None, "the job ended by itself"
+
+    commits = streams.checkpoint / "spark" / "commits"
+    eventually(lambda: max(numbered(commits), default=-1) >= batch, meanwhile=is_running)
+    uses: Mapping[str, ProcessUse] = uses_of(descendants(process.pid)[0])
+    return {
+        "driver files": len(list(Path(f"/proc/{process.pid}/fd").iterdir())),
+        "driver threads": len(list(Path(f"/proc/{process.pid}/task").iterdir())),
+        **{f"{role} files": uses[role].open_files for role in ("java", "worker")},
+        **{f"{role} threads": uses[role].threads for role in ("java", "worker")},
+        "temporary files": sum(1 for _ in temporary.rglob("*")),
+    }
