@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from dashboards.errors import ServeError
 from outputs.kafka_login import NodeLogin, split_address
+from transport.kafka_login import KafkaLogin, KafkaLoginError
 from transport.secret import read_secret
 
-_FILES = ("kafka_ca_file", "kafka_certificate_file", "kafka_key_file", "kafka_password_file")
-_TOGETHER = (
-    ("kafka_ca_file", "kafka_tls"),
-    ("kafka_certificate_file", "kafka_tls"),
-    ("kafka_certificate_file", "kafka_key_file"),
-    ("kafka_key_file", "kafka_certificate_file"),
-    ("kafka_password_file", "kafka_username"),
-    ("kafka_password_variable", "kafka_username"),
+_LOGIN_KEYS = (
+    *("tls", "ca_file", "certificate_file", "key_file"),
+    *("sasl_mechanism", "username", "password_file", "password_variable"),
 )
+_PREFIX = "kafka_"
 _MORE_THAN_NOTHING = ("interval_seconds", "confirm_seconds", "timeout_seconds", "requests_per_second")
 
 
@@ -43,27 +39,15 @@ class KafkaLoginConfig:
     kafka_password_variable: str | None = None
 
     def __post_init__(self) -> None:
-        for name, other in _TOGETHER:
-            if getattr(self, name) is not None and not getattr(self, other):
-                raise ServeError(f"{name} is given and {other} is not: each needs the other")
-        has_one_password = (self.kafka_password_file is None) != (self.kafka_password_variable is None)
-        if self.kafka_username is not None and not has_one_password:
-            raise ServeError(
-                "kafka_username is given: it needs its password, "
-                "in kafka_password_file or in kafka_password_variable, not in both"
-            )
-        variable = self.kafka_password_variable
-        if variable is not None and not os.environ.get(variable):
-            raise ServeError(f"kafka_password_variable names {variable}, which the environment lacks or has empty")
+        try:
+            KafkaLogin(prefix=_PREFIX, **{key: getattr(self, _PREFIX + key) for key in _LOGIN_KEYS})
+        except KafkaLoginError as error:
+            raise ServeError(str(error)) from error
         for address in self.kafka_quorum:
             try:
                 split_address(address)
             except ValueError as error:
                 raise ServeError(f"kafka_quorum: {error}") from error
-        for name in _FILES:
-            file = getattr(self, name)
-            if file is not None and not os.access(file, os.R_OK):
-                raise ServeError(f"{name} {file} cannot be read: check the path and who may read it")
 
     @property
     def protocol(self) -> str:
