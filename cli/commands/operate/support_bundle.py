@@ -10,7 +10,7 @@ import subprocess
 import tarfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,7 @@ from cli.printing import output
 from cli.running import run_until_stopped
 from cli.settings.config import ConfigError, Layer, Settings, reached, read_settings
 from cli.settings.options import config_option
+from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.records import Record, encode_record
 from controller.rules.settings import SETTING_NAMES
 from dashboards.errors import ServeError
@@ -34,6 +35,7 @@ _BROKERS_SETTINGS: Final = "/config/brokers/"
 _REMOVED: Final = "removed by kontrast support-bundle"
 _LOGIN_IN_URL: Final = re.compile(r"(?<=://)[^/@\s]+@")
 _LINES_AT_ONCE: Final = 10_000
+_OBJECT: Final = JsonDecoder(dict[str, Any])
 _STATUS_SECONDS: Final = 120
 _EPILOG: Final = """\b
 Examples:
@@ -158,10 +160,10 @@ def _without_secrets(record: Record) -> Record:
     if record.data is None and record.data_base64 is None:
         return record
     try:
-        content: Mapping[str, Any] = msgspec.json.decode(record.data or "", type=dict[str, Any])
+        content = _OBJECT.decode(record.data or "")
         config = content.get("config", {})
         kept = {name: value if name in SETTING_NAMES else _REMOVED for name, value in config.items()}
-    except (msgspec.DecodeError, msgspec.ValidationError, AttributeError):
+    except (UndecodableError, AttributeError):
         content, kept = {"version": 1}, {}
     data = msgspec.json.encode({**content, "config": kept}).decode()
     return msgspec.structs.replace(record, data=data, data_base64=None)
