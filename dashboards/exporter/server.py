@@ -32,7 +32,8 @@ from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT
-from dashboards.page.routes import LivePage, NamesInPaths
+from dashboards.page.names_in_paths import NamesInPaths
+from dashboards.page.routes import LivePage
 from dashboards.probe.metrics import BrokerViewCollector, QuorumCollector
 from dashboards.probe.prober import Prober
 from dashboards.serving.build import BuildCollector

@@ -183,7 +183,8 @@ def _is_hit(
 def _event(found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[int, BrokerRow | None]) -> str:
     if not away:
         clause = alerts[0].cause.partition("; ")[0].partition(": ")[0]
-        return clause[:1].upper() + clause[1:]
+        begins_with_a_name = any(map(clause.startswith, alerts[0].examples))
+        return clause if begins_with_a_name else clause[:1].upper() + clause[1:]
     racks = {None if row is None else row.rack for row in away.values()}
     rack = racks.pop() if len(racks) == 1 else None
     together = {row.broker for row in found.brokers if rack is not None and row.rack == rack}

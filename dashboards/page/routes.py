@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from controller.contract.ids import TopicPartition
 from dashboards.drawn_timeline.picture import STYLE
@@ -47,6 +46,7 @@ _JSON: Final = "application/json"
 _LOOK_SECONDS: Final = 0.25
 # Below the time that an answer may take (`ANSWER_SECONDS`): the browser asks again by itself.
 _STREAM_SECONDS: Final = 45.0
+_SHARED_PAGES: Final = 64
 _QUIET_SECONDS: Final = 10.0  # without a change: what is shown gets old, and the page must say it
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -93,6 +93,8 @@ class LivePage:
         self._answers = Answers(view, reading, quorum, config)
         self._histories = Histories(view, self._answers, transitions)
         self._hypothetical = Hypothetical(view, self._answers)
+        # All who watch a cluster ask for the same page at each change: it is made once a second.
+        self._newest_pages: dict[str, tuple[tuple[int, int], bytes]] = {}
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
 
     def routes(self) -> list[BaseRoute]:
@@ -133,13 +135,21 @@ class LivePage:
     def _shown(self, resource: _Resource) -> _Endpoint:
         def made(request: Request) -> Response:
             seen = self._version(_named(request, "cluster") if "cluster" in request.path_params else None)
+            address, state = f"{request.scope['path']}?{request.url.query}", (seen, _now_ms() // 1000)
+            kept_state, kept_page = self._newest_pages.get(address, (None, b""))
+            if kept_state == state:
+                return _response(kept_page, _HTML)
             moment = _Moment()
             try:
                 moment = self._moment(request) if interface.AT in resource.path.queries else moment
                 answer = resource.answer(request)
             except HTTPException as error:
                 return self._refusal_page(request, error, moment)
-            return _response(self._html(request, resource.template, answer, moment, seen), _HTML)
+            page = self._html(request, resource.template, answer, moment, seen)
+            if len(self._newest_pages) >= _SHARED_PAGES:
+                self._newest_pages.clear()
+            self._newest_pages[address] = state, page
+            return _response(page, _HTML)
 
         return self._pooled(resource.path, made, self._refusal_page)
 
@@ -314,19 +324,6 @@ class LivePage:
                 await anyio.sleep(_LOOK_SECONDS)
 
         return StreamingResponse(events(seen), headers=_HEADERS, media_type="text/event-stream")
-
-
-class NamesInPaths:
-    """Lets routes see the paths that name a cluster as they were asked for: a name with a slash in it is one part."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application's answer."""
-        if scope["type"] == "http" and scope["path"].startswith(("/clusters/", f"{interface.API}/clusters/")):
-            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
-        await self._app(scope, receive, send)
 
 
 async def _colours(_: Request) -> Response:

@@ -85,8 +85,9 @@ def _iso(ms: int) -> str:
     return _exact_time(ms).replace(" ", "T")
 
 
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _capitalized(text: str, names: Iterable[str] = ()) -> str:
+    """The sentence with a capital, unless it begins with one of these names."""
+    return text if any(map(text.startswith, names)) else text[:1].upper() + text[1:]
 
 
 def _percent(share: float) -> str:
