@@ -95,6 +95,16 @@ def test_a_row_follows_a_default_that_asks_for_still_more():
     assert rows_of(history)[0].problem_since_ms == since
 
 
+def test_a_partition_without_a_leader_lacks_nothing_when_a_default_asks_for_more():
+    topics = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([3], 3, 0, [3])}}
+    history = ZnodeHistory(release=(3, 6)).start(1, 2, 3, topics=topics)
+    history.delete("/brokers/ids/3")
+    history.heartbeat()
+    configure(history, "brokers/<default>", min_insync_replicas="3")
+    lacking_of = {number: (row.problem, row.in_sync_lacking) for number, row in rows_of(history).items()}
+    assert lacking_of == {0: ("under_min_isr", 1), 1: ("no_live_in_sync_replica", 0)}
+
+
 def test_no_default_that_changes_nothing_gives_rows():
     history = led()
     seen = len(rows := [row for row in history.effects if isinstance(row, PartitionRow)])
