@@ -1,4 +1,4 @@
-"""BrokerChange: broker startup, failure and bounce.
+"""Startup, failure and bounce of brokers, which are Kafka's BrokerChange.
 
 As Kafka 3.9's `KafkaController.processBrokerChange`, `onBrokerStartup` and `onBrokerFailure`. Without an active
 controller only the registered brokers change.
@@ -33,8 +33,8 @@ _DEPARTURES_KEPT = 10
 
 # A broker that was removed at any hour is still shown on the next working day at the same hour.
 _FORGOTTEN_AFTER_MS = 24 * 3_600_000
-# Requests of a session before it registers its broker: at least 20 by each of 799 processes that were started, 2 to 11
-# by 87 of 88 that had lost a session, 35 by one. They do not grow with the cluster.
+# A session's requests before it registers its broker. Each of 799 started processes sent at least 20. Of 88 processes
+# that had lost a session, 87 sent 2 to 11 and one sent 35. The numbers do not grow with the cluster.
 _REQUESTS_OF_A_START: Final = 15
 _ONLINE = PartitionState.ONLINE
 _WAITING = (PartitionState.NEW, PartitionState.OFFLINE)
@@ -42,7 +42,7 @@ _Value = TypeVar("_Value")
 
 
 def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Record) -> None:
-    """Handle the content of a broker's znode: the broker registered, bounced, or changed its endpoints."""
+    """Handle the content of a broker's znode after a registration, a bounce, or a change of endpoints."""
     header = tx.header
     in_two_steps = record.version >= 1 and record.mzxid == record.czxid
     header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
@@ -95,7 +95,7 @@ def _registration(znode: BrokerZnode, record: Record, known: Broker | None, sinc
 
 
 def began_ms(tx: Transaction) -> int:
-    """Cluster's time when the record's ephemeral znode was created.
+    """Return the cluster's time when the record's ephemeral znode was created.
 
     A complete read knows it from the znode. A live record follows the creation, and rules compare it with others.
     """
@@ -106,10 +106,10 @@ def began_ms(tx: Transaction) -> int:
 
 
 def _follow_process(tx: Transaction, broker: int, now: Broker, *, registers: bool) -> None:
-    """Conclude what the broker's former process did, and follow a poisoned one to its new registration if it lives on.
+    """Conclude the actions of the broker's former process, and follow a poisoned process to its new registration.
 
-    Only ZooKeeper's transaction log has the number of a session's request: by the live watch each registration is a
-    new process's.
+    Only ZooKeeper's transaction log has the number of a session's request. In a live watch each registration counts as
+    a new process.
     """
     fenced_controller.registered(tx, broker)
     former, record = tx.header.former, tx.record
@@ -120,7 +120,7 @@ def _follow_process(tx: Transaction, broker: int, now: Broker, *, registers: boo
 
 
 def broker_removed(tx: Transaction, broker: int) -> None:
-    """Handle the removal of a broker's znode: the broker crashed, was shut down, or lost its session."""
+    """Handle the removal of a broker's znode after a crash, a shutdown, or the loss of its session."""
     header = tx.header
     if broker not in header.brokers:
         return
@@ -149,21 +149,21 @@ def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable
     departure = Departure(record.zxid, header.time_ms, in_order, gone, shares_with)
     header.departures.last = {**header.departures.last, broker: departure}
     if in_order or header.phase is not FOLLOWING or (header.led_by_kraft and not record.author):
-        return  # while KRaft leads a live watch cannot distinguish a shutdown in order: nothing is counted
+        return  # a live watch cannot recognise a controlled shutdown while KRaft leads
     header.shutdowns.asked = {key: epoch for key, epoch in header.shutdowns.asked.items() if key != broker}
     before = header.departures.unordered.get(broker, ())
     header.departures.unordered = {**header.departures.unordered, broker: (*before, header.time_ms)[-_DEPARTURES_KEPT:]}
 
 
 def _away_too(tx: Transaction, broker: int, hosted: Iterable[TopicPartition]) -> tuple[int, ...]:
-    """Departed brokers with replicas of these partitions of the broker."""
+    """Return the departed brokers with replicas of these partitions of the broker."""
     assignments = {partition.replicas for tp in hosted if (partition := tx.partition(tp)) is not None}
     replicas = {replica for assigned in assignments for replica in assigned}
     return tuple(sorted(replicas - tx.header.brokers.keys() - {broker}))
 
 
 def _was_silent(tx: Transaction, broker: int, gone: Broker) -> bool:
-    """Whether the broker may have answered no request in the last session timeout before its znode vanished.
+    """Return whether the broker may have answered no request in the last session timeout before its znode vanished.
 
     A broker that closes its session, or whose znode another session deletes, answered until then.
     """
@@ -187,12 +187,12 @@ def _begin_failure(tx: Transaction, broker: int, gone: Broker) -> None:
 
 
 def is_any_back(tx: Transaction, failure: Event) -> bool:
-    """Whether a broker of this failure has registered again."""
+    """Return whether a broker of this failure has registered again."""
     return not tx.header.brokers.keys().isdisjoint(failure.failed_brokers)
 
 
 def names_of(brokers: Iterable[int]) -> str:
-    """Names of brokers in an event's cause."""
+    """Return the names of brokers in an event's cause."""
     return " and ".join(map(str, brokers))
 
 
@@ -220,7 +220,7 @@ def _without(by_broker: Mapping[int, _Value], brokers: Collection[int]) -> dict[
 
 
 def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> None:
-    """Publish the broker's row; during a complete read nothing is published."""
+    """Publish the broker's row, except during a complete read."""
     if tx.header.phase is not FOLLOWING:
         return
     now, departure = tx.header.brokers.get(broker), tx.header.departures.last.get(broker)
@@ -229,7 +229,7 @@ def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> 
 
 
 def trigger_online(tx: Transaction) -> int:
-    """Try to elect leaders for New and Offline partitions but those of queued topics; returns how many it will elect.
+    """Try to elect leaders for New and Offline partitions outside queued topics. Return the number of elections.
 
     As Kafka 3.9's `triggerOnlinePartitionStateChange`.
     """
@@ -238,7 +238,7 @@ def trigger_online(tx: Transaction) -> int:
 
 
 def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
-    # One event: failure of the old registration, then start of the new one.
+    # One event covers the failure of the old registration and the start of the new one.
     header = tx.header
     tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} bounced: it registered again with epoch {now.epoch}")
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
@@ -265,7 +265,10 @@ def on_broker_startup(tx: Transaction, broker: int) -> None:
 
 
 def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:
-    """Handle the failure of brokers: elect other leaders, take replicas offline (Kafka 3.9 `onBrokerFailure`)."""
+    """Handle the failure of brokers (Kafka 3.9 `onBrokerFailure`).
+
+    Elect other leaders and take the brokers' replicas offline.
+    """
     header = tx.header
     header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if broker not in brokers)
     header.shutdowns.attempts = {key: value for key, value in header.shutdowns.attempts.items() if key not in brokers}
@@ -300,7 +303,7 @@ def _led_by(tx: Transaction, tp: TopicPartition, brokers: set[int]) -> bool:
 
 
 def without_online_leader(tx: Transaction) -> list[TopicPartition]:
-    """Partitions that have a state and whose leader is not online, but those of queued topics."""
+    """Return the partitions outside queued topics that have a state but no online leader."""
     epoch, live = tx.header.controller_epoch, tx.live
 
     def leaderless(partition: Partition) -> bool:
@@ -318,7 +321,7 @@ def touch_hosted(tx: Transaction, broker: int) -> None:
 
 
 def _led_while_moved_away(tx: Transaction, broker: int) -> list[TopicPartition]:
-    """Partitions that the broker leads in ZooKeeper, while the controller has planned to move them off it."""
+    """Return the partitions that the broker leads in ZooKeeper, while the controller plans to move them off it."""
     return tx.unsettled(
         lambda partition: (
             (value := partition.zk_state) is not None and value.leader == broker and broker not in partition.replicas
@@ -349,7 +352,10 @@ def forget_unseen_brokers(tx: Transaction) -> None:
 
 
 def initial_partition_state(tx: Transaction, partition: Partition) -> PartitionState:
-    """State of a partition when a controller loads it: New without a state znode, else by its leader."""
+    """Return a partition's state when a controller loads it.
+
+    It is New without a state znode, else its leader decides.
+    """
     value = partition.value(tx.header.controller_epoch)
     if value is None:
         return PartitionState.NEW
@@ -357,7 +363,7 @@ def initial_partition_state(tx: Transaction, partition: Partition) -> PartitionS
 
 
 def with_initial_states(tx: Transaction, partition: Partition, offline_state: ReplicaState) -> Partition:
-    """Partition as a controller loads it; replicas on brokers that are not live are in the state `offline_state`."""
+    """Return the partition as a controller loads it. Replicas on dead brokers get the state `offline_state`."""
     live = tx.live.difference(partition.offline_dirs) if partition.offline_dirs else tx.live
     states = _initial_replica_states(partition.replicas, live, offline_state)
     state = initial_partition_state(tx, partition)
@@ -370,7 +376,10 @@ def with_initial_states(tx: Transaction, partition: Partition, offline_state: Re
 def _initial_replica_states(
     replicas: tuple[int, ...], live: frozenset[int], offline_state: ReplicaState
 ) -> dict[int, ReplicaState]:
-    """Initial states, shared by all partitions with these replicas: the dict is replaced, never changed."""
+    """Return the initial states, shared by all partitions with these replicas.
+
+    The dict is replaced, never changed.
+    """
     if live.issuperset(replicas):
         return dict.fromkeys(replicas, ReplicaState.ONLINE)
     return {replica: ReplicaState.ONLINE if replica in live else offline_state for replica in replicas}

@@ -1,6 +1,6 @@
 """UncleanLeaderElectionEnable and other dynamic broker configuration in /config/brokers.
 
-With ZooKeeper ACLs these znodes may be unreadable; then the static settings are in force.
+ZooKeeper ACLs can hide these znodes. The static settings then apply.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ControlledShutdown: a broker asks to be shut down, and again while it still leads partitions.
+"""Controlled shutdown of a broker, which asks again while it still leads partitions.
 
-As Kafka 3.9's `processControlledShutdown`. The request itself is never seen: the first write that only a shutdown
-explains shows it, and later attempts follow from the brokers' settings.
+As Kafka 3.9's `processControlledShutdown`. ZooKeeper never shows the request itself. The first write that only a
+shutdown explains reveals it, and later attempts follow from the brokers' settings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROUND_TRIP_SHARE = 1.06
 
 
 def ask(tx: Transaction, broker: int) -> None:
-    """Handle an attempt that a write shows: the first one, one before it was expected, or an additional one."""
+    """Handle an attempt that a write shows, whether it is the first, an early or an additional one."""
     header = tx.header
     if broker not in header.brokers:
         return  # it starts later, so it cannot have asked
@@ -43,9 +43,9 @@ def ask(tx: Transaction, broker: int) -> None:
 
 
 def is_under_way(tx: Transaction, broker: int) -> bool:
-    """Whether an attempt may still be under way: a broker asks again only a backoff after the response.
+    """Return whether an attempt may still be under way. A broker asks again only a backoff after the response.
 
-    Where that attempt follows from the backoff before it, it may have come earlier, by what a round trip adds at most.
+    If the attempt follows from a backoff, it may have come earlier, by at most a round trip.
     """
     header = tx.header
     asked_ms = header.shutdowns.last_asked_ms.get(broker)
@@ -63,7 +63,7 @@ def reach_late(tx: Transaction, broker: int, tp: TopicPartition) -> None:
 
 
 def ask_in_vain(tx: Transaction, broker: int) -> None:
-    """Handle an earlier attempt that shows only now, when no other replica could lead: the broker will ask again."""
+    """Handle an earlier attempt that shows only now, when no other replica could lead. The broker will ask again."""
     header = tx.header
     if broker not in header.brokers:
         return  # it starts later, so it cannot have asked
@@ -84,7 +84,7 @@ def _is_in_sync(tx: Transaction, broker: int, tp: TopicPartition) -> bool:
 
 
 def _may_have_found_no_controller(tx: Transaction) -> bool:
-    """Whether an attempt before this one would have come before this controller's term."""
+    """Return whether an earlier attempt would have preceded this controller's term."""
     header = tx.header
     return header.time_ms - header.term.began_ms < _after_backoff_ms(tx) + timing.SHUTDOWN_ANSWERED.ms
 
@@ -92,7 +92,7 @@ def _may_have_found_no_controller(tx: Transaction) -> bool:
 def ask_again(tx: Transaction) -> None:
     """Handle the attempts of brokers that are due by the record's time.
 
-    They go to the present controller; an attempt that finds none is used up.
+    The present controller gets them. An attempt that finds no controller is used up.
     """
     for broker in sorted(tx.header.shutdowns.attempts):
         while (attempt := tx.header.shutdowns.attempts.get(broker)) and attempt.due_ms <= tx.header.time_ms:
@@ -104,13 +104,16 @@ def ask_again(tx: Transaction) -> None:
 
 
 def _is_answered(tx: Transaction) -> bool:
-    """Whether a controller answers: it is active, registered (else its address is not known), and not closing."""
+    """Return whether an active controller answers.
+
+    It must be registered, because its address is unknown otherwise, and must not be closing.
+    """
     header = tx.header
     return header.acting and header.controller in header.brokers and not closes(header, header.controller)
 
 
 def give_up_on_missing(tx: Transaction) -> None:
-    """Take back an expected attempt that was not made: its elections would have been written since."""
+    """Take back an expected attempt whose elections are missing, because the controller would have written them."""
     event = tx.last_event()
     if event is None or event.kind != _KIND or event.begun or not _moves_leaders(tx, event):
         return
@@ -141,7 +144,7 @@ def _moves_leaders(tx: Transaction, event: Event) -> bool:
 
 
 def keep_attempts(tx: Transaction) -> None:
-    """Keep the attempts of brokers that the last controller could not shut down: they will ask the new one."""
+    """Keep the attempts of brokers that the last controller could not shut down. They will ask the new one."""
     header = tx.header
     header.shutdowns.attempts = {
         broker: attempt for broker, attempt in header.shutdowns.attempts.items() if has_asked(header, broker)
@@ -154,7 +157,7 @@ def session_ended(tx: Transaction, broker: int) -> None:
     registered = header.brokers.get(broker)
     if not header.settings.controlled_shutdown_enable:
         return
-    # Only ZooKeeper's transaction log shows whether the broker closed its session or it expired; a live watch does not.
+    # Only ZooKeeper's transaction log distinguishes a closed session from an expired one. A live watch does not.
     if registered is None or record.author not in (0, registered.session):
         return
     is_author = record.author == registered.session
@@ -185,7 +188,7 @@ def _judge_doubtful(tx: Transaction, broker: int) -> None:
 
 
 def _fits(tx: Transaction, asked_ms: int) -> bool:
-    """Whether the session's end fits this attempt better than the one before it, by the usual closing time."""
+    """Return whether the session's end fits this attempt better than the one before it, by the usual closing time."""
     return tx.header.time_ms - asked_ms >= _usual_closing_ms(tx) - _after_backoff_ms(tx) // 2
 
 
@@ -203,7 +206,7 @@ def _ask_unseen(tx: Transaction, broker: int) -> None:
 def _ask_in_time(tx: Transaction, broker: int) -> None:
     """Handle as many attempts of a broker as this controller had time to answer before the session's end.
 
-    It answers registered brokers only: a broker that registered just before has given up instead.
+    The controller answers registered brokers only. A broker that registered just before has given up instead.
     """
     header = tx.header
     there_since_ms = max(header.term.began_ms, header.brokers[broker].since_ms)
@@ -272,7 +275,7 @@ def _forget_next(tx: Transaction, broker: int) -> None:
 
 
 def _hosted(tx: Transaction, broker: int) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """Partitions with other replicas that the broker leads, and partitions with others that it follows."""
+    """Return the broker's partitions with other replicas, those that it leads and those that it follows."""
     led: list[TopicPartition] = []
     followed: list[TopicPartition] = []
     for tp in tx.hosted_by(broker):

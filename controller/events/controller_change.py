@@ -1,7 +1,7 @@
-"""ControllerChange and Reelect: controllers are elected, resign, or give way to KRaft.
+"""Elections and resignations of controllers, and their handover to KRaft (Kafka's ControllerChange and Reelect).
 
-The handlers of /controller and /controller_epoch. A controller takes over once its epoch is larger than the
-last one's and /controller names it, in either order; `controller_failover` is what it then does.
+The handlers of /controller and /controller_epoch. A controller takes over once its epoch is larger than the last one's
+and /controller names it, in either order. `controller_failover` has the steps of the takeover.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
 def _ownership(znode: ControllerZnode, record: Record) -> Ownership:
     if znode.kraftControllerEpoch >= 0:
         return Ownership.KRAFT
-    # An election creates the znode, and its session owns it; a later version or a persistent one is an edit by hand.
+    # An election creates the znode, and its session owns it. A later version or a persistent znode is an edit by hand.
     edited = record.version > 0 or record.ephemeral_owner == 0
     return Ownership.OVERWRITTEN if edited else Ownership.ELECTED
 
@@ -88,25 +88,25 @@ def _claimed_by_kraft(tx: Transaction, znode: ControllerZnode, record: Record) -
 
 
 def _take_claims_epoch(header: Header) -> None:
-    """Count the epoch that a KRaft controller wrote with its claim as begun: the next broker's is a higher one."""
+    """Count the epoch that a KRaft controller wrote with its claim as begun. The next broker's epoch is higher."""
     if header.term.ownership is Ownership.KRAFT and header.term.epoch_zxid == header.migration.claim.zxid:
         header.term.epoch = header.controller_epoch
 
 
 def _is_edit(header: Header, znode: ControllerZnode, record: Record) -> bool:
-    """Whether another session edited the znode, or created another in its place, and no election wrote it.
+    """Return whether another session edited or recreated the znode without an election.
 
-    A controller that is notified of a change or removal reads the znode, and resigns only if it names another broker:
-    Kafka's `ControllerChange` and `Reelect`, which begin with `maybeResign`; seen on 1.1 to 3.9, and the same up to
-    1.0, whose listeners are called with the present content. After a gap in the watching (`resync`) it may as well be
-    another election, where the broker's new registration comes later.
+    A controller that is notified of a change or removal reads the znode, and resigns only if it names another broker.
+    Kafka's `ControllerChange` and `Reelect` begin with `maybeResign`. This was seen on 1.1 to 3.9. Releases up to 1.0
+    behave alike, because their listeners get the present content. After a gap in the watching (`resync`) it may also be
+    another election, if the broker's new registration comes later.
     """
     edited = record.version > 0 or (record.ephemeral_owner != header.term.session and not record.resync)
     return edited and header.phase is FOLLOWING and znode.kraftControllerEpoch < 0
 
 
 def _is_back_before_it_was_missed(header: Header, znode: ControllerZnode) -> bool:
-    """Whether /controller was removed and names the last controller again, in the same process, which did not notice.
+    """Return whether /controller is back with the last controller's name before that process noticed its removal.
 
     A controller that had noticed the removal would have written /controller in its own session.
     """
@@ -135,8 +135,8 @@ def _stay_active(tx: Transaction, broker: int) -> None:
 def controller_unreadable(tx: Transaction, data: bytes | None) -> None:
     """Handle content of /controller that names no broker.
 
-    Where it is no JSON at all, brokers read it as no controller, and the controller resigns; where it is JSON without
-    an id, the controller fails to read it and stays active. Seen on 1.1 to 3.9.
+    Brokers read content that is not JSON as no controller, and the controller resigns. The controller fails to read
+    JSON without an id, and stays active. Seen on 1.1 to 3.9.
     """
     empty = b"{}" if tx.header.profile.fails_on_an_empty_controller else b""
     try:
@@ -146,7 +146,7 @@ def controller_unreadable(tx: Transaction, data: bytes | None) -> None:
 
 
 def controller_removed(tx: Transaction) -> None:
-    """Handle the removal of /controller: there is no controller."""
+    """Handle the removal of /controller, which leaves the cluster without a controller."""
     header = tx.header
     if header.controller == NO_BROKER:
         return
@@ -177,7 +177,7 @@ def epoch_written(tx: Transaction, epoch: ControllerEpoch) -> None:
 
 
 def publish_controller(tx: Transaction) -> None:
-    """Publish the controller's row; during a complete read nothing is published."""
+    """Publish the controller's row, except during a complete read."""
     header = tx.header
     if header.phase is FOLLOWING:
         tx.effects.append(
@@ -194,7 +194,7 @@ def publish_controller(tx: Transaction) -> None:
 
 
 def adopt(tx: Transaction) -> None:
-    """Take the controller that a complete read found as active, at the end of the read; its past is unknown."""
+    """Take the controller that a complete read found as active, at the end of the read. Its past is unknown."""
     header = tx.header
     if not header.read.names_controller:
         header.term.in_its_name = None
@@ -210,7 +210,7 @@ def take_over_if_due(tx: Transaction) -> None:
     header = tx.header
     if header.controller_epoch > header.term.epoch:
         _end_edited_term(tx, f"/controller_epoch is {header.controller_epoch}: /controller is of a later election")
-    # From 2.1 on /controller_epoch is created as 0 before the first election: the first term is 1.
+    # From 2.1 on /controller_epoch is created as 0 before the first election, so the first term is 1.
     if header.phase is not FOLLOWING or header.controller_epoch <= max(header.term.epoch, 0):
         return
     if header.controller == NO_BROKER or header.term.ownership is not Ownership.ELECTED or header.is_ghost:
@@ -239,13 +239,16 @@ def take_over_if_due(tx: Transaction) -> None:
 
 
 def _is_raised_by_hand(header: Header) -> bool:
-    """Whether /controller_epoch was raised under a controller; an election writes both znodes in one transaction."""
+    """Return whether /controller_epoch was raised under a controller.
+
+    An election writes both znodes in one transaction.
+    """
     term = header.term
     return header.controller_epoch == term.raised_epoch and term.epoch_zxid != term.controller_zxid
 
 
 def _note_process(tx: Transaction) -> None:
-    """Note the process whose term begins: its broker, and the registration that it had then."""
+    """Note the process whose term begins, with its broker and the broker's present registration."""
     header = tx.header
     registered = header.brokers.get(header.controller)
     header.term.broker, header.term.removed_replicas = header.controller, False
@@ -293,7 +296,7 @@ def _wrote_nothing(header: Header) -> str:
 
 
 def broker_ended(tx: Transaction, broker: int) -> None:
-    """Handle the end of a broker's session: if it was deposed and did not know it yet, it writes no more."""
+    """Handle the end of a broker's session. A deposed controller in it writes no more."""
     if broker == tx.header.controller:
         _end_edited_term(tx, f"the session of broker {broker} is over, and /controller is another's that names it")
     registered = tx.header.brokers.get(broker)
@@ -307,20 +310,20 @@ def broker_ended(tx: Transaction, broker: int) -> None:
 
 
 def judge_former_in_time(tx: Transaction) -> None:
-    """Conclude what former controllers did that have had their time for it."""
+    """Conclude the actions of former controllers whose time is over."""
     unfenced_controller.work_off_in_time(tx)
     fenced_controller.judge_in_time(tx)
 
 
 def controllers_broker_registered(tx: Transaction) -> None:
-    """Handle the registration of the broker in /controller: another process than the active one never took over."""
+    """Handle the registration of the broker in /controller. A process other than the active one never took over."""
     header = tx.header
     if header.brokers[header.controller].session != header.term.session:
         _end_edited_term(tx, f"broker {header.controller} was started again, and did not write /controller")
 
 
 def _end_edited_term(tx: Transaction, cause: str) -> None:
-    """End the term of a controller that stayed active after an edit of /controller: now only the znode counts."""
+    """End the term of a controller that stayed active after an edit of /controller. Now only the znode counts."""
     header, written = tx.header, tx.header.term.in_its_name
     if written is not None:
         _resign(tx, cause)
@@ -328,7 +331,7 @@ def _end_edited_term(tx: Transaction, cause: str) -> None:
 
 
 def _judge_again(tx: Transaction) -> None:
-    """Judge unusable partitions again: whether an election is due depends on the controller."""
+    """Judge unusable partitions again, because the controller decides whether an election is due."""
     tx.touch_unled(lambda partition: partition.problem in UNUSABLE)
 
 

@@ -1,4 +1,4 @@
-"""Controller failover: a new controller loads and starts its state machines, a lost one leaves events undone.
+"""Controller failover. A new controller loads and starts its state machines, and a lost one leaves events undone.
 
 As Kafka 3.9's `onControllerFailover` and `onControllerResignation`.
 """
@@ -24,7 +24,10 @@ _INELIGIBLE: Final = ReplicaState.DELETION_INELIGIBLE
 
 
 def run(tx: Transaction) -> None:
-    """Fail over: drop what only the last controller's memory held, start the machines, take up pending requests."""
+    """Fail over to the new controller.
+
+    Drop the contents of the last controller's memory, start the machines, and take up pending requests.
+    """
     header = tx.header
     header.shutdowns.under_way, header.triggers.log_dir_failures = (), {}
     controlled_shutdown.keep_attempts(tx)
@@ -45,7 +48,7 @@ def run(tx: Transaction) -> None:
 
 
 def _add_refused_partitions(tx: Transaction) -> None:
-    """Add partitions that the last controller left out, because their topic was being deleted: they are loaded."""
+    """Add the partitions that the last controller left out of a topic under deletion. The new controller loads them."""
     for name, topic in list(tx.topics):
         if topic.refused:
             found = {number: Partition(assignment.replicas) for number, assignment in topic.refused.items()}
@@ -53,12 +56,12 @@ def _add_refused_partitions(tx: Transaction) -> None:
 
 
 def is_loading(tx: Transaction) -> bool:
-    """Whether the controller took over so lately that it still loads what is there, without a notification of it."""
+    """Return whether the controller took over so lately that it still loads the topics, without notifications."""
     return not tx.header.has_passed(timing.TOPICS_READ, tx.header.term.began_ms)
 
 
 def may_have_read(tx: Transaction, event: Event) -> bool:
-    """Whether the controller took over so shortly before the event that its load may have read the event's change."""
+    """Return whether the controller may have read the event's change, because its load was shortly before."""
     return event.time_ms - tx.header.term.began_ms <= tx.header.loaded_within_ms
 
 
@@ -97,22 +100,22 @@ def load_again(tx: Transaction, tp: TopicPartition) -> None:
 
 
 def load_in_flight(tx: Transaction) -> Event | None:
-    """Failover of the present controller that has not written anything, None where it has or is over."""
+    """Return the present controller's failover while it has not written anything, else None."""
     failover = next((event for event in tx.open_events() if _is_of_this_term(tx, event)), None)
     return None if failover is None or failover.begun else failover
 
 
 def abort_in_flight_events(tx: Transaction, broker: int) -> None:
-    """Abort in-flight events of the controller on this broker: what it had not written, it never did.
+    """Abort in-flight events of the controller on this broker. It never did the unwritten parts.
 
-    The controller is one thread, which hears that it lost /controller only after the events before that: its next write
-    ends in an exception. The effects of an event that has begun are published so far. If the write is a removal from an
-    ISR, the rest of its batch stays in the process, which is poisoned (KAFKA-12315; seen on 2.4, 2.8 and 3.9).
+    The controller has one thread, which learns of the loss of /controller only after the events before it. Its next
+    write ends in an exception. The effects of an event that has begun are published so far. If the write is a removal
+    from an ISR, the rest of its batch stays in the process, which is poisoned (KAFKA-12315; seen on 2.4, 2.8 and 3.9).
     """
     header = tx.header
     events = _in_flight_of(tx, broker)
     header.former.deposed = NO_BROKER
-    # An event of which a write was seen, else the oldest: a controller that loads goes on until its first write.
+    # An event with an observed write, else the oldest. A controller that loads continues until its first write.
     due = [event for event in events if event.writes_due]
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
     fenced = header.profile.fences_writes
@@ -125,7 +128,7 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
 
 
 def forget_in_flight_events(tx: Transaction) -> None:
-    """Forget the in-flight events of the controller, because a complete read will show what it has written."""
+    """Forget the controller's in-flight events, because a complete read will show the controller's writes."""
     events = _in_flight_of(tx, tx.header.controller)
     tx.header.former.deposed = NO_BROKER
     _abort(tx, events)
@@ -142,7 +145,7 @@ def abort_resumed_events(tx: Transaction, broker: int) -> None:
 
 
 def _is_resumed(tx: Transaction, event: Event) -> bool:
-    """Whether a controller resumed the event that was deposed before the last one: another process goes on with it."""
+    """Return whether a former controller resumed the event, so that another process continues it."""
     return event.epoch < tx.header.term.epoch and event.controller != NO_BROKER
 
 
@@ -155,7 +158,7 @@ def _abort(tx: Transaction, events: Sequence[Event]) -> None:
 
 
 def is_cut(tx: Transaction) -> bool:
-    """Whether the failover has states to write and none was seen."""
+    """Return whether the failover has states to write and no write was seen."""
     return any(
         event.kind is EventKind.CONTROLLER_FAILOVER and event.writes_due and not event.begun
         for event in tx.open_events()
@@ -206,7 +209,7 @@ def start_machines(tx: Transaction, topics: list[tuple[str, Topic]], *, retries:
 
 
 def take_offline(tx: Transaction, replicas: list[Replica]) -> None:
-    """Take replicas on absent brokers offline, and elect leaders after it: an offline leader costs two writes."""
+    """Take replicas on absent brokers offline, then elect leaders. An offline leader costs two writes."""
     replica_machine.enter_state(tx, replicas, ReplicaState.OFFLINE)
     for tp in dict.fromkeys(replica.tp for replica in replicas):
         partition = tx.topics[tp.topic].partitions[tp.partition]
@@ -215,7 +218,7 @@ def take_offline(tx: Transaction, replicas: list[Replica]) -> None:
 
 
 def leave_out(tx: Transaction, brokers: Collection[int]) -> None:
-    """Take back what the failover planned for brokers that it turns out to have found gone."""
+    """Take back the failover's plans for brokers that it did not find alive."""
     failovers = [event for event in tx.open_events() if _is_of_this_term(tx, event)]
     planned_in = {event.id for event in failovers}
 
@@ -246,7 +249,7 @@ def _without_receivers(action: AnyAction, brokers: Collection[int], planned_in: 
 
 
 def _as_loaded(partition: Partition) -> Partition:
-    """Partition with what a controller reads of it, without what only the last one's memory held."""
+    """Return the partition as a controller reads it, without the contents of the last controller's memory."""
     if partition.offline_dirs or partition.pending_assignments or partition.cached is not None:
         partition = replace(partition, offline_dirs=(), pending_assignments=(), cached=None)
     if partition.zk_assignment is not None:

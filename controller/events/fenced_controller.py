@@ -1,11 +1,12 @@
-"""Fenced controller: deposed while its session lives on, it goes on with the event that it is in up to its first write.
+"""Fenced controllers, which are deposed while their session lives and continue their event up to the first write.
 
-From 2.1 on. The loss of /controller is an event in its queue, behind the one that it is in, be that the load of the
-cluster: nothing stops it before its own write, which is refused by the epoch (Kafka's
-`KafkaZkClient.retryRequestsUntilConnected`), unless its process was killed before, or hung. ZooKeeper keeps the session
-of a killed process for the session timeout after it was last heard of, with its broker's znode. So what it did is held
-back until the session has outlived the loss by that timeout, is elected again, or is closed by its process. One that
-expires earlier was silent since before the loss, and is not known to have done anything.
+From 2.1 on. The loss of /controller is an event in the controller's queue, behind the event in hand, which can be the
+load of the cluster. The controller runs until its own write, unless its process was killed before, or hung. The epoch
+makes ZooKeeper refuse that write (Kafka's `KafkaZkClient.retryRequestsUntilConnected`). ZooKeeper keeps the session of
+a killed process, with its broker's znode, for the session timeout after its last sign of life. Kontrast therefore holds
+back the controller's actions until the session has outlived the loss by that timeout, is elected again, or is closed by
+its process. A session that expires earlier was silent since before the loss. Its process is not known to have done
+anything.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ RAN_TO_FENCED_WRITE: Final = "ran-to-fenced-write"
 
 
 def hold_back(tx: Transaction) -> None:
-    """Hold back what the controller that was deposed did before its first write, when another broker is elected."""
+    """Hold back the deposed controller's actions before its first write, when another broker is elected."""
     header, former = tx.header, tx.header.former
     if not header.profile.fences_writes or header.controller == former.deposed or not _lives_on(tx):
         return
@@ -44,27 +45,28 @@ def hold_back(tx: Transaction) -> None:
 
 
 def acts(tx: Transaction) -> bool:
-    """Whether a controller handles events: the active one, or the deposed one, whose session wrote this record.
+    """Return whether a controller handles events.
 
-    Nothing is refused to a deposed controller before another one is elected.
+    It is the active one, or the deposed one whose session wrote this record. ZooKeeper refuses a deposed controller's
+    writes only after the next election.
     """
     former, author = tx.header.former, tx.record.author
     return tx.header.acting or (former.deposed != NO_BROKER and author != 0 and author == former.deposed_session)
 
 
 def _lives_on(tx: Transaction) -> bool:
-    """Whether the session of the deposed controller outlived its /controller, as far as is known now.
+    """Return whether the deposed controller's session outlived its /controller, as far as is known now.
 
-    Where only a live watch saw it, and its broker's znode is gone too, the session's end may have removed both.
+    If only a live watch saw it, and its broker's znode is gone too, the session's end may have removed both.
     """
     former = tx.header.former
     return former.deposed_ms > 0 and (tx.record.author != 0 or former.deposed in tx.header.brokers)
 
 
 def _is_in_hand(header: Header, event: Event) -> bool:
-    """Whether a controller that works was still before the event's first write when it lost /controller.
+    """Return whether a working controller had not reached the event's first write when it lost /controller.
 
-    One that would have written long since hangs, and its session ends before it does more.
+    A controller that would have written long since hangs. Its session ends before it does more.
     """
     waited_ms = header.former.deposed_ms - event.time_ms
     if event.kind is EventKind.CONTROLLER_FAILOVER:
@@ -73,7 +75,7 @@ def _is_in_hand(header: Header, event: Event) -> bool:
 
 
 def elected(tx: Transaction) -> None:
-    """Conclude what the new controller's process did in an earlier term: it lives."""
+    """Conclude the new controller's actions in an earlier term, because its process lives."""
     header = tx.header
     for fenced in header.former.fenced:
         if fenced.session == header.term.session:
@@ -81,7 +83,7 @@ def elected(tx: Transaction) -> None:
 
 
 def session_ended(tx: Transaction, broker: int) -> None:
-    """Conclude what this broker's process did as a deposed controller, when its znode is removed."""
+    """Conclude the actions of this broker's process as a deposed controller, when its znode is removed."""
     header, record = tx.header, tx.record
     for fenced in header.former.fenced:
         if fenced.broker != broker or record.author not in (0, fenced.session):
@@ -93,27 +95,27 @@ def session_ended(tx: Transaction, broker: int) -> None:
 
 
 def registered(tx: Transaction, broker: int) -> None:
-    """Withdraw what this broker's former process is not known to have done, when another one registers."""
+    """Withdraw the unproven actions of this broker's former process, when another process registers."""
     for fenced in tx.header.former.fenced:
         if fenced.broker == broker and fenced.session != tx.record.ephemeral_owner:
             _conclude(tx, fenced, WITHDRAWN)
 
 
 def judge_in_time(tx: Transaction) -> None:
-    """Conclude what deposed controllers did whose sessions have outlived /controller."""
+    """Conclude the actions of deposed controllers whose sessions have outlived /controller."""
     for fenced in tx.header.former.fenced if tx.header.phase is FOLLOWING else ():
         if _outlived(tx.header, fenced):
             _ran(tx, fenced, f"/brokers/ids/{fenced.broker} at {tx.record.zxid:#x}")
 
 
 def give_up(tx: Transaction) -> None:
-    """Withdraw what was held back: what comes next was not seen."""
+    """Withdraw all actions held back, because the following events were not seen."""
     for fenced in tx.header.former.fenced:
         _conclude(tx, fenced, WITHDRAWN)
 
 
 def topic_ends(tx: Transaction, name: str) -> None:
-    """Withdraw what was held back of a topic that is removed before it is known whether it was done."""
+    """Withdraw the actions held back for a topic that is removed before they are proven."""
     for fenced in tx.header.former.fenced:
         publish = tx.publisher_of(fenced.event, WITHDRAWN)
         for number, action, value in _take_out(tx, fenced.event, name):
@@ -122,7 +124,7 @@ def topic_ends(tx: Transaction, name: str) -> None:
 
 
 def _outlived(header: Header, fenced: FencedController) -> bool:
-    """Whether its session was heard of after it had lost /controller."""
+    """Return whether the session gave a sign of life after it had lost /controller."""
     outlasts_ms = header.settings.zookeeper_session_timeout_ms + timing.ACTING.ms
     return header.time_ms - fenced.lost_ms > outlasts_ms
 
@@ -134,7 +136,7 @@ def _ran(tx: Transaction, fenced: FencedController, evidence: str) -> None:
 
 
 def _conclude(tx: Transaction, fenced: FencedController, status: Status) -> None:
-    """Publish what was held back of a deposed controller."""
+    """Publish the actions held back for a deposed controller."""
     former, event = tx.header.former, fenced.event.opened()
     former.fenced = tuple(other for other in former.fenced if other.event.id != event.id)
     publish, contents = tx.publisher_of(event, status), RequestContents(event.batches, tx.header.profile)
@@ -151,7 +153,7 @@ def _conclude(tx: Transaction, fenced: FencedController, status: Status) -> None
 
 
 def _take_out(tx: Transaction, event: Event, name: str) -> list[Done]:
-    """Actions of the event that were held back for a topic, taken out of it."""
+    """Take the event's actions that were held back for a topic out of the topic, and return them."""
     topic = tx.topic(name)
     held = topic.unproven if topic is not None else ()
     own = [done for done in held if done[1].event == event.id]

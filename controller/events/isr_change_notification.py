@@ -1,6 +1,6 @@
-"""IsrChangeNotification: leaders name partitions whose ISR they changed, and the controller reads their states again.
+"""Notifications in which leaders name partitions with a changed ISR, whose states the controller reads again.
 
-Up to 2.6 leaders write /isr_change_notification; the controller removes what it has read.
+Up to 2.6 leaders write /isr_change_notification, and the controller removes each notification that it has read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NOTIFICATIONS_KEPT: Final = 1_000
 
 
 def notified(tx: Transaction, name: str, tps: tuple[TopicPartition, ...]) -> None:
-    """Handle a leader's notification, a znode of this name: the controller will read these states again."""
+    """Handle a leader's notification, a znode of this name. The controller will read these states again."""
     header = tx.header
     header.witness(notifies_isr_changes=1)
     if len(header.triggers.isr_notifications) < _NOTIFICATIONS_KEPT:
@@ -28,7 +28,7 @@ def notified(tx: Transaction, name: str, tps: tuple[TopicPartition, ...]) -> Non
 
 
 def removed(tx: Transaction, name: str) -> None:
-    """Handle the removal of a notification: the controller has read its states, after all its writes so far."""
+    """Handle the removal of a notification. The controller has read its states, after all its writes so far."""
     waiting = tx.header.triggers.isr_notifications
     if name in waiting:
         tx.header.term.acted_ms = tx.header.time_ms
@@ -37,7 +37,7 @@ def removed(tx: Transaction, name: str) -> None:
 
 
 def states_read(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
-    """Refresh the controller's cached states: it read these again after a notification."""
+    """Refresh the controller's cached states, which it read again after a notification."""
     tx.header.witness(notifies_isr_changes=1)
     for tp in tps:
         partition = tx.partition(tp)

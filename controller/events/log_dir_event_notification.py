@@ -1,7 +1,8 @@
-"""LogDirEventNotification: a log directory fails while its broker stays live.
+"""Failures of log directories whose broker stays live (Kafka's LogDirEventNotification).
 
 As in Kafka 3.9, the controller sends the broker LeaderAndIsr for all its replicas, and takes those offline that the
-response reports as failed. The response is never seen: each write that only this explains shows one replica.
+response reports as failed. ZooKeeper never shows the response. Each write that only the failure explains shows one
+replica.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def reported(tx: Transaction, broker: int) -> None:
-    """Handle a broker's report of a failed log directory: the controller probes all its replicas."""
+    """Handle a broker's report of a failed log directory. The controller probes all its replicas."""
     header = tx.header
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, broker: LogDirFailure(header.time_ms)}
     cause = f"broker {broker} reported a failed log directory"
@@ -33,7 +34,7 @@ def reported(tx: Transaction, broker: int) -> None:
 
 
 def reported_by_unknown_broker(tx: Transaction) -> None:
-    """Note a report that was gone before it could be read: the first write that only it explains shows the broker."""
+    """Note a report that vanished before it could be read. The first write that only it explains shows the broker."""
     header = tx.header
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, NO_BROKER: LogDirFailure(header.time_ms)}
 
@@ -48,7 +49,7 @@ def named(tx: Transaction, broker: int) -> None:
 
 
 def reported_lately(tx: Transaction, broker: int) -> bool:
-    """Whether a write may be a consequence of the broker's report."""
+    """Return whether a write may be a consequence of the broker's report."""
     failure = tx.header.triggers.log_dir_failures.get(broker)
     return failure is not None and not tx.header.has_passed(timing.REPORT_CONSEQUENCE, failure.reported_ms)
 
@@ -61,7 +62,7 @@ def failed(tx: Transaction, broker: int, tp: TopicPartition) -> None:
     if partition is not None and broker not in partition.offline_dirs:
         tx.put_partition(tp, replace(partition, offline_dirs=(*partition.offline_dirs, broker)))
     failure = header.triggers.log_dir_failures[broker]
-    # One response reports many replicas, each of which shows in a write of its own; but it tries other partitions
-    # without a leader only once.
+    # One response reports many replicas, each of which shows in its own write. The response triggers elections for
+    # other partitions without a leader only once.
     replicas_went_offline(tx, [Replica(tp, broker)], alone=failure.handled)
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, broker: replace(failure, handled=True)}

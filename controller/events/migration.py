@@ -1,8 +1,8 @@
-"""Migration to KRaft: the quorum comes, claims /controller, copies, and writes to ZooKeeper; brokers take back over.
+"""Migration to KRaft, from the quorum's arrival and claim to dual writes, and the brokers' way back.
 
-As Kafka 3.9's `KRaftMigrationDriver` shows itself in ZooKeeper. While KRaft leads nothing is predicted: partitions are
-what its writes say, and brokers that leave /brokers/ids live in KRaft mode if a later write elects them or takes them
-into an ISR.
+As Kafka 3.9's `KRaftMigrationDriver` shows itself in ZooKeeper. Kontrast predicts no writes while KRaft leads, and
+takes the partitions from KRaft's writes. Brokers that leave /brokers/ids live in KRaft mode if a later write elects
+them or takes them into an ISR.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from controller.view.migration import epoch_raised
 from controller.view.state_epochs import count_state_epochs, never_elected
 
 # The dual write writes /migration every 483 ms (the median of 908 gaps), whatever the cluster's size. The longest gap
-# that ended by itself was 5.0 s, ZooKeeper's own pause; a KRaft leader's death made one of 3.8 s. Between two of them a
-# topic with thousands of partitions may be written, in 1.5 ms each: writes of states are signs of life, too.
+# that ended by itself was 5.0 s, a pause of ZooKeeper. The death of a KRaft leader caused one of 3.8 s. Between two
+# writes KRaft may write a topic with thousands of partitions, in 1.5 ms each. Writes of states are therefore signs of
+# life, too.
 SILENT_AFTER_MS: Final = 10_000
 
 # 99 % of the gaps were shorter than 592 ms, a restarted leader's was 1.0 s. On the way back the epoch is raised after
@@ -63,7 +64,10 @@ def znode_written(tx: Transaction, znode: MigrationZnode, record: Record) -> Non
 
 
 def _is_edit(header: Header, znode: MigrationZnode, before: int) -> bool:
-    """Whether no KRaft controller writes this: an older leader's, or an offset that goes back under the same one."""
+    """Return whether this is no KRaft controller's write.
+
+    It has an older leader's epoch, or an offset that goes back under the same leader.
+    """
     if not header.migration.led_by_kraft:
         return False
     claim = header.migration.claim
@@ -87,10 +91,10 @@ def _written_without_controller(tx: Transaction, znode: MigrationZnode) -> None:
 
 
 def epoch_written(tx: Transaction) -> None:
-    """Note a write of /controller_epoch while KRaft writes: each dual write checks its version, and fails from now on.
+    """Note a write of /controller_epoch while KRaft writes. Each dual write checks its version, and fails from now on.
 
-    A claim writes it too: the newest one is known by its transaction, the next one clears this. After the pulse has
-    ended the write broke nothing.
+    A claim writes the znode too. The transaction identifies the newest claim, and the next claim clears this note. A
+    write after the end of the pulse broke no dual write.
     """
     header, migration = tx.header, tx.header.migration
     writes = header.time_ms - max(migration.since_ms, migration.alive_ms) <= _PULSES_WITHIN_MS
@@ -107,7 +111,7 @@ def znode_removed(tx: Transaction) -> None:
 
 
 def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
-    """Handle a KRaft controller's claim of /controller: the ZooKeeper controller's events in flight are void."""
+    """Handle a KRaft controller's claim of /controller. It voids the ZooKeeper controller's events in flight."""
     header, migration = tx.header, tx.header.migration
     _see(tx)
     # During a complete read the offset is not known yet, but the phase before it is.
@@ -130,7 +134,7 @@ def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
 
 
 def broker_claimed(tx: Transaction) -> None:
-    """Handle the takeover by a broker: it knows registered brokers only, and obeys what waits in /admin."""
+    """Handle the takeover by a broker. It knows registered brokers only, and obeys the requests in /admin."""
     header, migration = tx.header, tx.header.migration
     if not migration.seen:
         return
@@ -140,7 +144,7 @@ def broker_claimed(tx: Transaction) -> None:
         migration.made = migration.configured = SomeTopics()
         occurrences.forget(header, kinds.WRITTEN_PAST_KRAFT)  # no KRaft leader is next that would undo it
         migration_machine.follow(tx, Evidence.BROKER_CLAIMED)
-        if not migration.exists:  # deleted before /controller: nothing more shows that the way back is done
+        if not migration.exists:  # deleted before /controller, so this claim completes the way back
             migration_machine.follow(tx, Evidence.ZNODE_DELETED)
         for name in migration.deletions_asked:
             topic = tx.topic(name)
@@ -168,7 +172,7 @@ def adopt(tx: Transaction) -> None:
 
 
 def _found_phase(header: Header) -> MigrationPhase:
-    """Phase that a complete read shows; who leads without /controller goes on."""
+    """Return the phase that a complete read shows. Without /controller the present leader continues."""
     migration = header.migration
     if header.kraft_owns_controller:
         if migration.offset <= 0:
@@ -185,7 +189,7 @@ def _found_phase(header: Header) -> MigrationPhase:
 
 
 def _infer_leaders(tx: Transaction) -> None:
-    """Infer brokers in KRaft mode from the leaders that a complete read found: KRaft leaves no dead leader."""
+    """Infer brokers in KRaft mode from the leaders that a complete read found, because KRaft leaves no dead leader."""
     leaders = {
         partition.zk_state.leader
         for _, topic in tx.topics
@@ -232,7 +236,7 @@ def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | No
 def _lives(tx: Transaction, broker: int) -> None:
     header = tx.header
     departure = header.departures.last.get(broker)
-    # It comes back in KRaft mode with the listeners that it registered last: the other settings of a broker stay.
+    # It returns in KRaft mode with its last registered listeners, because a broker's other settings stay.
     was = departure.was if departure is not None else None
     lives = (
         Broker(BrokerEpoch(-1), 0, header.time_ms, inferred=True)
@@ -264,7 +268,10 @@ def judge_pulse(tx: Transaction) -> None:
 
 
 def topic_created(tx: Transaction, name: str, *, has_id: bool) -> None:
-    """Note a new topic that the next sync would delete: made after a rollback, or by another than KRaft."""
+    """Note a new topic that the next sync would delete.
+
+    It was created after a rollback, or by another client than KRaft.
+    """
     migration = tx.header.migration
     if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0:
         migration.made = migration.made.joined_by(name)
@@ -273,7 +280,7 @@ def topic_created(tx: Transaction, name: str, *, has_id: bool) -> None:
 
 
 def topic_deleted(tx: Transaction, name: str, *, asked: bool) -> None:
-    """Note a topic that a sync deleted because KRaft lacks it; else a client asked for it, now or before the claim."""
+    """Note a topic that a sync deleted because KRaft lacks it. Other deletions were requested by a client."""
     migration = tx.header.migration
     if asked or migration.phase is not MigrationPhase.SYNCING:
         return
@@ -286,9 +293,9 @@ def topic_deleted(tx: Transaction, name: str, *, asked: bool) -> None:
 
 
 def settings_written(tx: Transaction, topic: str) -> None:
-    """Note settings of a topic that the next sync would set back: written after a rollback, or past KRaft.
+    """Note topic settings that the next sync would set back, written after a rollback or past KRaft.
 
-    While KRaft leads this takes the author, whom only ZooKeeper's log shows.
+    While KRaft leads this requires the author, whom only ZooKeeper's log shows.
     """
     migration, known = tx.header.migration, tx.topic(topic)
     if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0 and tx.header.phase is FOLLOWING:
@@ -311,7 +318,7 @@ def _note_past_kraft(tx: Transaction, cause: str, about: str) -> None:
 
 
 def _is_foreign(tx: Transaction) -> bool:
-    """Whether the record is known to be of another session than the KRaft leader's."""
+    """Return whether another session than the KRaft leader's is known to have written the record."""
     return tx.record.author not in (0, tx.header.migration.claim.session) and tx.header.migration.claim.session != 0
 
 

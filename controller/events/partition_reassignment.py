@@ -1,6 +1,6 @@
 """Partition reassignment, from one set of replicas to another (Kafka 3.9 `onPartitionReassignment`, KIP-455).
 
-A reassignment requested by znode is predicted; one requested by the API shows first in the controller's write of the
+Kontrast predicts a reassignment requested by znode. A request by the API shows first in the controller's write of the
 topic's znode.
 """
 
@@ -32,7 +32,7 @@ _ON_THE_WAY_OUT = (
 
 
 def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:
-    """Handle the content of /admin/reassign_partitions; from 1.1 on the controller ignores edits after its creation."""
+    """Handle the content of /admin/reassign_partitions. From 1.1 on the controller ignores edits after its creation."""
     header = tx.header
     last = {(entry.topic, entry.partition): entry for entry in entries}
     before = set() if is_new else {(entry.topic, entry.partition) for entry in header.triggers.reassign or ()}
@@ -59,7 +59,7 @@ def znode_removed(tx: Transaction) -> None:
 def _drop_asked_twice(tx: Transaction, entries: Sequence[ReassignmentEntry]) -> None:
     """Drop reassignments that the controller removes from the znode unfinished, for it has the target already.
 
-    A failover had taken them up and its watch did so again: up to 2.3 the second ends the first.
+    A failover took them up, and the controller's watch did so again. Up to 2.3 the second request ends the first.
     """
     for entry in entries:
         tp = TopicPartition(entry.topic, entry.partition)
@@ -82,7 +82,7 @@ def take_up(tx: Transaction) -> None:
 
 
 def adopt(tx: Transaction) -> None:
-    """Take over the reassignments that a complete read found: up to 2.3 only the znode that asks for them shows them.
+    """Take over the reassignments that a complete read found. Up to 2.3 only the request's znode shows them.
 
     A topic's znode with more replicas than the target shows that the reassignment has begun.
     """
@@ -105,7 +105,7 @@ def adopt(tx: Transaction) -> None:
 
 
 def remember(tx: Transaction) -> None:
-    """Remember the reassignments of a controller that resigns: up to 0.10 it resumes them once it is elected again."""
+    """Remember the reassignments of a controller that resigns. Up to 0.10 it resumes them once it is elected again."""
     header = tx.header
     registered = header.brokers.get(header.controller)
     if registered is not None and not header.profile.forgets_reassignments:
@@ -142,7 +142,7 @@ def _run_entries(
         if topic is None or partition is None or (topic.queued_for_deletion and drops_queued):
             continue
         if tx.header.profile.reassigns_in_topic_znode or partition.replicas != entry.replicas:
-            # One event each: the controller handles them in the order of its hash maps, which is not known.
+            # One event per partition. The controller handles them in the unknown order of its hash maps.
             tx.begin(kind, f"partition {tp} was asked to move to {list(entry.replicas)} by znode")
             run(tx, tp, partition.assignment.reassign_to(entry.replicas))
 
@@ -156,12 +156,15 @@ def resume_on(tx: Transaction, broker: int) -> None:
 
 
 def reassigning(tx: Transaction) -> list[TopicPartition]:
-    """Partitions that are being reassigned."""
+    """Return the partitions that are being reassigned."""
     return tx.unsettled(lambda partition: partition.reassigning)
 
 
 def run(tx: Transaction, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
-    """Reassign a partition: wait for its new replicas, or complete the reassignment if they are in sync."""
+    """Reassign a partition.
+
+    Wait for its new replicas, or complete the reassignment if they are in sync.
+    """
     partition = tx.partition(tp)
     assert partition is not None, f"{tp} is to be reassigned, and is not known"
     if partition.assignment != assignment:
@@ -179,7 +182,7 @@ def run(tx: Transaction, tp: TopicPartition, assignment: ReplicaAssignment) -> N
 
 
 def _remember(tx: Transaction, tp: TopicPartition, partition: Partition, assignment: ReplicaAssignment) -> None:
-    """Change the assignment in the controller's memory; the topic's znode has the old one until it is written."""
+    """Change the assignment in the controller's memory. The topic's znode keeps the old one until a write."""
     zk_assignment = partition.zk_assignment or partition.assignment
     pending = (*partition.pending_assignments, assignment)
     tx.put_partition(
@@ -197,7 +200,7 @@ def _wait_for_new_replicas(tx: Transaction, tp: TopicPartition, assignment: Repl
 
 
 def take_back_waiting(tx: Transaction, tp: TopicPartition) -> None:
-    """Take back the wait for new replicas that got in sync before it began: the controller reads that ISR."""
+    """Take back the wait for new replicas that got in sync before it began, because the controller reads that ISR."""
     partition = tx.partition(tp)
     first = next((action for action in partition.queue if isinstance(action, Write)), None) if partition else None
     if partition is None or not isinstance(first, BumpLeaderEpoch):
@@ -206,7 +209,10 @@ def take_back_waiting(tx: Transaction, tp: TopicPartition) -> None:
 
 
 def complete(tx: Transaction, tp: TopicPartition) -> None:
-    """Complete a reassignment whose target is in sync: elect a leader in it, and drop the other replicas."""
+    """Complete a reassignment whose target is in sync.
+
+    Elect a leader in the target, and drop the other replicas.
+    """
     partition = tx.partition(tp)
     assert partition is not None, f"{tp} was reassigned, and is not known"
     assignment = partition.assignment
@@ -246,5 +252,5 @@ def _enter(tx: Transaction, tp: TopicPartition, brokers: Iterable[int], state: R
 
 
 def isr_reaches_target(partition: Partition, value: LeaderAndIsr) -> bool:
-    """Whether the reassignment can complete with this ISR."""
+    """Return whether the reassignment can complete with this ISR."""
     return partition.reassigning and set(partition.assignment.target) <= set(value.isr)

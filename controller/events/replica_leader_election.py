@@ -1,7 +1,7 @@
-"""ReplicaLeaderElection: elections requested by an operator, and the automatic rebalance.
+"""Elections requested by an operator, and the automatic rebalance (Kafka's ReplicaLeaderElection).
 
-As Kafka 3.9's `processReplicaLeaderElection`. A request by znode is predicted; a request by the API and the automatic
-rebalance show only in their writes.
+As Kafka 3.9's `processReplicaLeaderElection`. Kontrast predicts a request by znode. A request by the API and the
+automatic rebalance show only in their writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wording.sentences import counted
 
 
 def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:
-    """Handle the content of /admin/preferred_replica_election; from 1.1 on the controller ignores later edits."""
+    """Handle the content of /admin/preferred_replica_election. From 1.1 on the controller ignores later edits."""
     header = tx.header
     header.triggers.preferred = tuple(entries)
     if header.acting and (is_new or header.profile.hears_edits_of_triggers):
@@ -28,12 +28,12 @@ def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_n
 
 
 def znode_removed(tx: Transaction) -> None:
-    """Handle the removal of /admin/preferred_replica_election: the controller has finished it."""
+    """Handle the removal of /admin/preferred_replica_election, which the controller has finished."""
     tx.header.triggers.preferred, tx.header.term.acted_ms = None, tx.header.time_ms
 
 
 def take_up(tx: Transaction, *, at_failover: bool = False) -> None:
-    """Run the elections in /admin/preferred_replica_election; a failover leaves out replicas that lead already."""
+    """Run the elections in /admin/preferred_replica_election. A failover leaves out replicas that lead already."""
     if tx.header.triggers.preferred is None:
         return
     tps = list(dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in tx.header.triggers.preferred))
@@ -51,7 +51,7 @@ def take_up(tx: Transaction, *, at_failover: bool = False) -> None:
 
 
 def _ends_in_an_exception(tx: Transaction, tp: TopicPartition) -> bool:
-    # The filter reads the state of each partition: one without a state ends the whole election, and the znode stays.
+    # The filter reads each partition's state. A partition without a state ends the whole election, and the znode stays.
     topic, partition = tx.topic(tp.topic), tx.partition(tp)
     if (
         topic is None
@@ -72,7 +72,7 @@ def preferred(tx: Transaction, tp: TopicPartition) -> None:
 
 
 def unclean(tx: Transaction, tp: TopicPartition) -> None:
-    """Run an unclean election that the API requested, whatever the partition's settings say."""
+    """Run an unclean election that the API requested, regardless of the partition's settings."""
     tx.begin(EventKind.REPLICA_LEADER_ELECTION, f"an unclean election of partition {tp} was asked for")
     partition_machine.bring_online(tx, [tp], allow_unclean=True)
 
@@ -92,9 +92,9 @@ def _leads_already(tx: Transaction, tp: TopicPartition) -> bool:
 
 
 def _is_rebalancing(tx: Transaction, tp: TopicPartition) -> bool:
-    """Whether the automatic rebalance is moving leaders back to the partition's preferred broker.
+    """Return whether the automatic rebalance is moving leaders back to the partition's preferred broker.
 
-    It begins where more than the configured share of the broker's partitions has another leader, and then elects all.
+    It begins once more than the configured share of the broker's partitions has another leader, and then elects all.
     """
     header, partition = tx.header, tx.partition(tp)
     if partition is None or not partition.replicas or not header.settings.auto_leader_rebalance_enable:

@@ -1,4 +1,4 @@
-"""TopicChange and PartitionModifications: topics are created, expanded, configured and removed.
+"""Creation, expansion, configuration and removal of topics (Kafka's TopicChange and PartitionModifications).
 
 As Kafka 3.9's `processTopicChange` and `processPartitionModifications`, with the topic settings that the controller's
 choices depend on.
@@ -24,7 +24,7 @@ from wording.sentences import counted, listed, plural
 
 
 def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
-    """Handle the content of a topic's znode: the topic was created, expanded, or is being reassigned."""
+    """Handle the content of a topic's znode after a creation, an expansion, or a step of a reassignment."""
     tx.header.witness(topic_version=znode.version)
     before = tx.topic(name) or Topic(exists=False)
     topic = replace(before, exists=True, topic_id=znode.topic_id, seen_generation=tx.record.generation)
@@ -37,7 +37,8 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     is_notified = tx.header.acting and not is_loading
     refused: dict[int, ReplicaAssignment] = {}
     if topic.queued_for_deletion and is_notified:
-        # The controller leaves them out, and from 2.0 on restores the znode; a next one that finds them loads them.
+        # The controller leaves them out, and from 2.0 on restores the znode. A later controller that finds them loads
+        # them.
         refused, added = {number: assignment_in(znode, number) for number in added}, []
     before = _without_unread(tx, name, before, znode)
     created = {number: Partition(assignment_in(znode, number).replicas) for number in added}
@@ -58,7 +59,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
 
 
 def _without_unread(tx: Transaction, name: str, topic: Topic, znode: TopicZnode) -> Topic:
-    """Topic without partitions that the controller had not read when it rewrote the topic's znode from memory."""
+    """Return the topic without partitions that the controller had not read when it rewrote the topic's znode."""
     kept = dict(topic.partitions)
     for number, partition in topic.partitions.items():
         if number in znode.partitions or partition.zk_state is not None or not _is_unread(tx, partition):
@@ -77,9 +78,9 @@ def _is_unread(tx: Transaction, partition: Partition) -> bool:
 
 
 def _unknown_broker(tx: Transaction, event: Event, partitions: Mapping[int, Partition]) -> UnknownBroker | None:
-    """Broker with replicas of a new topic that the controller may not know of yet, though it knows the topic.
+    """Return a broker with replicas of a new topic that the controller may not know of yet.
 
-    A failover reads the brokers before the topics: a BrokerChange after it handles brokers that register in between.
+    A failover reads the brokers before the topics. A later BrokerChange handles brokers that register in between.
     """
     since_ms = tx.header.term.began_ms
     late = {broker for broker, registered in tx.header.brokers.items() if registered.since_ms >= since_ms}
@@ -100,7 +101,7 @@ def _note_risks(tx: Transaction, name: str, partitions: Mapping[int, Partition])
 
 
 def topic_removed(tx: Transaction, name: str) -> None:
-    """Handle the removal of a topic's znode: its deletion is complete, or it was removed by hand."""
+    """Handle the removal of a topic's znode, at the end of its deletion or by hand."""
     topic = tx.topic(name)
     if topic is None or not topic.exists:
         return
@@ -155,7 +156,7 @@ def forget_topic(tx: Transaction, name: str, topic: Topic) -> None:
 
 
 def _leak(tx: Transaction, name: str, topic: Topic) -> None:
-    """Note a topic removed by hand: the controller forgets the topic, but not the states of its partitions."""
+    """Note a topic removed by hand. The controller forgets the topic, but not the states of its partitions."""
     cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"
     occurrences.note(tx, kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
     offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
@@ -176,7 +177,7 @@ def _keep(tx: Transaction, name: str, topic: Topic) -> None:
 
 
 def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:
-    """Assignment of a partition in a topic's znode; a broker that is listed twice counts once."""
+    """Return the assignment of a partition in a topic's znode. A broker that is listed twice counts once."""
     replicas = znode.partitions.get(number, ())
     return ReplicaAssignment(
         replicas if len(set(replicas)) == len(replicas) else tuple(dict.fromkeys(replicas)),

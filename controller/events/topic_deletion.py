@@ -1,6 +1,6 @@
-"""TopicDeletion: a topic is queued, its replicas are deleted, and the deletion waits for offline brokers.
+"""Deletion of topics, which waits for offline brokers between the request and the removal of replicas.
 
-As Kafka 3.9's `TopicDeletionManager`. StopReplica responses are never seen; the controller's next writes show them.
+As Kafka 3.9's `TopicDeletionManager`. StopReplica responses are never seen, but the controller's next writes show them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _INELIGIBLE, _ANSWER = ReplicaState.DELETION_INELIGIBLE, EventKind.TOPIC_DELETIO
 
 
 def deletion_asked(tx: Transaction, name: str) -> None:
-    """Handle an entry in /admin/delete_topics: queue the topic for deletion, and start it."""
+    """Handle an entry in /admin/delete_topics. Queue the topic for deletion, and start its deletion."""
     if tx.header.led_by_kraft:
         waiting = tx.header.migration.deletions_asked
         tx.header.migration.deletions_asked = tuple(dict.fromkeys((*waiting, name)))
-        return  # KRaft does not look there: the next ZooKeeper controller does
+        return  # KRaft does not look there, but the next ZooKeeper controller does
     topic = tx.topic(name)
     if topic is not None and topic.request_removed:
         tx.put_topic(name, replace(topic, request_removed=False))
@@ -48,7 +48,7 @@ def deletion_asked(tx: Transaction, name: str) -> None:
 
 
 def note_unheeded(tx: Transaction, name: str) -> None:
-    """Note an entry that deletes no topic: the controller removes it at once, if it works."""
+    """Note an entry that deletes no topic. A working controller removes it at once."""
     topic, unheeded = tx.topic(name), tx.header.deletions.unheeded
     if topic is None or not topic.queued_for_deletion:
         tx.header.deletions.unheeded = {**unheeded, name: unheeded.get(name, tx.header.time_ms)}
@@ -58,7 +58,7 @@ def note_unheeded(tx: Transaction, name: str) -> None:
 def deferring_deletions(tx: Transaction, broker: int) -> Iterator[None]:
     """Run a broker's shutdown (the body) before deletions that have written for all brokers but this one.
 
-    The controller is one thread: it has left the broker out, so the broker had asked before the deletion began.
+    The controller has one thread and has left the broker out, so the broker had asked before the deletion began.
     """
     deletions = [event for event in tx.open_events() if _waits_only_for(tx, event, broker)]
     for event in deletions:
@@ -84,7 +84,7 @@ def _waits_only_for(tx: Transaction, event: Event, broker: int) -> bool:
 
 
 def _concerns(event: Event, broker: int, action: AnyAction) -> bool:
-    """Whether an action of the event is about this broker's replica."""
+    """Return whether an action of the event is about this broker's replica."""
     if action.event != event.id:
         return False
     if isinstance(action, StopEntry):
@@ -93,9 +93,9 @@ def _concerns(event: Event, broker: int, action: AnyAction) -> bool:
 
 
 def deletion_entry_removed(tx: Transaction, name: str) -> None:
-    """Handle the removal of an entry in /admin/delete_topics; if the topic still exists, it was removed by hand.
+    """Handle the removal of an entry in /admin/delete_topics. If the topic still exists, it was removed by hand.
 
-    The controller goes on deleting the topic (seen on 3.9): only the next one keeps it.
+    The controller continues the deletion (seen on 3.9). Only the next controller keeps the topic.
     """
     header, topic = tx.header, tx.topic(name)
     header.deletions.unheeded = {key: ms for key, ms in header.deletions.unheeded.items() if key != name}
@@ -112,7 +112,7 @@ def deletion_entry_removed(tx: Transaction, name: str) -> None:
 
 
 def forget_removed_requests(tx: Transaction) -> None:
-    """Keep topics whose entry was removed by hand: a new controller reads the entries again."""
+    """Keep topics whose entry was removed by hand, because a new controller reads the entries again."""
     for name, topic in list(tx.topics):
         if topic.request_removed:
             kept = replace(
@@ -135,7 +135,7 @@ def hold_up(tx: Transaction, broker: int) -> None:
 
 
 def _queued_on(tx: Transaction, broker: int) -> list[tuple[str, Topic]]:
-    """Topics queued for deletion that have replicas on the broker."""
+    """Return the topics queued for deletion that have replicas on the broker."""
     return [
         (name, topic)
         for name, topic in tx.topics
@@ -205,7 +205,7 @@ def answered(tx: Transaction, name: str, brokers: Collection[int]) -> None:
 
 
 def completed(tx: Transaction, name: str) -> None:
-    """Complete the deletion of a topic: all replicas are deleted, and the controller removes the znodes."""
+    """Complete a topic's deletion. All replicas are deleted, and the controller removes the znodes."""
     topic = tx.topic(name)
     if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
         return
@@ -274,7 +274,7 @@ def _start(tx: Transaction, name: str) -> None:
 
 
 def written_before_asking(tx: Transaction, name: str) -> None:
-    """Restart the time for responses: the controller sends StopReplica only after this write of the topic's state."""
+    """Restart the time for responses. The controller sends StopReplica only after this write of the topic's state."""
     topic = tx.topic(name)
     if topic is not None and topic.deletion_started:
         # Not `put_topic`: no partition's health depends on that time.
@@ -282,10 +282,10 @@ def written_before_asking(tx: Transaction, name: str) -> None:
 
 
 def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
-    """Judge deletions that an offline replica holds up: whether the live brokers have deleted their replicas.
+    """Judge whether the live brokers have deleted their replicas, for deletions that an offline replica holds up.
 
-    It is certain once the live brokers would have lost their sessions if they had been silent. Where another event
-    begins before that (`soon`), it is judged by the usual response time.
+    It is certain once silent brokers would have lost their sessions. If another event begins before that (`soon`), the
+    usual response time decides.
     """
     for name in list(tx.header.deletions.halted):
         topic = tx.topic(name)
@@ -300,9 +300,9 @@ def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
 
 
 def _will_write(tx: Transaction, name: str) -> bool:
-    """Whether the controller will write once the live brokers have answered; without that write they have not.
+    """Return whether the controller will write once the live brokers have answered.
 
-    It does where an offline replica that holds up the deletion is still in an ISR, which it then leaves.
+    Without that write they have not answered. It writes if an ineligible offline replica is still in an ISR.
     """
     epoch = tx.header.controller_epoch
     halted = ((replica, tx.partition(replica.tp)) for replica in _in_state(tx, name, _INELIGIBLE))
@@ -311,15 +311,15 @@ def _will_write(tx: Transaction, name: str) -> bool:
 
 
 def _receivers_of_deletion(tx: Transaction, name: str) -> set[int]:
-    """Live brokers that were sent a StopReplica with delete for the topic."""
+    """Return the live brokers that were sent a StopReplica with delete for the topic."""
     started = {replica.broker for replica in _in_state(tx, name, ReplicaState.DELETION_STARTED)}
     return started.intersection(tx.header.brokers)
 
 
 def _have_answered(tx: Transaction, name: str, topic: Topic, *, soon: bool) -> frozenset[int]:
-    """Live brokers that must have answered by now, or (`soon`) most likely have.
+    """Return the live brokers that must have answered by now, or (`soon`) most likely have.
 
-    A broker whose requests hang keeps its session: where none of the topic's brokers was seen at work, none has.
+    A broker whose requests hang keeps its session. No answer is proven until one of the topic's brokers was at work.
     """
     in_time = _had_time_to_answer(tx.header, topic, soon=soon)
     receivers = _receivers_of_deletion(tx, name) if in_time else ()
@@ -341,7 +341,7 @@ def _had_time_to_answer(header: Header, topic: Topic, *, soon: bool) -> frozense
 
 
 def _has_likely_answered(header: Header, broker: int, asked_ms: int) -> bool:
-    """Whether a live broker was up when it was asked, or has started since, and had not closed its sockets."""
+    """Return whether a live broker was up when asked, or has started since, and had not closed its sockets."""
     since_ms = header.brokers[broker].since_ms
     is_up = asked_ms - since_ms > timing.STARTING.ms or header.time_ms - since_ms > timing.STARTED.ms
     return is_up and not has_closed(header, broker, asked_ms + timing.CLOSING_SOCKETS.ms)
@@ -370,7 +370,7 @@ def _retry(tx: Transaction, name: str, *, judged: bool = False) -> None:
 
 
 def _start_again(tx: Transaction, name: str) -> None:
-    """Retry a deletion without pending responses: held-up replicas become offline again, and live ones are deleted."""
+    """Retry a deletion without pending responses. Held-up replicas become offline again, and live ones are deleted."""
     halted = _in_state(tx, name, _INELIGIBLE)
     if halted:
         replica_machine.enter_state(tx, halted, ReplicaState.OFFLINE)

@@ -1,9 +1,10 @@
-"""Unfenced (zombie) controller: deposed in the midst of its events, it goes on with them, or when it wakes up.
+"""Unfenced (zombie) controllers, which are deposed in the midst of their events and continue them, perhaps later.
 
-Up to Kafka 2.0 a controller's writes are not fenced (KAFKA-6082). The loss of /controller is an event in its queue: it
-handles those before it first, while the next controller loads, or much later where it waits for a failed broker's
-connection to close. It does so with its old memory; it reads again only states and triggers, and leaves states alone
-that a newer controller wrote. Several may go on at once. From 2.1 on the first write ends in an exception.
+Up to Kafka 2.0 a controller's writes are not fenced (KAFKA-6082). The loss of /controller is an event in its queue. The
+controller first handles the events before it, while the next controller loads, or much later if it waits for a failed
+broker's connection to close. It does so with its old memory. It reads only states and triggers again, and skips states
+that a newer controller wrote. Several such controllers may continue at once. From 2.1 on the first write ends in an
+exception.
 """
 
 from __future__ import annotations
@@ -50,29 +51,29 @@ def keep_in_flight_events(tx: Transaction, broker: int) -> None:
 
 
 def _waits(event: Event) -> bool:
-    """Whether a controller that is in this event waits for a failed broker's connection to close."""
+    """Return whether a controller that is in this event waits for a failed broker's connection to close."""
     return bool(event.failed_brokers)
 
 
 def forget(tx: Transaction, broker: int) -> None:
-    """Forget a deposed controller whose broker left, or that has worked off its events: it does not resume them."""
+    """Forget a deposed controller whose broker left, or that has worked off its events. It does not resume them."""
     waiting = tx.header.former.unfenced
     if broker in waiting:
         tx.header.former.unfenced = {key: deposed for key, deposed in waiting.items() if key != broker}
 
 
 def work_off_in_time(tx: Transaction) -> None:
-    """Work off the events of deposed controllers after their longest wait: they have found out by then."""
+    """Work off the events of deposed controllers after their longest wait. They have noticed their loss by then."""
     for deposed in tx.header.former.unfenced.values():
         if tx.header.has_passed(timing.LONGEST_WAIT, deposed.since_ms):
             work_off(tx, deposed.broker)
 
 
 def work_off(tx: Transaction, broker: int) -> None:
-    """Work off the events of a deposed controller that lives on: it has resumed them, and had nothing to write.
+    """Work off the events of a deposed controller that lives on. It has resumed them without a write.
 
-    It waited for a failed broker's connection to close. Where a newer controller has written all states that it would
-    write, no write shows what it did then. If one were due it would have come: then nothing is known of its events.
+    It waited for a failed broker's connection to close. If a newer controller has written all states that it would
+    write, no write shows its actions. A due write would have come. Its events then remain unknown.
     """
     deposed = tx.header.former.unfenced.get(broker)
     if deposed is None:
@@ -91,7 +92,7 @@ def work_off(tx: Transaction, broker: int) -> None:
 
 
 def resumed_by(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAndIsr) -> UnfencedController | None:
-    """Deposed controller whose own write this is, None for a leader's of its term."""
+    """Return the deposed controller whose own write this is, None for a write by a leader of its term."""
     header = tx.header
     deposed = next((each for each in header.former.unfenced.values() if each.epoch == written.controller_epoch), None)
     return deposed if before is None or written.leader_epoch > before.leader_epoch else None
@@ -105,7 +106,7 @@ def resume_author(tx: Transaction) -> None:
 
 
 def goes_on(tx: Transaction) -> bool:
-    """Whether the session that wrote this record is a deposed controller's that has resumed its events."""
+    """Return whether the record's session is that of a deposed controller that has resumed its events."""
     epoch = tx.header.term.epoch
     return any(event.epoch < epoch and _is_author(tx, event.controller) for event in tx.open_events())
 
@@ -116,7 +117,7 @@ def _is_author(tx: Transaction, broker: int) -> bool:
 
 
 def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> list[Event]:
-    """Resume a deposed controller: its writes are due, with its state changes and requests after them.
+    """Resume a deposed controller. Its writes are due, and its state changes and requests follow them.
 
     The states of partitions and replicas are the active controller's, and stay.
     """
@@ -153,7 +154,7 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
 def _put_first(tx: Transaction, tp: TopicPartition, resumed: Collection[int]) -> None:
     """Put the actions of resumed events before those of a new controller that takes over meanwhile.
 
-    It had read the state before that write: what it sends until its own first write has the state of then.
+    The new controller had read the state before that write. Until its own first write it sends the earlier state.
     """
     partition = tx.partition(tp)
     if partition is None or not any(action.event in resumed for action in partition.queue):
@@ -179,7 +180,7 @@ def _planned(
 
 
 def _known_before(tx: Transaction, unfenced: UnfencedController, event: Event) -> dict[int, Broker]:
-    """Brokers that the deposed controller knows when it handles the event: of later failures it has not heard."""
+    """Return the brokers that the deposed controller knows when it handles the event, before later failures."""
     later = [each.failed_brokers for each in unfenced.events.values() if each.id > event.id]
     return {**tx.header.brokers, **{broker: gone for failed in later for broker, gone in failed.items()}}
 
@@ -197,7 +198,7 @@ def _create(tx: Transaction, tp: TopicPartition, partition: Partition, known: di
 def _as_read_now(
     value: LeaderAndIsr | None, actions: tuple[AnyAction, ...], epoch: ControllerEpoch
 ) -> Iterator[AnyAction]:
-    """Actions that the controller of this epoch had planned and still does, with the state that it reads now."""
+    """Yield the actions that the controller of this epoch still does, with the state that it reads now."""
     if value is None or value.controller_epoch > epoch:
         yield from _without_state(actions)
         return
@@ -209,7 +210,7 @@ def _as_read_now(
 
 
 def _without_state(actions: tuple[AnyAction, ...]) -> Iterator[AnyAction]:
-    """Actions that need no partition state: all that is done for a partition that a newer controller wrote."""
+    """Yield the actions that need no partition state, for a partition that a newer controller wrote."""
     stuck: set[int | None] = set()
     for action in actions:
         if isinstance(action, StateChange) and (
