@@ -1,1 +1,1 @@
-"""State of one cluster, and the private copy of it that a transaction changes."""
+"""State of one cluster, and its private copy that a transaction changes."""

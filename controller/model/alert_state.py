@@ -13,15 +13,15 @@ EXAMPLES_NAMED: Final = 10
 
 
 class Incident(msgspec.Struct, frozen=True, array_like=True):
-    """Brokers that are away or lag for one cause; see `alerts/incidents.py`."""
+    """Brokers that are away or lag for one cause (see `alerts/incidents.py`)."""
 
     name: str  # stays the same while it lasts
-    broker: int  # the first of it
+    broker: int  # its first
     brokers: tuple[int, ...]  # the present ones, in order
 
 
 class Occurrence(msgspec.Struct, frozen=True, array_like=True):
-    """Something that happened, once or repeatedly, while its alert is open; see `alerts/occurrences.py`."""
+    """Repeatable event that is reported while its alert is open (see `alerts/occurrences.py`)."""
 
     kind: str  # of alert
     subject: str
@@ -33,7 +33,7 @@ class Occurrence(msgspec.Struct, frozen=True, array_like=True):
     about: tuple[str, ...]  # the newest topics or partitions affected
     evidence: tuple[str, ...]  # of the last
     concerned: int = 0  # how many there are in all
-    names: dict[int, tuple[str, ...]] = {}  # of all of them, in buckets: adding one copies one bucket
+    names: dict[int, tuple[str, ...]] = {}  # all their names in buckets, so that a new one copies one bucket
 
 
 class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
@@ -49,13 +49,13 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     ending: str
     partitions: int
     broker: int | None
-    unknown: bool = False  # the cluster cannot be seen: it may be over
+    unknown: bool = False  # the cluster is out of sight, so the alert may be over
     has_examples: bool = False
-    brokers: tuple[int, ...] = ()  # all that have been part of it
+    brokers: tuple[int, ...] = ()  # all its brokers so far
 
 
 class ElectionPace(msgspec.Struct, frozen=True, array_like=True):
-    """Leader elections: their total at the beginning of this minute, and the number in the minute before."""
+    """Number of leader elections before this minute, and the number in the minute before."""
 
     since_ms: int
     total: int

@@ -1,7 +1,7 @@
-"""Index of partitions by hosting broker, and of partitions that are not settled, without a walk over all of them.
+"""Index of partitions by hosting broker, and of unsettled partitions, which saves a walk over all partitions.
 
-It says where to look, as of before a transaction; the partitions themselves are read from the topics. It is no part of
-a context's value: a transaction without one, or with one that belongs to another context, makes a new one.
+The index shows where to look, as of before a transaction. The partitions themselves are read from the topics. A
+context's value does not include it. A transaction without an index, or with another context's index, makes a new one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ONLINE: Final = PartitionState.ONLINE
 
 
 def is_settled(partition: Partition) -> bool:
-    """Whether the controller has nothing to do for the partition until a broker fails or starts."""
+    """Return whether the controller can leave the partition alone until a broker fails or starts."""
     value = partition.zk_state
     led_by_a_replica = value is not None and value.leader in partition.replicas
     well = partition.state is _ONLINE and partition.cached is None
@@ -43,15 +43,15 @@ class BrokerReplicaIndex:
 
     @property
     def hosts(self) -> Iterable[int]:
-        """Brokers that host a partition, registered or not."""
+        """Return the brokers that host a partition, registered or not."""
         return self._hosted
 
     def hosted_by(self, broker: int) -> Iterable[tuple[str, Iterable[int]]]:
-        """Partitions with a replica on the broker, by topic."""
+        """Return the partitions with a replica on the broker, by topic."""
         return self._hosted.get(broker, {}).items()
 
     def note(self, tp: TopicPartition, before: Partition | None, after: Partition | None) -> None:
-        """Note a partition that the transaction changed; `before` is None where the index may have it otherwise.
+        """Note a partition that the transaction changed. `before` is None if the index may differ from it.
 
         `follow` ends the transaction.
         """

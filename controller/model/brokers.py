@@ -1,4 +1,4 @@
-"""Brokers: registrations, departures and controlled shutdowns."""
+"""Registrations, departures and controlled shutdowns of brokers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from controller.rules.releases import Release
 
 
 class Broker(msgspec.Struct, frozen=True, array_like=True):
-    """Live broker; `epoch` is its znode's czxid, Kafka's broker epoch."""
+    """Live broker. `epoch` is its znode's czxid, Kafka's broker epoch."""
 
     epoch: BrokerEpoch
     session: int
     since_ms: int
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
-    inferred: bool = False  # not registered in ZooKeeper: it lives in KRaft mode, as ISRs and leaders show
+    inferred: bool = False  # lives in KRaft mode without a registration in ZooKeeper, as ISRs and leaders show
     least_release: Release | None = None  # oldest release that registers as it does
     at_work: bool = False  # since then it was controller, changed an ISR as leader, got into one, or deleted a topic
 
 
 class Departure(msgspec.Struct, frozen=True, array_like=True):
-    """Departure of a broker, whose znode vanished; zxid -1 where only a later read showed it."""
+    """Departure of a broker, whose znode vanished. The zxid is -1 if only a later read showed it."""
 
     zxid: int
     time_ms: int
@@ -32,7 +32,7 @@ class Departure(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def rack(self) -> str | None:
-        """Rack that the broker had."""
+        """Return the rack that the broker had."""
         return None if self.was is None else self.was.rack
 
 
@@ -56,6 +56,6 @@ class Shutdowns(msgspec.Struct, array_like=True):
     """Controlled shutdowns, as far as writes show them."""
 
     under_way: tuple[int, ...] = ()  # Kafka's `shuttingDownBrokerIds`: brokers that are not elected
-    asked: dict[int, BrokerEpoch] = {}  # brokers that asked in any term: broker -> epoch of its registration
+    asked: dict[int, BrokerEpoch] = {}  # brokers that asked in any term, with the epochs of their registrations
     attempts: dict[int, ShutdownAttempt] = {}  # of brokers that will ask again, because they still lead partitions
     last_asked_ms: dict[int, int] = {}

@@ -1,7 +1,7 @@
-"""Clock of a cluster: one time for all deadlines, which advances by the forwarder's steady clock.
+"""Clock of a cluster, with one time for all deadlines, which advances by the forwarder's steady clock.
 
-A wall clock may be set at any moment; the cluster's time never goes back, and within a generation it never advances by
-more than the steady clock does. `wall_clock` shows it in rows.
+A wall clock may be set at any moment. The cluster's time never goes back. Within a generation it never advances by more
+than the steady clock does. `wall_clock` shows the time in rows.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from controller.model.context import Header
 from controller.model.wall_clock import WallClock
 from controller.rules.timing import CLOCK_STEP_MS
 
-# Linux slews a clock by 500 ppm at most: 1 ms in 2 s. It slews the steady clock alike; other systems may not.
+# Linux slews a clock by at most 500 ppm, which is 1 ms in 2 s. It slews the steady clock alike. Other systems may not.
 _SLEWED_1_MS_IN_MS: Final = 2_000
 
-# Between two generations no forwarder watched, for an unknown time: the next one may have another clock. No more counts
-# as watched than lies between two heartbeats, so that no deadline passes in unwatched time.
+# No forwarder watched between two generations, for an unknown time, and the next one may have another clock. At most
+# the time between two heartbeats counts as watched, so that no deadline passes in unwatched time.
 WATCHED_AT_MOST_MS: Final = 1_000
 
-# Each gap between generations that was longer than a heartbeat takes one: a year of restarts once every three days.
+# Each gap between generations that is longer than a heartbeat takes one entry. They last a year of restarts every three
+# days.
 _WALL_CLOCKS_KEPT: Final = 128
 
 
 def advance(header: Header, record: Record) -> int:
-    """Advance the header's time to this record's; returns by how many ms the wall clock was set, 0 if it was not.
+    """Advance the header's time to this record's. Return by how many ms the wall clock was set, or 0.
 
-    The header still has the position of the record before. Between two generations only a step back is certain: a step
-    ahead looks like unwatched time.
+    The header still has the previous record's position. Between two generations only a step back is certain, because a
+    step ahead looks like unwatched time.
     """
     wall_gone_ms = record.observed_ms - header.wall_ms
     if header.position == NOWHERE:
@@ -53,7 +54,10 @@ def _advance_steadily(header: Header, steady_ms: int, wall_gone_ms: int) -> int:
 
 
 def _advance_by_wall(header: Header, wall_gone_ms: int) -> int:
-    """Advance without a steady clock: only a step back of more than a second is certain, else time waits for it."""
+    """Advance without a steady clock.
+
+    Only a step back of more than a second is certain. After a smaller one, time waits for the wall clock.
+    """
     if wall_gone_ms < -CLOCK_STEP_MS:
         return _set(header, wall_gone_ms)
     header.time_ms += max(0, wall_gone_ms)
@@ -67,7 +71,7 @@ def _take_over(header: Header, wall_gone_ms: int) -> int:
     watched_ms = min(wall_gone_ms, WATCHED_AT_MOST_MS)
     header.time_ms += watched_ms
     if wall_gone_ms > watched_ms:
-        # Earlier moments keep their wall time: if the two clocks agree, it is right.
+        # Earlier moments keep their wall time, which is right if the two clocks agree.
         before = header.clocks.walls or (WallClock(0, 0),)
         now = WallClock(header.time_ms, before[-1].ahead_ms + wall_gone_ms - watched_ms)
         header.clocks.walls = (*before, now)[-_WALL_CLOCKS_KEPT:]
@@ -75,7 +79,7 @@ def _take_over(header: Header, wall_gone_ms: int) -> int:
 
 
 def _set(header: Header, by_ms: int) -> int:
-    """Shift the wall time of all earlier moments: the wall clock was set, so they were shown wrong."""
+    """Shift the wall time of all earlier moments, which was wrong before the wall clock was set."""
     if by_ms:
         walls = header.clocks.walls or (WallClock(0, 0),)
         shifted = tuple(WallClock(wall.from_ms, wall.ahead_ms + by_ms) for wall in walls)

@@ -10,7 +10,7 @@ from controller.rules.releases import Evidence
 class Configuration(msgspec.Struct, array_like=True):
     """Sources of the profile and the settings in force."""
 
-    profile_is_set: bool = False  # by the operator; else it follows from the evidence
+    profile_is_set: bool = False  # by the operator, otherwise it follows from the evidence
     evidence: Evidence = Evidence()
     given: dict[str, bool | int] = {}  # static settings of the brokers, from the operator
     dynamic: dict[str, dict[str, str]] = {}  # the used settings of /config/brokers, by broker id or <default>

@@ -1,7 +1,6 @@
-"""State of one cluster between two records: a small header and the topics.
+"""State of one cluster between two records, as a small header and the topics.
 
-A transaction changes a copy of it. The header is small because a heartbeat needs nothing else; its parts have a file
-each.
+A transaction changes a copy. The header is small because a heartbeat needs only the header. Its parts have a file each.
 """
 
 from __future__ import annotations
@@ -35,14 +34,15 @@ _EACH_BROKER = "<default>"  # the name of the znode that holds for all brokers
 
 
 class Phase(Enum):
-    """Phase of a cluster's state: how far it may be trusted."""
+    """Phase of a cluster's state, which decides how far to trust the state."""
 
-    BOOTSTRAPPING = "bootstrapping"  # no complete read has begun: nothing is known
-    LOADING = "loading"  # a complete read is coming in: values are stored, nothing is concluded
+    BOOTSTRAPPING = "bootstrapping"  # before the first complete read, so the state is unknown
+    LOADING = "loading"  # during a complete read, which only stores values
     FOLLOWING = "following"  # changes are followed one by one
 
 
-# To find a member in its enum takes Python 3.11 0.2 µs: members that every change is compared with have own names.
+# Python 3.11 takes 0.2 µs to find a member in its enum. These members are compared with every change, so they have own
+# names.
 BOOTSTRAPPING, LOADING, FOLLOWING = Phase
 
 
@@ -56,7 +56,7 @@ class Header(msgspec.Struct, array_like=True):
     chunk_count: int
     position: Position = NOWHERE
     zxid: int = -1
-    time_ms: int = 0  # the cluster's own time, by which deadlines are judged: see `clock`
+    time_ms: int = 0  # the cluster's own time, which decides deadlines (see `clock`)
     phase: Phase = BOOTSTRAPPING
     clocks: Clocks = msgspec.field(default_factory=Clocks)
     feed: Feed = msgspec.field(default_factory=Feed)
@@ -70,7 +70,7 @@ class Header(msgspec.Struct, array_like=True):
     former: FormerControllers = msgspec.field(default_factory=FormerControllers)
     preferred_controllers: tuple[int, ...] = ()  # the brokers on which the controller should be, if that matters
     profile: Profile = profile_of(NEWEST)
-    settings: BrokerSettings = BrokerSettings()  # static, on all brokers: the given ones, else the release's defaults
+    settings: BrokerSettings = BrokerSettings()  # static, on all brokers (given, or the release's default)
     configuration: Configuration = msgspec.field(default_factory=Configuration)
     triggers: Triggers = msgspec.field(default_factory=Triggers)
     deletions: Deletions = msgspec.field(default_factory=Deletions)
@@ -81,7 +81,7 @@ class Header(msgspec.Struct, array_like=True):
     reactions: Reactions = msgspec.field(default_factory=Reactions)
     maintenance: tuple[MaintenanceWindow, ...] = ()  # windows that the operator gave
     alerts: AlertState = msgspec.field(default_factory=AlertState)
-    cluster_id: str = ""  # as /cluster/id names the cluster; empty where that is not known, as before 0.10.1
+    cluster_id: str = ""  # the content of /cluster/id, empty while it is unknown, as before 0.10.1
     migration: Migration = msgspec.field(default_factory=Migration)
 
     def copy(self) -> Header:
@@ -94,11 +94,11 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def acting(self) -> bool:
-        """Whether there is an active controller, which has taken over and handles events."""
+        """Return whether there is an active controller, which has taken over and handles events."""
         return self.phase is FOLLOWING and self.term.active
 
     def witness(self, **facts: int) -> None:
-        """Add to the evidence what a znode shows of the release; a higher value replaces a lower one."""
+        """Add a znode's evidence of the release. A higher value replaces a lower one."""
         highest = {name: max(value, getattr(self.configuration.evidence, name)) for name, value in facts.items()}
         if any(value != getattr(self.configuration.evidence, name) for name, value in highest.items()):
             self.configuration.evidence = msgspec.structs.replace(self.configuration.evidence, **highest)
@@ -108,12 +108,12 @@ class Header(msgspec.Struct, array_like=True):
     def configure(
         self, given: GivenSettings, profile: Profile | None, preferred_controllers: tuple[int, ...] = ()
     ) -> None:
-        """Set what the operator gave: static settings, profile (None: by evidence), preferred controllers."""
+        """Set the operator's static settings, profile (None takes the evidence) and preferred controllers."""
         self.configuration.given, self.preferred_controllers = dict(given), preferred_controllers
         self.expect(profile)
 
     def expect(self, profile: Profile | None) -> None:
-        """Set the profile that the brokers are expected to have (None: by evidence), with its release's defaults."""
+        """Set the brokers' expected profile, with its release's defaults. None takes the evidence."""
         self.configuration.profile_is_set = profile is not None
         self.profile = profile or self.configuration.evidence.profile()
         release = self.profile.release if profile else self.configuration.evidence.releases()[1]
@@ -121,7 +121,7 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def allows_unclean_election(self) -> bool:
-        """Whether topics without an own setting allow unclean elections, as configured on the controller's broker."""
+        """Return whether topics without an own setting allow unclean elections, by the controller's broker."""
         for name in (str(self.controller), _EACH_BROKER) if self.configuration.dynamic else ():
             value = ConfigZnode(self.configuration.dynamic.get(name, {})).boolean(UNCLEAN_ELECTION)
             if value is not None:
@@ -130,41 +130,41 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def wall_ms(self) -> int:
-        """Cluster's time as the forwarder's wall clock shows it."""
+        """Return the cluster's time as the forwarder's wall clock shows it."""
         walls = self.clocks.walls
         return self.time_ms + walls[-1].ahead_ms if walls else self.time_ms
 
     def wall_ms_of(self, moment_ms: int) -> int:
-        """Known moment of the cluster's time by the forwarder's wall clock, in milliseconds since 1970."""
+        """Return a known moment of the cluster's time by the forwarder's wall clock, in milliseconds since 1970."""
         return shown_ms(moment_ms, self.clocks.walls) if self.clocks.walls else moment_ms
 
     @property
     def partitions(self) -> int:
-        """Number of partitions in the cluster."""
+        """Return the number of partitions in the cluster."""
         return self.tally.gauges.partitions
 
     def has_passed(self, time: Time, since_ms: int) -> bool:
-        """Whether more than this time has passed in a cluster of this size."""
+        """Return whether more than this time has passed in a cluster of this size."""
         return self.time_ms - since_ms > time.of(self.partitions)
 
     def has_outlasted_a_hang(self, since_ms: int) -> bool:
-        """Whether a controller that hung all the time would have lost its session, and one that works has written."""
+        """Return whether a hung controller would have lost its session by now, and a working one has written."""
         hangs_ms = max(self.settings.zookeeper_session_timeout_ms, UNFINISHED.of(self.partitions))
         return self.time_ms - since_ms > hangs_ms
 
     @property
     def loaded_within_ms(self) -> int:
-        """Time within which a new controller has loaded the cluster: by its size, and by its slowest load so far."""
+        """Return the time in which a new controller loads the cluster, by its size and its slowest load so far."""
         return max(CONTEXT_LOADED.of(self.partitions), self.former.slowest_load_ms)
 
     @property
     def elections(self) -> int:
-        """Number of leader elections since this state was created."""
+        """Return the number of leader elections since this state was created."""
         return sum(self.tally.happened.elections.values())
 
     @property
     def counting_rules(self) -> CountingRules:
-        """Rules that the cluster's gauges depend on beside its topics."""
+        """Return the rules that the cluster's gauges depend on beside its topics."""
         profile = self.profile
         dynamic = self._dynamic_least_in_sync() if self.configuration.dynamic else {}
         return CountingRules(
@@ -184,7 +184,7 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def is_ghost(self) -> bool:
-        """Whether the broker in /controller never took over: the znode was edited, or another session owns it."""
+        """Return whether the broker in /controller never took over. The znode was edited, or another session owns it."""
         if self.controller == NO_BROKER or self.term.ownership is Ownership.KRAFT:
             return False
         registered = self.brokers.get(self.controller)
@@ -193,40 +193,40 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def ghost_since_ms(self) -> int:
-        """Moment since which it is: of the edit, or when the broker registered with another session than it had."""
+        """Return the moment of the edit, or of the broker's registration with another session."""
         if self.term.ownership is Ownership.OVERWRITTEN:
             return self.term.since_ms
         return max(self.term.since_ms, self.brokers[self.controller].since_ms)
 
     @property
     def may_act(self) -> bool:
-        """Whether /controller names a broker that can be the active controller."""
+        """Return whether /controller names a broker that can be the active controller."""
         there = self.controller != NO_BROKER and self.term.ownership is not Ownership.KRAFT and not self.is_ghost
         return there and not self.term.duplicate_topic_ids
 
     @property
     def kraft_owns_controller(self) -> bool:
-        """Whether /controller names a KRaft controller."""
+        """Return whether /controller names a KRaft controller."""
         return self.term.ownership is Ownership.KRAFT and self.controller != NO_BROKER
 
     @property
     def led_by_kraft(self) -> bool:
-        """Whether a KRaft controller leads; one whose /controller was deleted leads until a broker takes over."""
+        """Return whether a KRaft controller leads. Without /controller it leads until a broker takes over."""
         return self.kraft_owns_controller or (self.phase is FOLLOWING and self.migration.led_by_kraft)
 
     @property
     def in_kraft_mode(self) -> tuple[int, ...]:
-        """Brokers that live in KRaft mode, in order, as ISRs and leaders show."""
+        """Return the brokers that live in KRaft mode, in order, as ISRs and leaders show."""
         return tuple(sorted(broker for broker, known in self.brokers.items() if known.inferred))
 
     @property
     def is_poisoned(self) -> bool:
-        """Whether no replica can change its state any more in the controller's process (KAFKA-12315)."""
+        """Return whether replicas are stuck in their states in the controller's process (KAFKA-12315)."""
         registered = self.brokers.get(self.controller)
         return registered is not None and self.former.poisoned.get(self.controller) == registered.epoch
 
 
-# The fields that are groups: a step changes them in place.
+# The fields that are groups. A step changes them in place.
 _PARTS = tuple(
     field.name
     for field in msgspec.structs.fields(Header)
@@ -235,7 +235,7 @@ _PARTS = tuple(
 
 
 class Context(msgspec.Struct, frozen=True):
-    """State of one cluster, immutable; the broker-replica index only repeats what the topics say."""
+    """Immutable state of one cluster. The broker-replica index only repeats facts from the topics."""
 
     header: Header
     topics: Topics

@@ -33,18 +33,18 @@ class EventKind(Enum):
     API_PARTITION_REASSIGNMENT = "ApiPartitionReassignment"
     PARTITION_REASSIGNMENT_ISR_CHANGE = "PartitionReassignmentIsrChange"
     ALTER_PARTITION_RECEIVED = "AlterPartitionReceived"
-    UNEXPLAINED = "Unexplained"  # none of Kafka's: a write that nothing explains
+    UNEXPLAINED = "Unexplained"  # not Kafka's, for an unexplained write
 
-    __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own
+    __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
 
 
 class Sending(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Request that waits to be sent; its partition states are entries with its ordinal in the partitions' queues."""
+    """Request that waits to be sent. Its partition states are entries with its ordinal in the partitions' queues."""
 
     ordinal: int
     api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
     brokers: tuple[int, ...]
-    partitions: int | None  # how many it was planned with; None: all partitions, without an entry in any queue
+    partitions: int | None  # planned number, None for all partitions without an entry in any queue
     deletes: bool = False  # StopReplica up to 2.5
 
 
@@ -58,14 +58,14 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class BrokersChanged(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """BrokerChange: the brokers that failed, with their last registrations, and the broker that started."""
+    """Brokers that failed, with their last registrations, and the broker that started (Kafka's BrokerChange)."""
 
     failed: dict[int, Broker] = {}
     started: int = NO_BROKER
 
 
 class UnprovenShutdown(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """ControlledShutdown of a broker that may have asked again: the end of its session will show it."""
+    """Controlled shutdown of a broker that may have asked again. The end of its session will show it."""
 
     broker: int
 
@@ -77,10 +77,10 @@ class UnknownBroker(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Event(msgspec.Struct, array_like=True):
-    """Event of the controller that is in flight: some of its planned actions are not certain yet.
+    """In-flight event of the controller, with planned actions that are not certain yet.
 
-    It runs in batches of the state machines, one after the other: the actions of a batch are certain once the event has
-    begun and no earlier write of it is due. A transaction changes it; a context has it as a `StoredEvent`.
+    It runs in batches of the state machines, one after the other. A batch's actions are certain once the event has
+    begun and has no earlier write due. A transaction changes the event. A context has it as a `StoredEvent`.
     """
 
     id: int
@@ -90,53 +90,53 @@ class Event(msgspec.Struct, array_like=True):
     time_ms: int
     epoch: ControllerEpoch
     due: list[int] = []  # writes by batch that ZooKeeper has not shown yet
-    begun: bool = False  # a write of it was seen, or it has none
+    begun: bool = False  # one of its writes was seen, or it has no writes
     pending: int = 0  # planned actions and request batches that are not certain yet
     topics: dict[str, None] = {}  # affected, in order
     batches: tuple[Batch, ...] = ()  # of requests that are not certain yet
     taken_up: bool = False  # no older event held the controller up, if it was still active
-    proven_ms: int = 0  # from then on it is certain without a write; a controller may fail before it handles the event
-    first_write_ms: int = 0  # when its first write was seen, 0 while none was
+    proven_ms: int = 0  # moment of certainty without a write, because a controller may fail before it handles the event
+    first_write_ms: int = 0  # when its first write was seen, 0 before that
     last_write_ms: int = 0
     controller: int = NO_BROKER  # the broker that handles it
     held_by: int = -1  # the older event whose due writes stand before its next batch
     detail: BrokersChanged | UnprovenShutdown | UnknownBroker | None = None
-    inferred_by: str = ""  # the rule of inference that it rests on; empty: a znode announced it
+    inferred_by: str = ""  # its rule of inference, empty if a znode announced the event
     inferred_from: str = ""  # the write that shows it
 
     @property
     def sentence(self) -> str:
-        """Event in words, as rows give it."""
+        """Return the event in words, as rows give it."""
         return f"{self.kind.value}: {self.cause}"
 
     @property
     def failed_brokers(self) -> dict[int, Broker]:
-        """Brokers whose failure it handles."""
+        """Return the brokers whose failure it handles."""
         return self.detail.failed if isinstance(self.detail, BrokersChanged) else {}
 
     @property
     def started_broker(self) -> int:
-        """Broker whose startup it handles, NO_BROKER for none."""
+        """Return the broker whose startup the event handles, else NO_BROKER."""
         return self.detail.started if isinstance(self.detail, BrokersChanged) else NO_BROKER
 
     @property
     def may_not_know(self) -> int:
-        """Broker that the controller may not know yet, NO_BROKER for none."""
+        """Return the broker that the controller may not know yet, else NO_BROKER."""
         return self.detail.broker if isinstance(self.detail, UnknownBroker) else NO_BROKER
 
     @property
     def holds_back(self) -> bool:
-        """Whether it stays doubtful after it has begun: a write for the broker in doubt is still due."""
+        """Return whether the event stays doubtful after it has begun, while a write for the broker in doubt is due."""
         return isinstance(self.detail, UnknownBroker) and self.writes_due > 0
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the event may not have happened, or not with these brokers."""
+        """Return whether the event may not have happened, or not with these brokers."""
         return isinstance(self.detail, (UnprovenShutdown, UnknownBroker))
 
     @property
     def next_batch(self) -> int:
-        """First batch that still has a write due: those before it are done."""
+        """Return the first batch that still has a write due. All batches before it are done."""
         for at, count in enumerate(self.due):
             if count:
                 return at
@@ -144,16 +144,16 @@ class Event(msgspec.Struct, array_like=True):
 
     @property
     def writes_due(self) -> int:
-        """Number of writes that are due."""
+        """Return the number of writes that are due."""
         return sum(self.due)
 
     def stored(self) -> StoredEvent:
-        """Event as a context stores it, once the transaction changes it no more."""
+        """Return the event as a context stores it, once the transaction changes it no more."""
         return StoredEvent(*msgspec.structs.astuple(self))
 
 
 class StoredEvent(Event, frozen=True, array_like=True):  # type: ignore[misc]  # msgspec can freeze a subclass
-    """Event in a context, which nobody can change: a transaction opens a copy."""
+    """Event in a context, protected from changes. A transaction opens a copy."""
 
     def opened(self) -> Event:
         """Copy of the event to change."""

@@ -1,4 +1,4 @@
-"""State of the feed: the forwarder's session, clocks and complete reads, and what keeps its records from being used."""
+"""State of the feed, with the forwarder's session, clocks and complete reads, and obstacles to its records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from controller.model.wall_clock import WallClocks
 
 
 class RefusedGeneration(msgspec.Struct, frozen=True, array_like=True):
-    """Older generation whose heartbeats still come, by their own times: the first and the newest."""
+    """Older generation that still sends heartbeats, with the times of its first and newest one."""
 
     generation: int
     first_ms: int
@@ -18,23 +18,23 @@ class RefusedGeneration(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Quarantines(msgspec.Struct, frozen=True, array_like=True):
-    """Recent failures to apply this cluster's records; see `restore/quarantine.py`."""
+    """Recent failures to apply this cluster's records (see `restore/quarantine.py`)."""
 
-    times: int = 0  # in a row: a complete read in between does not end the row, only time without a failure
+    times: int = 0  # in a row, which only time without a failure ends, not a complete read
     last_ms: int = 0
     kept: tuple[str, ...] = ()  # places in the code of the failures whose records were written to `refused`
-    unkept: int = 0  # records that were not written: those of an earlier failure at the same place are there
+    unkept: int = 0  # unwritten records, because an earlier failure at the same place has its own
 
 
 class Feed(msgspec.Struct, array_like=True):
-    """Forwarder's session with ZooKeeper, and what keeps its records from being used."""
+    """Forwarder's session with ZooKeeper, and the obstacles to the use of its records."""
 
     session: str = "unknown"
     watch_mode: str = "unknown"
     disconnected_ms: int = 0  # when the forwarder lost its ZooKeeper session, 0 if it has one
     lacks_records: bool = False  # records were lost, and no complete read has come in since
     refused: RefusedGeneration | None = None  # an older forwarder that still sends
-    quarantined: str = ""  # why the cluster's state was dropped; until a complete read has come in
+    quarantined: str = ""  # why the cluster's state was dropped, until the end of a complete read
     quarantines: Quarantines = Quarantines()
     forgotten: bool = False  # an operator forgot the cluster, and it was not watched since
 
@@ -51,6 +51,6 @@ class CompleteRead(msgspec.Struct, array_like=True):
 class Clocks(msgspec.Struct, array_like=True):
     """Forwarder's clocks, and how they show the cluster's own time."""
 
-    steady_ms: int = -1  # of the newest record, -1 where its forwarder has none
-    walls: WallClocks = ()  # by which `time_ms` and all moments are shown; none: unchanged
+    steady_ms: int = -1  # the newest record's, -1 if its forwarder has no such clock
+    walls: WallClocks = ()  # for showing `time_ms` and all moments, unchanged if empty
     wall_clock_of: str = ""  # the host whose wall clock this generation's times follow

@@ -1,4 +1,4 @@
-"""Counts of a cluster's topics, partitions and replicas, kept as they change; `derived/counting.py` keeps them."""
+"""Counts of a cluster's topics, partitions and replicas, which `derived/counting.py` keeps current."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ByBroker = dict[int, int]
 
 
 class GaugeCounts(msgspec.Struct, array_like=True):
-    """Counts by Kafka's definitions; those by broker have no entry for a broker that counts nothing."""
+    """Counts by Kafka's definitions. Counts by broker omit brokers without a count."""
 
     topics: int = 0
     topics_to_delete: int = 0
@@ -25,7 +25,7 @@ class GaugeCounts(msgspec.Struct, array_like=True):
     partitions_in: list[int] = msgspec.field(default_factory=lambda: [0] * (max(PartitionState) + 1))  # by state
     replicas_in: list[int] = msgspec.field(default_factory=lambda: [0] * (max(ReplicaState) + 1))  # by state
     replicas_on: ByBroker = {}
-    named_leader: ByBroker = {}  # -1 too; Kafka leaves topics that are being deleted out of these four
+    named_leader: ByBroker = {}  # -1 too. Kafka omits topics under deletion from these four
     preferring: ByBroker = {}  # by the preferred leader
     imbalanced: ByBroker = {}  # by the preferred leader, which does not lead
     sole_in_sync: ByBroker = {}  # by the one in-sync replica
@@ -42,7 +42,7 @@ class GaugeCounts(msgspec.Struct, array_like=True):
 
     @property
     def by_leadership(self) -> tuple[ByBroker, ...]:
-        """Counts that follow from the leader and the ISR."""
+        """Return the counts that follow from the leader and the ISR."""
         return (
             self.named_leader,
             self.preferring,
@@ -56,20 +56,20 @@ class GaugeCounts(msgspec.Struct, array_like=True):
 
     @property
     def imbalanced_partitions(self) -> int:
-        """Partitions whose preferred replica does not lead."""
+        """Return the partitions whose preferred replica does not lead."""
         return sum(self.imbalanced.values())
 
     @property
     def under_replicated_partitions(self) -> int:
-        """Partitions with fewer in-sync replicas than replicas."""
+        """Return the partitions with fewer in-sync replicas than replicas."""
         return sum(self.under_replicated.values())
 
     @property
     def at_min_isr_partitions(self) -> int:
-        """Partitions with just as many in-sync replicas as acks=all needs."""
+        """Return the partitions with just as many in-sync replicas as acks=all needs."""
         return sum(self.at_min_isr.values())
 
     @property
     def under_min_isr_partitions(self) -> int:
-        """Partitions with fewer in-sync replicas than acks=all needs."""
+        """Return the partitions with fewer in-sync replicas than acks=all needs."""
         return sum(self.under_min_isr.values())

@@ -1,9 +1,9 @@
-"""Leader and ISR of a partition (its state znode), and the planned actions by which the controller changes them.
+"""Leader and ISR of a partition (its state znode), and the controller's planned actions that change them.
 
-A write is an intent: it holds what the controller knew when it decided, never the value that results. A partition's
+A write is an intent. It records the controller's knowledge at the decision, and leaves the value open. A partition's
 predicted value is its pending writes folded over its state in ZooKeeper, so an ISR change that lands in between needs
-no repair. State changes and requests that belong between two writes stand between them, and take the value that is
-there once ZooKeeper shows it.
+no repair. State changes and requests that belong between two writes are queued between them. They take the state that
+ZooKeeper then shows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from controller.rules.election import (
 )
 from controller.rules.states import ReplicaState
 
-LEADER_DURING_DELETE = -2  # in UpdateMetadata: brokers drop the partition from their metadata
+LEADER_DURING_DELETE = -2  # in UpdateMetadata, makes brokers drop the partition from their metadata
 EPOCH_DURING_DELETE = LeaderEpoch(-2)  # in StopReplica, in place of a leader epoch
 NO_EPOCH = LeaderEpoch(-1)
 _OFFLINE = Strategy.OFFLINE
@@ -36,9 +36,9 @@ _elect_offline = lru_cache(1 << 15)(elect_offline)
 
 
 class PlannedAction(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Planned action of the controller: its event, the batch of a state machine in the event, and its place there."""
+    """Planned action of the controller, with its event, its batch in the event, and its ordinal."""
 
-    writes: ClassVar[bool] = False  # asked for thousands of actions: three times as fast as isinstance
+    writes: ClassVar[bool] = False  # read for thousands of actions, three times as fast as isinstance
     is_entry: ClassVar[bool] = False  # of a request
 
     event: int
@@ -46,28 +46,28 @@ class PlannedAction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ordinal: int
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:  # noqa: ARG002
-        """Value after the action; None where it writes nothing."""
+        """Return the value after the action, None without a write."""
         return None
 
 
 class Write(PlannedAction, frozen=True, array_like=True, gc=False):
-    """Planned write of a partition's state, unless it turns out that there is nothing to write."""
+    """Planned write of a partition's state. It is skipped if the state needs no change."""
 
     writes: ClassVar[bool] = True
 
 
 class Create(Write, frozen=True, array_like=True, tag=1, gc=False):
-    """First state of a new partition: the first live replica leads, all live replicas are in sync."""
+    """First state of a new partition, led by the first live replica with all live replicas in sync."""
 
     isr: tuple[int, ...]
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
-        """First state; None where there is one already: it is never overwritten."""
+        """Return the first state, None if the partition has a state already, which the controller never overwrites."""
         return None if value else LeaderAndIsr(self.isr[0], LeaderEpoch(0), self.isr, controller_epoch)
 
 
 class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
-    """Leader election, with what the controller knew when it began.
+    """Leader election, with the controller's knowledge at its beginning.
 
     `online` are the candidates that count as live for the strategy (registered ones for a controlled shutdown).
     """
@@ -79,7 +79,7 @@ class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
     allow_unclean: bool = False
 
     def choose(self, isr: tuple[int, ...]) -> Elected | None:
-        """Result of the election for this ISR."""
+        """Return the result of the election for this ISR."""
         if self.strategy is _OFFLINE:
             return _elect_offline(self.candidates, isr, self.online, allow_unclean=self.allow_unclean)
         if self.strategy is Strategy.REASSIGN:
@@ -89,7 +89,7 @@ class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
         return elect_for_controlled_shutdown(self.candidates, isr, self.online, self.shutting_down)
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
-        """Elected leader with its ISR; None where no replica can be elected."""
+        """Return the elected leader with its ISR, None if no replica can be elected."""
         elected = self.choose(value.isr) if value is not None else None
         if value is None or elected is None:
             return None
@@ -100,13 +100,13 @@ class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
 
 
 class RemoveFromIsr(Write, frozen=True, array_like=True, tag=3, gc=False):
-    """Removal of an offline replica from the ISR; the last member stays, but no longer leads."""
+    """Removal of an offline replica from the ISR. The last member stays, but no longer leads."""
 
     replica: int
     empties: bool = False  # up to 1.0: the last member leaves too where unclean elections are allowed
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
-        """Value without the replica; None where it is not in the ISR."""
+        """Return the value without the replica, None if the ISR lacks the replica."""
         if value is None or self.replica not in value.isr:
             return None
         leader = NO_LEADER if value.leader == self.replica else value.leader
@@ -121,7 +121,7 @@ class BumpLeaderEpoch(Write, frozen=True, array_like=True, tag=4, gc=False):
     """Increment of the leader epoch alone, so that the brokers accept a changed replica list."""
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
-        """Same value under the next leader epoch."""
+        """Return the same value under the next leader epoch."""
         if value is None:
             return None
         epoch = LeaderEpoch(value.leader_epoch + 1)
@@ -129,19 +129,19 @@ class BumpLeaderEpoch(Write, frozen=True, array_like=True, tag=4, gc=False):
 
 
 class KnownWrite(Write, frozen=True, array_like=True, tag=8, gc=False):
-    """Write of which the result is known, and not the choice that gives it: a due write in a row."""
+    """Write with a known result in place of a choice, as in a due write in a row."""
 
     value: LeaderAndIsr
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:  # noqa: ARG002
-        """Known result."""
+        """Return the known result."""
         return self.value
 
 
 class StateChange(PlannedAction, frozen=True, array_like=True, tag=5, gc=False):
-    """State change of a partition (`replica` None) or of one of its replicas.
+    """State change of a partition (`replica` None) or one of its replicas.
 
-    `written` ones are part of a write; `value` is the state after that write, once ZooKeeper has shown it.
+    `written` changes are part of a write. `value` is the state after that write, once ZooKeeper has shown it.
     """
 
     replica: int | None
@@ -152,15 +152,15 @@ class StateChange(PlannedAction, frozen=True, array_like=True, tag=5, gc=False):
 
     @property
     def takes_replica_offline(self) -> bool:
-        """Whether a replica changes to OfflineReplica."""
+        """Return whether a replica changes to OfflineReplica."""
         return self.replica is not None and self.to_state == ReplicaState.OFFLINE
 
 
 class StateEntry(PlannedAction, frozen=True, array_like=True, tag=6, gc=False):
-    """Partition state in the requests of a batch: LeaderAndIsr to some brokers, and UpdateMetadata.
+    """Partition state in the requests of a batch, which are LeaderAndIsr to some brokers, and UpdateMetadata.
 
-    `value` is that state, once ZooKeeper has shown it. `read` says that the controller read it just before, so that its
-    cached state is not older than ZooKeeper's.
+    `value` is that state, once ZooKeeper has shown it. `read` means that the controller read it just before, so that
+    its cached state is as new as ZooKeeper's.
     """
 
     is_entry: ClassVar[bool] = True
@@ -178,7 +178,7 @@ class StateEntry(PlannedAction, frozen=True, array_like=True, tag=6, gc=False):
 
 
 class StopEntry(PlannedAction, frozen=True, array_like=True, tag=7, gc=False):
-    """Partition in a StopReplica request, whose place it has; the leader epoch is the one that the controller knew."""
+    """Partition in a StopReplica request, at the request's place. The controller knew this leader epoch."""
 
     is_entry: ClassVar[bool] = True
 
@@ -189,14 +189,14 @@ class StopEntry(PlannedAction, frozen=True, array_like=True, tag=7, gc=False):
 
 AnyEntry = Union[StateEntry, StopEntry]  # noqa: UP007 (msgspec needs it at run time on 3.10)
 AnyUnwritten = Union[StateChange, StateEntry, StopEntry]  # noqa: UP007
-Done = tuple[int, AnyUnwritten, LeaderAndIsr | None]  # an action without a write: its partition, and the state it has
+Done = tuple[int, AnyUnwritten, LeaderAndIsr | None]  # an unwritten action with its partition and its state
 AnyAction = Union[  # noqa: UP007
     Create, Elect, RemoveFromIsr, BumpLeaderEpoch, KnownWrite, StateChange, StateEntry, StopEntry
 ]
 
 
 def with_cached_state(actions: Iterable[AnyAction], cached: LeaderAndIsr | None) -> tuple[AnyAction, ...]:
-    """Actions in which entries that were not read get the controller's cached state."""
+    """Return the actions in which entries that were not read get the controller's cached state."""
     return tuple(
         [
             msgspec.structs.replace(action, value=cached)
@@ -210,7 +210,7 @@ def with_cached_state(actions: Iterable[AnyAction], cached: LeaderAndIsr | None)
 def fold(
     actions: Iterable[PlannedAction], zk_state: LeaderAndIsr | None, controller_epoch: ControllerEpoch
 ) -> LeaderAndIsr | None:
-    """Value that ZooKeeper will hold once all writes among the actions are done."""
+    """Return the value that ZooKeeper will hold once all writes among the actions are done."""
     value = zk_state
     for action in actions:
         if action.writes:

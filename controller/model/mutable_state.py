@@ -1,7 +1,7 @@
-"""Mutable copy of a context: its header and topics, the partitions touched so far, and the rows so far.
+"""Mutable copy of a context, with its header and topics, the partitions touched so far, and the rows so far.
 
-A transaction changes a context only through these few methods, so that every touched partition is judged. Events are
-in `transaction/pending_events.py`; `transaction/transaction.py` decides what is published.
+A transaction changes a context only through these few methods, so that every touched partition is judged. Events are in
+`transaction/pending_events.py`. `transaction/transaction.py` decides which rows are published.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class MutableState:
         self.topics = context.topics.mutable_copy()
         self.advance_to(record)
         self.shows_all = False  # publish each partition's row, changed or not
-        self.shows_partitions = True  # publish partitions' rows at all: False where they are read from the context
+        self.shows_partitions = True  # publish partitions' rows. False if they are read from the context
         self.shows_steps = True  # publish transitions and requests
         self.shows_gauges = False  # publish the cluster's counts, as at each heartbeat
         self._judged_brokers = context.header.brokers
@@ -63,7 +63,7 @@ class MutableState:
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         index = context.replica_index
         self._replica_index = index if index is not None and index.topics is context.topics else None
-        self._indexed_amid = False  # the index was made in the midst of this record: it has what was changed before
+        self._indexed_amid = False  # the index was made during this record and has its earlier changes
         self._touched: dict[TopicPartition, InTopic] = {}
         self._touched_topics: dict[str, Topic | None] = {}
 
@@ -77,7 +77,7 @@ class MutableState:
         self.record = record
 
     def stamp(self) -> Stamp:
-        """Fields that every row of this transaction has, in their order."""
+        """Return the fields that every row of this transaction has, in their order."""
         record = self.record
         ordinal = len(self.effects) - self._first
         return record.cluster, record.generation, record.seq, ordinal, record.zxid, record.observed_ms
@@ -88,7 +88,7 @@ class MutableState:
 
     @property
     def happened(self) -> Happened:
-        """Counters of this cluster, to change."""
+        """Return the counters of this cluster, to change."""
         return self.header.tally.happened
 
     def count(self, counts: Counts, word: str, by: int = 1) -> None:
@@ -100,7 +100,7 @@ class MutableState:
         self.header.tally.count_write(self.header.time_ms, inferred_by, explained=explained)
 
     def note_at_work(self, *brokers: int) -> None:
-        """Note what shows that registered brokers do their work; see `Broker.at_work`."""
+        """Note that registered brokers show signs of work (see `Broker.at_work`)."""
         before = self.header.brokers
         for broker in brokers:
             found = self.header.brokers.get(broker)
@@ -110,15 +110,15 @@ class MutableState:
             self._judged_brokers = self.header.brokers  # no alert is about that
 
     def topic(self, name: str) -> Topic | None:
-        """Topic as changed so far, None if unknown."""
+        """Return the topic as changed so far, None if unknown."""
         return self.topics.get(name)
 
     def partition(self, tp: TopicPartition) -> Partition | None:
-        """Partition as changed so far, None if unknown."""
+        """Return the partition as changed so far, None if unknown."""
         return self.topics.partition(tp)
 
     def hosted_by(self, broker: int) -> list[TopicPartition]:
-        """Partitions with a replica on the broker, in order."""
+        """Return the partitions with a replica on the broker, in order."""
         return self._found(lambda partition: broker in partition.replicas, self.replica_index.hosted_by(broker))
 
     def count_hosted(self, brokers: Collection[int]) -> int:
@@ -130,11 +130,14 @@ class MutableState:
         return sum(map(len, numbers.values()))
 
     def unsettled(self, predicate: Callable[[Partition], bool]) -> list[TopicPartition]:
-        """Partitions with the predicate, in order, for a predicate that is false for every settled partition."""
+        """Return the partitions with the predicate, in order. It must be false for every settled partition."""
         return self._found(predicate, self.replica_index.unsettled.items())
 
     def unled(self, predicate: Callable[[Partition], bool]) -> list[TopicPartition]:
-        """Partitions with the predicate, in order, for one that is false for settled partitions with a live leader."""
+        """Return the partitions with the predicate, in order.
+
+        It must be false for settled partitions with a live leader.
+        """
         return self._found(predicate, self._unled_before())
 
     def touch_unled(self, predicate: Callable[[Partition], bool]) -> None:
@@ -166,17 +169,17 @@ class MutableState:
 
     @property
     def replica_index(self) -> BrokerReplicaIndex:
-        """Index as of before the record or later; partitions that the record touched are checked besides."""
+        """Return the index as of before the record or later. Partitions that the record touched are checked besides."""
         if self._replica_index is None:
             self._replica_index, self._indexed_amid = BrokerReplicaIndex(self.topics), True
         return self._replica_index
 
     def put_topic(self, name: str, topic: Topic | None) -> None:
-        """Replace a topic; None removes it."""
+        """Replace a topic, or remove it if it is None."""
         topic_before = self.topics.get(name)
         before, after = topic_before.partitions if topic_before else {}, topic.partitions if topic else {}
         if self.judges_all:
-            self._replica_index = None  # which follows what is touched
+            self._replica_index = None  # because the index follows touched partitions
         else:
             # During a complete read only partitions that are gone are concluded.
             follows = self.header.phase is FOLLOWING
@@ -189,7 +192,7 @@ class MutableState:
 
     @property
     def judges_all(self) -> bool:
-        """Whether every partition is judged at the end, touched or not, and nobody reads their rows."""
+        """Return whether every partition is judged at the end, touched or not, without publishing their rows."""
         return self.shows_all and not self.shows_partitions
 
     def put_partition(self, tp: TopicPartition, partition: Partition) -> None:
@@ -201,25 +204,25 @@ class MutableState:
     def touch(self, tp: TopicPartition) -> None:
         """Judge the partition's health once the record is handled, even if the partition itself does not change.
 
-        During a complete read nothing is concluded before its end.
+        A complete read postpones this to its end.
         """
         if self.header.phase is FOLLOWING and tp not in self._touched:
             topic = self.topics.get(tp.topic)
             self._touched[tp] = (topic, topic.partitions.get(tp.partition) if topic is not None else None)
 
     def is_online(self, replica: int, partition: Partition) -> bool:
-        """Whether the replica's broker is live and its log directory works, as far as the controller knows."""
+        """Return whether the replica's broker is live and its log directory works, by the controller's knowledge."""
         return replica in self.live and replica not in partition.offline_dirs
 
     def offline_replicas(self, partition: Partition) -> tuple[int, ...]:
-        """Replicas that are not online, as far as the controller knows."""
+        """Return the replicas that are not online, as far as the controller knows."""
         if not partition.offline_dirs and self.live.issuperset(partition.replicas):
             return ()
         return tuple([replica for replica in partition.replicas if not self.is_online(replica, partition)])
 
     @property
     def registered(self) -> tuple[int, ...]:
-        """Registered brokers, in order."""
+        """Return the registered brokers, in order."""
         brokers = self.header.brokers
         if self._registered is None or self._registered[0] is not brokers:
             self._registered = (brokers, tuple(sorted(brokers)))
@@ -227,7 +230,7 @@ class MutableState:
 
     @property
     def broker_epochs(self) -> tuple[BrokerEpoch, ...]:
-        """Epochs of the registered brokers, in the brokers' order."""
+        """Return the epochs of the registered brokers, in the brokers' order."""
         brokers = self.header.brokers
         if self._epochs is None or self._epochs[0] is not brokers:
             self._epochs = (brokers, tuple([brokers[broker].epoch for broker in self.registered]))
@@ -235,7 +238,7 @@ class MutableState:
 
     @property
     def live(self) -> frozenset[int]:
-        """Brokers that are registered and not shutting down (Kafka's `liveBrokerIds`)."""
+        """Return the brokers that are registered and not shutting down (Kafka's `liveBrokerIds`)."""
         brokers, shutting_down = self.header.brokers, self.header.shutdowns.under_way
         if self._live is None or self._live[0] is not brokers or self._live[1] is not shutting_down:
             self._live = (brokers, shutting_down, frozenset(brokers).difference(shutting_down))
@@ -243,7 +246,7 @@ class MutableState:
 
 
 def _in_order(tps: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Each of the partitions once, by topic and number; to compare whole names takes four times as long."""
+    """Return each partition once, by topic and number. A comparison of whole names takes four times as long."""
     numbers: defaultdict[str, set[int]] = defaultdict(set)
     for tp in tps:
         numbers[tp.topic].add(tp.partition)

@@ -1,4 +1,4 @@
-"""Controlled shutdown requests so far: which brokers asked, and which asked for the last time."""
+"""Controlled shutdown requests so far, by brokers that asked, and those that asked for the last time."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from controller.model.context import Header
 
 
 def has_asked(header: Header, broker: int) -> bool:
-    """Whether the broker sent ControlledShutdown since it registered."""
+    """Return whether the broker sent ControlledShutdown since it registered."""
     registered = header.brokers.get(broker)
     return registered is not None and header.shutdowns.asked.get(broker) == registered.epoch
 
 
 def closes(header: Header, broker: int) -> bool:
-    """Whether a broker has sent its last ControlledShutdown: it then closes its sockets before all else."""
+    """Return whether a broker has sent its last ControlledShutdown. It then closes its sockets before all else."""
     return has_asked(header, broker) and broker not in header.shutdowns.attempts
 
 
 def has_closed(header: Header, broker: int, by_ms: int) -> bool:
-    """Whether a broker that is still registered had sent its last ControlledShutdown by then."""
+    """Return whether a broker that is still registered had sent its last ControlledShutdown by then."""
     return closes(header, broker) and header.shutdowns.last_asked_ms.get(broker, 0) <= by_ms

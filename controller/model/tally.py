@@ -21,12 +21,12 @@ class CountingRules(NamedTuple):
     least_in_sync_on: tuple[tuple[int, int], ...] = ()  # by leader, where its broker has a setting of its own
 
     def least_in_sync_under(self, leader: int) -> int:
-        """Least number of in-sync replicas for topics without an own setting, on this leader."""
+        """Return the least number of in-sync replicas for topics without an own setting, on this leader."""
         return dict(self.least_in_sync_on).get(leader, self.least_in_sync)
 
 
 class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
-    """Partitions with the same issue because of the same brokers; see `view/partition_issues.py`."""
+    """Partitions with the same issue because of the same brokers (see `view/partition_issues.py`)."""
 
     count: int
     since_ms: int
@@ -63,7 +63,7 @@ class Happened(msgspec.Struct, array_like=True):
         return Happened(*copied)
 
 
-# The last hour is counted by spans of five minutes: twelve small counts a cluster.
+# The last hour is counted by spans of five minutes, which are twelve small counts a cluster.
 _SPAN_MS: Final = 5 * 60_000
 _HOUR_MS: Final = 60 * 60_000
 
@@ -94,12 +94,12 @@ class Tally(msgspec.Struct, array_like=True):
 
     @property
     def writes(self) -> Writes:
-        """Writes since this state was created."""
+        """Return the writes since this state was created."""
         happened = self.happened
         return Writes(happened.expected_writes, sum(happened.inferences.values()), happened.unexplained_writes)
 
     def writes_of_last_hour(self, now_ms: int) -> Writes:
-        """Writes of the last 55 to 60 minutes: of the spans that began within the last hour."""
+        """Return the writes of the last 55 to 60 minutes, from the spans that began within the last hour."""
         within = next((before for before in self.hour if before.time_ms > now_ms - _HOUR_MS), None)
         return Writes() if within is None else self.writes.since(within.writes)
 

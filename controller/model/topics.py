@@ -23,7 +23,7 @@ _NON_EXISTENT: Final = ReplicaState.NON_EXISTENT
 
 
 class OverdueElection(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Election that the controller passed over: it wrote later events, and not this election."""
+    """Election that the controller passed over. It wrote later events, and not this election."""
 
     leader: int  # the expected one
     leader_epoch: LeaderEpoch  # of the state that the election was to replace
@@ -32,7 +32,7 @@ class OverdueElection(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Partition: its state in ZooKeeper, the controller's planned actions, and its states in the state machines."""
+    """Partition with its state in ZooKeeper, the controller's planned actions, and its states in the state machines."""
 
     replicas: tuple[int, ...]  # in the controller's memory
     replica_states: dict[int, ReplicaState] = {}  # by broker, of replicas that are being removed too
@@ -51,19 +51,19 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     in_sync_lacking: int = 0  # replicas that must still get in sync before its leader accepts acks=all
 
     def value(self, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
-        """State that ZooKeeper will hold once the controller has done its due writes."""
+        """Return the state that ZooKeeper will hold once the controller has done its due writes."""
         return fold(self.queue, self.zk_state, controller_epoch) if self.queue else self.zk_state
 
     @property
     def write_due(self) -> bool:
-        """Whether the controller has a write of its state due."""
+        """Return whether the controller has a write of its state due."""
         for action in self.queue:  # noqa: SIM110 (runs for every change: a generator takes twice as long)
             if action.writes:
                 return True
         return False
 
     def owed(self, controller_epoch: ControllerEpoch) -> OverdueElection | None:
-        """Election that this controller still owes: no later write has taken its place."""
+        """Return the election that this controller still owes, because no later write has taken its place."""
         owed, value = self.passed_over, self.zk_state
         if owed is None or value is None:
             return None
@@ -72,20 +72,20 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def has_value(self) -> bool:
-        """Whether ZooKeeper holds a state, or will once the controller has created it."""
+        """Return whether ZooKeeper holds a state, or will once the controller has created it."""
         return self.zk_state is not None or any(isinstance(action, Create) for action in self.queue)
 
     @property
     def reassigning(self) -> bool:
-        """Whether replicas are being added or removed."""
+        """Return whether replicas are being added or removed."""
         return bool(self.adding or self.removing)
 
     def replica_state(self, broker: int) -> ReplicaState:
-        """State of the replica on this broker."""
+        """Return the state of the replica on this broker."""
         return self.replica_states.get(broker, _NON_EXISTENT)
 
     def with_replica_state(self, broker: int, state: ReplicaState) -> Partition:
-        """Partition with one replica in another state; a replica that no longer exists is left out."""
+        """Return the partition with one replica in another state, or without a replica that no longer exists."""
         states = {**self.replica_states, broker: state}
         if state is _NON_EXISTENT:
             del states[broker]
@@ -93,45 +93,45 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def assignment(self) -> ReplicaAssignment:
-        """Replicas, with the ones that are being added and removed."""
+        """Return the replicas, with the ones that are being added and removed."""
         return ReplicaAssignment(self.replicas, self.adding, self.removing)
 
     def with_assignment(self, assignment: ReplicaAssignment) -> Partition:
-        """Partition with another assignment in the controller's memory."""
+        """Return the partition with another assignment in the controller's memory."""
         return msgspec.structs.replace(
             self, replicas=assignment.replicas, adding=assignment.adding, removing=assignment.removing
         )
 
 
 class Topic(msgspec.Struct, frozen=True, array_like=True):
-    """Topic: its partitions, the settings that the controller reads, and the progress of its deletion."""
+    """Topic with its partitions, the settings that the controller reads, and its deletion's progress."""
 
     partitions: dict[int, Partition] = {}
-    exists: bool = True  # False: only its configuration is known
+    exists: bool = True  # False if only its configuration is known
     topic_id: str | None = None
     min_insync_replicas: int | None = None
     unclean_election: bool | None = None
     queued_for_deletion: bool = False
     deletion_started: bool = False
     ineligible: bool = False  # its deletion waits for a broker
-    request_removed: bool = False  # its entry in /admin/delete_topics was removed: the next controller keeps the topic
+    request_removed: bool = False  # its entry in /admin/delete_topics was removed, so the next controller keeps it
     asked_ms: int = 0  # when StopReplica with delete was last sent for it
-    doubtful_ms: int = 0  # from then until a silent broker lost its session: others may be silent too
+    doubtful_ms: int = 0  # until a silent broker lost its session. Others may be silent too
     leaked: tuple[int, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand
     leaked_epoch: ControllerEpoch = ControllerEpoch(-1)  # of that controller
     seen_generation: int = 0  # of the forwarder whose records last named it
-    refused: dict[int, ReplicaAssignment] = {}  # partitions added during its deletion: the next controller loads them
+    refused: dict[int, ReplicaAssignment] = {}  # partitions added during its deletion, loaded by the next controller
     unproven: tuple[Done, ...] = ()  # by deposed controllers if they lived on
 
 
-InTopic = tuple["Topic | None", "Partition | None"]  # a partition with its topic, None where they do not exist
+InTopic = tuple["Topic | None", "Partition | None"]  # a partition with its topic, None if they do not exist
 Chunk = Mapping[str, Topic]
 ChunkLoader = Callable[[int], "dict[str, Topic]"]
 
 
 @lru_cache(1 << 15)
 def chunk_of(topic: str, chunk_count: int) -> int:
-    """Index of the chunk that holds a topic: the same on every machine and in every version."""
+    """Return the index of the chunk that holds a topic. It is the same on every machine and in every version."""
     return zlib.crc32(topic.encode()) % chunk_count
 
 
@@ -151,7 +151,7 @@ class StoredChunks:
 
 
 class Topics:
-    """Persistent map from topic name to `Topic`; changing it gives another map that shares all unchanged chunks.
+    """Persistent map from topic name to `Topic`. A changed map shares all unchanged chunks.
 
     A chunk that no transaction has changed is None here and read from the stored ones.
     """
@@ -164,37 +164,37 @@ class Topics:
 
     @classmethod
     def load(cls, chunk_count: int, load: ChunkLoader) -> Topics:
-        """Stored topics; `load` gives a chunk when it is first used."""
+        """Return the stored topics. `load` returns a chunk at its first use."""
         return cls([None] * chunk_count, StoredChunks(load))
 
     @classmethod
     def empty(cls, chunk_count: int) -> Topics:
-        """Empty map of this many chunks."""
+        """Return an empty map of this many chunks."""
         return cls.load(chunk_count, lambda _: {})
 
     @classmethod
     def emptied(cls, chunk_count: int) -> Topics:
-        """Empty map of this many chunks, each of which takes the place of one that is stored."""
+        """Return an empty map of this many chunks, each of which replaces a stored one."""
         return cls([{} for _ in range(chunk_count)], StoredChunks(lambda _: {}))
 
     def chunk(self, index: int) -> dict[str, Topic]:
-        """Chunk at this index; treat it as read-only."""
+        """Return the chunk at this index, which is read-only."""
         chunk = self._chunks[index]
         return self._stored[index] if chunk is None else chunk
 
     def get(self, topic: str) -> Topic | None:
-        """Topic of this name, None if unknown."""
+        """Return the topic of this name, None if unknown."""
         index = chunk_of(topic, len(self._chunks))
         chunk = self._chunks[index]
         return (self._stored[index] if chunk is None else chunk).get(topic)
 
     def partition(self, tp: TopicPartition) -> Partition | None:
-        """Partition of this name, None if unknown."""
+        """Return the partition of this name, None if unknown."""
         topic = self.get(tp.topic)
         return None if topic is None else topic.partitions.get(tp.partition)
 
     def __getitem__(self, topic: str) -> Topic:
-        """Topic of this name, which must be known."""
+        """Return the topic of this name, which must be known."""
         found = self.get(topic)
         assert found is not None, f"{topic} is no known topic"
         return found
@@ -204,17 +204,17 @@ class Topics:
             yield from list(self.chunk(index).items())
 
     def mutable_copy(self) -> MutableTopics:
-        """Private copy to change."""
+        """Return a private copy to change."""
         return MutableTopics(list(self._chunks), self._stored)
 
     def changed_since(self, before: Topics) -> list[int]:
-        """Indexes of the chunks that are not the same objects as before."""
+        """Return the indexes of the chunks that are not the same objects as before."""
         pairs = enumerate(zip(self._chunks, before._chunks, strict=True))
         return [index for index, (now, then) in pairs if now is not then]
 
 
 class MutableTopics(Topics):
-    """Topics that one transaction changes in place: each changed chunk is copied once, the rest stays shared."""
+    """Topics that one transaction changes in place. Each changed chunk is copied once, the rest stays shared."""
 
     __slots__ = ("_owned", "_owned_topics")
 
@@ -225,18 +225,18 @@ class MutableTopics(Topics):
         self._owned_topics: dict[str, Topic] = {}
 
     def get(self, topic: str) -> Topic | None:
-        """Topic as it is now, None if unknown."""
+        """Return the topic as it is now, None if unknown."""
         owned = self._owned_topics.get(topic)
         return Topics.get(self, topic) if owned is None else owned
 
     def partition(self, tp: TopicPartition) -> Partition | None:
-        """Partition as it is now, None if unknown."""
+        """Return the partition as it is now, None if unknown."""
         owned = self._owned_topics.get(tp.topic)
         topic = Topics.get(self, tp.topic) if owned is None else owned
         return None if topic is None else topic.partitions.get(tp.partition)
 
     def put(self, name: str, topic: Topic | None) -> None:
-        """Replace a topic; None removes it."""
+        """Replace a topic, or remove it if it is None."""
         chunk = self._own_chunk(name)
         self._owned_topics.pop(name, None)
         if topic is None:
@@ -250,7 +250,7 @@ class MutableTopics(Topics):
         (self.own(tp.topic) if owned is None else owned).partitions[tp.partition] = partition
 
     def own(self, name: str) -> Topic:
-        """Known topic whose partitions may be changed in place: they are copied at the first change."""
+        """Return a known topic whose partitions may be changed in place. They are copied at the first change."""
         owned = self._owned_topics.get(name)
         if owned is None:
             chunk = self._own_chunk(name)
@@ -267,5 +267,5 @@ class MutableTopics(Topics):
         return self.chunk(index)
 
     def freeze(self) -> Topics:
-        """Immutable result; this copy must not be changed any more."""
+        """Return the immutable result. This copy must not change after that."""
         return Topics(self._chunks, self._stored)

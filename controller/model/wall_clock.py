@@ -1,4 +1,4 @@
-"""Wall time of a cluster's moments in rows: by the forwarder's wall clock, which may have been set since.
+"""Wall time of a cluster's moments in rows, by the forwarder's wall clock, which may have been set since.
 
 Deadlines follow the time in `clock`.
 """
@@ -26,7 +26,7 @@ WallClocks = tuple[WallClock, ...]
 
 
 def shown(row: _Struct, walls: WallClocks) -> _Struct:
-    """Row with its moments by the wall clock."""
+    """Return the row with its moments by the wall clock."""
     changed: dict[str, Any] = {}
     for name in _moments_of(type(row)):
         value = getattr(row, name)
@@ -41,7 +41,7 @@ def _shown_value(value: Any, walls: WallClocks) -> Any:  # noqa: ANN401 (of any 
         return tuple(_shown_value(part, walls) for part in value)
     if isinstance(value, msgspec.Struct):
         return shown(value, walls)
-    return shown_ms(value, walls) if value else value  # None or 0 is a moment that is not known
+    return shown_ms(value, walls) if value else value  # None and 0 are unknown moments
 
 
 def shown_ms(moment_ms: int, walls: WallClocks) -> int:
@@ -55,7 +55,7 @@ def shown_ms(moment_ms: int, walls: WallClocks) -> int:
 
 @lru_cache(None)
 def _moments_of(row_type: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Names of the fields that are moments or contain some, by their types."""
+    """Return the names of the fields that are moments or contain some, by their types."""
     info = msgspec.inspect.type_info(row_type)
     assert isinstance(info, msgspec.inspect.StructType)
     return tuple(field.name for field in info.fields if _has_moment(field.type))
