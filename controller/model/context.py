@@ -184,7 +184,7 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def is_ghost(self) -> bool:
-        """Return whether the broker in /controller never took over. The znode was edited, or another session owns it."""
+        """Return whether the broker in /controller never took over. Its znode was edited or has another session."""
         if self.controller == NO_BROKER or self.term.ownership is Ownership.KRAFT:
             return False
         registered = self.brokers.get(self.controller)

@@ -110,11 +110,11 @@ class MutableState:
             self._judged_brokers = self.header.brokers  # no alert is about that
 
     def topic(self, name: str) -> Topic | None:
-        """Return the topic as changed so far, None if unknown."""
+        """Return the topic as changed so far, if known."""
         return self.topics.get(name)
 
     def partition(self, tp: TopicPartition) -> Partition | None:
-        """Return the partition as changed so far, None if unknown."""
+        """Return the partition as changed so far, if known."""
         return self.topics.partition(tp)
 
     def hosted_by(self, broker: int) -> list[TopicPartition]:

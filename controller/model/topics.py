@@ -183,13 +183,13 @@ class Topics:
         return self._stored[index] if chunk is None else chunk
 
     def get(self, topic: str) -> Topic | None:
-        """Return the topic of this name, None if unknown."""
+        """Return the topic of this name, if known."""
         index = chunk_of(topic, len(self._chunks))
         chunk = self._chunks[index]
         return (self._stored[index] if chunk is None else chunk).get(topic)
 
     def partition(self, tp: TopicPartition) -> Partition | None:
-        """Return the partition of this name, None if unknown."""
+        """Return the partition of this name, if known."""
         topic = self.get(tp.topic)
         return None if topic is None else topic.partitions.get(tp.partition)
 
@@ -225,12 +225,12 @@ class MutableTopics(Topics):
         self._owned_topics: dict[str, Topic] = {}
 
     def get(self, topic: str) -> Topic | None:
-        """Return the topic as it is now, None if unknown."""
+        """Return the topic as it is now, if known."""
         owned = self._owned_topics.get(topic)
         return Topics.get(self, topic) if owned is None else owned
 
     def partition(self, tp: TopicPartition) -> Partition | None:
-        """Return the partition as it is now, None if unknown."""
+        """Return the partition as it is now, if known."""
         owned = self._owned_topics.get(tp.topic)
         topic = Topics.get(self, tp.topic) if owned is None else owned
         return None if topic is None else topic.partitions.get(tp.partition)
