@@ -1,1 +1,1 @@
-"""Records about the feed itself: complete reads, generations, clock steps, and records that could not be applied."""
+"""Records about the feed itself, such as complete reads, generations, clock steps and unusable records."""

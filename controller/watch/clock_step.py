@@ -1,4 +1,4 @@
-"""Alert that the forwarder's wall clock was set: which clock, by how much, and what it means for shown times.
+"""Alert that the forwarder's wall clock was set, with the clock, the step, and its effect on shown times.
 
 `model/clock.py` recognises the step, and keeps deadlines from following it.
 """

@@ -1,6 +1,6 @@
-"""Complete read of a cluster: its beginning and its end; values are stored as they come, and judged at the end.
+"""Complete read of a cluster. Its values are stored as they come, and judged at the end.
 
-In between nothing is concluded, because the order of a read is not the order of the controller's writes. After it the
+Conclusions wait for the end, because the order of a read is not the order of the controller's writes. After it the
 state is that of a controller that has just loaded its context.
 """
 
@@ -28,7 +28,10 @@ _OFFLINE: Final = ReplicaState.OFFLINE
 
 
 def begin(tx: Transaction) -> None:
-    """Begin a complete read: values stay until the read replaces them, except settings of topics and brokers."""
+    """Begin a complete read.
+
+    Values stay until the read replaces them, except settings of topics and brokers.
+    """
     header, newest = tx.header, tx.header.zxid
     controller_failover.forget_in_flight_events(tx)
     fenced_controller.give_up(tx)
@@ -45,7 +48,7 @@ def begin(tx: Transaction) -> None:
 
 
 def end(tx: Transaction) -> None:
-    """End a complete read: forget znodes that it did not name, set the state machines up, publish everything."""
+    """End a complete read. Forget znodes that it did not name, set up the state machines, publish everything."""
     header = tx.header
     if header.phase is not LOADING:
         return
@@ -105,5 +108,5 @@ def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
 
 
 def _deletion_state(state: ReplicaState) -> ReplicaState:
-    # Whether the deletion had begun is not known: live replicas count as sent a StopReplica, offline ones as waiting.
+    # The deletion may have begun or not. Live replicas count as sent a StopReplica, offline ones as waiting.
     return ReplicaState.DELETION_STARTED if state is ReplicaState.ONLINE else ReplicaState.DELETION_INELIGIBLE

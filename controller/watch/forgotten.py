@@ -1,4 +1,4 @@
-"""Forgotten cluster: its alerts end, its rows are void, and nothing is known of it until it is watched again."""
+"""Forgotten cluster, whose alerts end, whose rows are void, and whose state is unknown until it is watched again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ENDING: Final = "the cluster was forgotten (`kontrast forget`): Kontrast does n
 
 
 def forget(context: Context, record: Record) -> Outcome:
-    """Forget the cluster; only its place in the order stays, so that what was written before comes too late."""
+    """Forget the cluster except its place in the order, so that earlier writes come too late."""
     tx = Transaction(context, record)
-    tx.header.phase, tx.header.events = BOOTSTRAPPING, {}  # so that nothing else is concluded
+    tx.header.phase, tx.header.events = BOOTSTRAPPING, {}  # prevents other conclusions
     lifecycle.resolve_all(tx, _ENDING)
     tx.effects.append(BeginningRow(*tx.stamp(), forgotten=True))
     before = tx.finish().header

@@ -1,4 +1,4 @@
-"""Partition states of a complete read, many in one transaction: they are stored, and nothing is concluded from them."""
+"""Partition states of a complete read, many in one transaction, which are stored without conclusions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLOCKS_APART_MS: Final = CLOCK_STEP_MS // 2
 
 
 def load(context: Context, records: Sequence[Record]) -> Context | None:
-    """Context with the states in these records, None where one of them has more to it and must be applied by itself."""
+    """Return the context with the states in these records, None if a record must be applied by itself."""
     header, newest = context.header, context.header.position
     if header.phase is not LOADING or header.events or header.shutdowns.under_way:
         return None
@@ -38,7 +38,7 @@ def load(context: Context, records: Sequence[Record]) -> Context | None:
 
 
 def _are_one_run(records: Sequence[Record], generation: int, first_seq: int) -> bool:
-    """Whether no record is missing between these, and their clocks run on: then the last one's time is the time."""
+    """Return whether the records are complete and their clocks run on. The last record's time is then the time."""
     first = before = records[0]
     is_steady = first.steady_ms >= 0
     for seq, record in enumerate(records, start=first_seq):
@@ -55,7 +55,7 @@ def _are_one_run(records: Sequence[Record], generation: int, first_seq: int) -> 
 
 
 def _store(tx: Transaction, records: Sequence[Record]) -> bool:
-    """Store the states; returns whether each is of a known partition, and could be read."""
+    """Store the states. Return whether each is of a known partition, and could be read."""
     found: dict[str, dict[int, Partition]] = {}
     for record in records:
         where = locate(record.path)

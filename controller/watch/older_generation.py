@@ -1,7 +1,7 @@
-"""Records of an older generation than the newest: dropped, with an alert where they do not stop.
+"""Records of an older generation than the newest, which are dropped, with an alert if they do not stop.
 
-A deposed forwarder still sends a few. One that keeps sending is the only one, with a clock that was set back, or a
-second one without an election: without the alert its observations would be lost unnoticed.
+A deposed forwarder still sends a few. A forwarder that keeps sending is either the only one, with a clock that was set
+back, or a second one without an election. Without the alert its observations would be lost unnoticed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from controller.model.feed_state import RefusedGeneration
 from controller.transaction.transaction import Transaction, replace
 
 _PATIENCE_MS: Final = 60_000
-# Behind the rows of the newest applied record, whose position these take: a reader keeps a subject's newest row.
+# Above the rows of the newest applied record, at whose position these are. A reader keeps a subject's newest row.
 _ORDINAL: Final = 1_000_000
 
 
 def refuse(context: Context, record: Record) -> Transaction | None:
-    """Refuse a record of an older generation; returns the transaction, with the alert once this has lasted a minute.
+    """Refuse a record of an older generation.
 
-    Only heartbeats are measured: they come at a steady pace, even if nothing changes in Kafka.
+    Return the transaction, with the alert once this has lasted a minute. Only heartbeats are measured, because they
+    come at a steady pace, even if Kafka is idle.
     """
     if record.kind is not RecordKind.HEARTBEAT or record.generation >= context.header.position.generation:
         return None
@@ -58,7 +59,7 @@ def _refused(before: RefusedGeneration | None, record: Record, followed_ms: int)
 
 
 def forget_in_time(header: Header, last: Position) -> None:
-    """Forget the refused generation once a newer one is followed, or none was refused for a minute."""
+    """Forget the refused generation once a newer one is followed, or after a minute without refusals."""
     refused = header.feed.refused
     if refused is None:
         return

@@ -1,4 +1,4 @@
-"""Alert that ZooKeeper lost confirmed changes: it was restored from a backup, or came back without its data.
+"""Alert that ZooKeeper lost confirmed changes, because it was restored from a backup, or lost its data.
 
 Records are ordered by generation and number, so the complete read that follows replaces everything by the older data.
 """
