@@ -1,4 +1,4 @@
-"""Migration machine: which phase follows on which evidence, by the table in `rules/migration_phases.py`."""
+"""Migration machine, which enters phases on evidence, by the table in `rules/migration_phases.py`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from controller.transaction.transaction import Transaction
 
 
 def follow(tx: Transaction, evidence: Evidence) -> None:
-    """Enter the phase to which the evidence leads; evidence that the present phase does not name changes nothing."""
+    """Enter the phase to which the evidence leads. Evidence outside the present phase's list has no effect."""
     phase = NEXT_PHASE[tx.header.migration.phase].get(evidence)
     if phase is not None:
         enter(tx, phase)
 
 
 def enter(tx: Transaction, phase: MigrationPhase) -> None:
-    """Enter a phase, as a complete read shows it; each claim begins its phase again."""
+    """Enter a phase, as a complete read shows it. Each claim begins its phase again."""
     migration = tx.header.migration
     migration.phase, migration.since_ms = phase, tx.header.time_ms

@@ -1,4 +1,4 @@
-"""Partition state machine: what the controller writes and sends when partitions change state.
+"""Partition state machine, with the controller's writes and requests when partitions change state.
 
 As Kafka 3.9's `ZkPartitionStateMachine`, with the legal states from `rules/states.py` and the choice of leaders from
 `rules/election.py`. A partition that may not enter a state keeps its own, and the others change.
@@ -18,7 +18,7 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def enter_state(tx: Transaction, tps: Iterable[TopicPartition], target: PartitionState) -> None:
-    """Change partitions to New, Offline or NonExistent; nothing is written or sent."""
+    """Change partitions to New, Offline or NonExistent, without writes or requests."""
     tx.begin_batch()
     for tp in tps:
         partition = _valid(tx, tp, target)
@@ -27,9 +27,9 @@ def enter_state(tx: Transaction, tps: Iterable[TopicPartition], target: Partitio
 
 
 def bring_online(tx: Transaction, tps: Iterable[TopicPartition], *, allow_unclean: bool | None = None) -> int:
-    """Bring partitions online by an offline election, New ones by their creation.
+    """Bring partitions online, Offline ones by an offline election and New ones by their creation.
 
-    Returns the number of elections that will succeed. `allow_unclean` None: by the topic's settings.
+    Return the number of elections that will succeed. `allow_unclean` None means the topic's settings.
     """
     tx.begin_batch()
     batch = RequestBatch(tx)
@@ -48,7 +48,7 @@ def bring_online(tx: Transaction, tps: Iterable[TopicPartition], *, allow_unclea
 
 
 def elect(tx: Transaction, tps: Iterable[TopicPartition], strategy: Strategy) -> list[TopicPartition]:
-    """Elect leaders by a strategy that moves leadership between live brokers; returns the successful partitions."""
+    """Elect leaders by a strategy that moves leadership between live brokers. Return the successful partitions."""
     tx.begin_batch()
     batch = RequestBatch(tx)
     elected = []
@@ -64,7 +64,7 @@ def elect(tx: Transaction, tps: Iterable[TopicPartition], strategy: Strategy) ->
 
 
 def stay_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
-    """Change partitions to Online whose election turns out not to be needed; nothing is written or sent."""
+    """Change partitions to Online whose election proves needless, without writes or requests."""
     tx.begin_batch()
     staying = {tp: partition for tp in tps if (partition := _valid(tx, tp, PartitionState.ONLINE))}
     for tp, partition in staying.items():
@@ -72,7 +72,7 @@ def stay_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
 
 
 def election_of(tx: Transaction, partition: Partition, strategy: Strategy) -> Elect:
-    """Election of a partition by a strategy, with what the controller knows now."""
+    """Return the election of a partition by a strategy, with the controller's present knowledge."""
     shutting_down = tx.header.shutdowns.under_way
     registered = tuple(replica for replica in partition.replicas if replica in tx.header.brokers)
     by_shutdown = strategy is Strategy.CONTROLLED_SHUTDOWN
@@ -109,7 +109,7 @@ def _state_change(tx: Transaction, partition: Partition, target: PartitionState,
 def _create(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition: Partition) -> None:
     live = tuple(replica for replica in partition.replicas if tx.is_online(replica, partition))
     if not live or partition.zk_state is not None:
-        return  # it stays New: it needs a live replica, and an existing state is never overwritten
+        return  # it stays New, because it needs a live replica, and an existing state is never overwritten
     create = Create(*tx.place(), live)
     change = _state_change(tx, partition, PartitionState.ONLINE, written=True)
     tx.queue(tp, replace(partition, state=PartitionState.ONLINE), create, change)
@@ -135,7 +135,7 @@ def _elect(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition: 
     value = partition.value(epoch)
     refused = value is not None and value.is_refused_in(epoch)
     if refused or intent.apply(value, epoch) is None:
-        return False  # no replica can be elected: the partition keeps its state
+        return False  # without an electable replica the partition keeps its state
     change = _state_change(tx, partition, PartitionState.ONLINE, written=True)
     tx.queue(tp, replace(partition, state=PartitionState.ONLINE), intent, change)
     batch.leader_and_isr(_receivers(tx, partition, intent), tp, is_new=False, read=True)
@@ -143,7 +143,7 @@ def _elect(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition: 
 
 
 def bump(tx: Transaction, tp: TopicPartition) -> Partition | None:
-    """Increment the leader epoch; None for a partition without a state."""
+    """Increment the leader epoch. Return None for a partition without a state."""
     partition = tx.partition(tp)
     if partition is None or partition.value(tx.header.controller_epoch) is None:
         return None

@@ -1,4 +1,4 @@
-"""Replica state machine: what the controller writes and sends when replicas change state.
+"""Replica state machine, with the controller's writes and requests when replicas change state.
 
 As Kafka 3.9's `ZkReplicaStateMachine`, with the legal states from `rules/states.py`. A replica that may not enter a
 state keeps its own, and the others change.
@@ -27,7 +27,7 @@ Hosts = Mapping[TopicPartition, tuple[int, ...]]  # partitions, with brokers on 
 
 
 class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
-    """Name of a replica: a partition on a broker."""
+    """Name of a replica, made of a partition and a broker."""
 
     tp: TopicPartition
     broker: int
@@ -36,7 +36,7 @@ class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
 def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaState) -> None:
     """Change replicas to a state, remove offline ones from their ISR, and send the requests that brokers need.
 
-    The controller handles replicas broker by broker: one round of reads and writes each.
+    The controller handles replicas broker by broker, with one round of reads and writes each.
     """
     if target is _ONLINE:
         bring_online(tx, _valid_hosts(tx, replicas, target))
@@ -63,10 +63,10 @@ def _valid_hosts(tx: Transaction, replicas: Iterable[Replica], target: ReplicaSt
 
 
 def bring_online(tx: Transaction, hosts: Hosts) -> None:
-    """Change the replicas of partitions on these brokers to Online, as `enter_state` does; all of them may enter it.
+    """Change the replicas of partitions on these brokers to Online, as `enter_state` does. All must be allowed to.
 
-    A takeover does this to every replica of the cluster. Nothing is written, so all changes of a partition are queued
-    at once: first they are counted by broker, which gives their places, then partition follows partition.
+    A takeover does this to every replica of the cluster. Without writes, all changes of a partition are queued at once.
+    The changes are first counted by broker, which gives their places, and then queued partition by partition.
     """
     if tx.header.is_poisoned:
         return
@@ -92,7 +92,7 @@ def bring_online(tx: Transaction, hosts: Hosts) -> None:
 
 
 def _topics_by_first_broker(hosts: Hosts) -> Iterable[str]:
-    """Topics in the order in which the controller comes to them, broker by broker."""
+    """Return the topics in the order in which the controller comes to them, broker by broker."""
     first: dict[str, int] = {}
     for tp, brokers in hosts.items():
         if brokers:
@@ -101,12 +101,12 @@ def _topics_by_first_broker(hosts: Hosts) -> Iterable[str]:
 
 
 class _ComingOnline(NamedTuple):
-    """What replicas on the same brokers and in the same states share when they change to Online."""
+    """Common parts of replicas on the same brokers and in the same states when they change to Online."""
 
     states: dict[int, ReplicaState]
-    after: dict[int, ReplicaState] | None  # None: they are as before
+    after: dict[int, ReplicaState] | None  # None if unchanged
     changes: list[tuple[int, ReplicaState]]  # the brokers in order, with the states before
-    receivers: Receivers | None  # of the partition's state: those whose replica is not new
+    receivers: Receivers | None  # of the partition's state, brokers whose replica is not new
 
 
 def _coming_online(batch: RequestBatch, brokers: tuple[int, ...], states: dict[int, ReplicaState]) -> _ComingOnline:
@@ -161,7 +161,7 @@ def _to_offline(
         remove = RemoveFromIsr(*tx.place(), replica.broker, _empties_isr(tx, tp))
         partition = tx.queue(tp, partition, remove)
     elif value is not None:
-        # Nothing to write, but the state was read again: requests before this were sent with the cached state.
+        # The state was read again, without a write. Requests before this were sent with the cached state.
         partition = replace(partition, cached=None, queue=_sent_before_a_write(partition))
     _change_state(tx, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
     topic = tx.topic(tp.topic)
