@@ -1,1 +1,1 @@
-"""Explanation of written states: expected writes, and hypotheses about requests that left no znode."""
+"""Explanation of written states by expected writes, and by hypotheses about requests that left no znode."""

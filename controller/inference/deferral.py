@@ -1,7 +1,7 @@
-"""Deferral of events that the controller turns out to handle later than ZooKeeper showed them.
+"""Deferral of events that the controller handles later than ZooKeeper showed them.
 
-They are taken back, the event that came first runs, and they run again after it. The controller is one thread: an event
-without a write so far comes as a whole after an event that writes now.
+They are taken back, the event that came first runs, and they run again after it. The controller has one thread. An
+event without a write so far comes as a whole after an event that writes now.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Again = Callable[[], None]
 
 
 def deferrable(tx: Transaction) -> list[int]:
-    """Return the ids of events that can run again, in order: they have writes due and have not begun.
+    """Return the ids of events that can run again, in order. They have writes due and have not begun.
 
     A later event that stays in its place must not depend on an event that runs again after it.
     """
@@ -47,7 +47,7 @@ def _waits_as_a_whole(event: Event) -> bool:
 
 
 def _is_built_upon(tx: Transaction, event: Event, deferred: Collection[int]) -> bool:
-    """Whether an event that stays has planned to change a partition that this one changes before."""
+    """Return whether an event that stays has planned to change a partition that this one changes before."""
     for tp in tx.waiting(event):
         is_behind = False
         for action in tx.topics[tp.topic].partitions[tp.partition].queue:
@@ -84,7 +84,7 @@ def _deferral_of_broker_change(event: Event) -> Callable[[Transaction, Event], _
 
 
 def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
-    """Take back broker failures that the controller has not begun to handle; returns how they run again."""
+    """Take back broker failures that the controller has not begun to handle. Return a function that runs them again."""
     failed_brokers = dict(event.failed_brokers)
     tx.undo(event.id)
     tx.header.brokers = {**tx.header.brokers, **failed_brokers}
@@ -99,7 +99,10 @@ def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
 
 
 def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
-    """Take back a broker's startup that the controller has not begun to handle; returns how it runs again."""
+    """Take back a broker's startup that the controller has not begun to handle.
+
+    Return a function that runs it again.
+    """
     started = event.started_broker
     registered = tx.header.brokers[started]
     tx.undo(event.id)
@@ -115,7 +118,10 @@ def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
 
 
 def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
-    """Take back partitions that the controller has not begun to create; returns how their creation runs again."""
+    """Take back partitions that the controller has not begun to create.
+
+    Return a function that runs their creation again.
+    """
     tps = [tp for tp in tx.waiting(event) if is_created_by(tx, tp, event)]
     tx.undo(event.id)
 
@@ -127,19 +133,19 @@ def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
 
 
 def _is_missing(tx: Transaction, tp: TopicPartition) -> bool:
-    """Whether the partition is not created yet, by a failover that turned out to have read it."""
+    """Return whether the partition is not created yet, by a failover that turned out to have read it."""
     partition = tx.partition(tp)
     return partition is not None and partition.state is PartitionState.NON_EXISTENT
 
 
 def is_created_by(tx: Transaction, tp: TopicPartition, event: Event) -> bool:
-    """Whether the partition waits for actions of the event that creates it."""
+    """Return whether the partition waits for actions of the event that creates it."""
     partition = tx.partition(tp)
     return partition is not None and any(action.event == event.id for action in partition.queue)
 
 
 def _defer_deletion(tx: Transaction, event: Event) -> Callable[[], None]:
-    """Take back a deletion that the controller has not begun; returns how it runs again."""
+    """Take back a deletion that the controller has not begun. Return a function that runs it again."""
     (name,) = event.topics
     tx.undo(event.id)
     tx.header.deletions.halted = {key: ms for key, ms in tx.header.deletions.halted.items() if key != name}

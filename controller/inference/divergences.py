@@ -1,4 +1,4 @@
-"""Divergences: alerts about written states that no controller writes, or another than the expected one."""
+"""Alerts about divergences, which are written states that no controller writes, or that differ from the expectation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def note_flaws(tx: Transaction, tp: TopicPartition, partition: Partition, writte
         return
     missed = written.partition_epoch - before.partition_epoch - 1
     if missed > 0:
-        tx.count(tx.happened.divergences, "missed_changes", missed)  # no alert: the newest state is known
+        tx.count(tx.happened.divergences, "missed_changes", missed)  # no alert, because the newest state is known
     if written.leader_epoch > before.leader_epoch and _is_of_deposed(tx, written):
         cause = (
             f"the controller of epoch {written.controller_epoch} wrote {tp} after epoch {tx.header.controller_epoch} "
@@ -31,7 +31,7 @@ def note_flaws(tx: Transaction, tp: TopicPartition, partition: Partition, writte
 
 
 def note_unexplained(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Note a written state that nothing explains, with the predicted one, if there was one."""
+    """Note an unexplained written state, with the predicted one, if any."""
     predicted = partition.value(tx.header.controller_epoch) if partition.write_due else None
     if predicted is None:
         kind = kinds.UNEXPLAINED_WRITE
@@ -59,10 +59,13 @@ def _flaw(before: LeaderAndIsr | None, written: LeaderAndIsr) -> str | None:
 
 
 def _is_of_deposed(tx: Transaction, written: LeaderAndIsr) -> bool:
-    """Whether the write came after a newer controller's epoch; by zxid, since reads may come in another order."""
+    """Return whether the write came after a newer controller's epoch.
+
+    The zxid decides, because reads may come in another order.
+    """
     header, record = tx.header, tx.record
     if header.led_by_kraft:
-        return False  # KRaft writes its own epoch, which has nothing to do with /controller_epoch
+        return False  # KRaft writes its own epoch, which is independent of /controller_epoch
     return written.controller_epoch < header.controller_epoch and record.mzxid > header.term.epoch_zxid >= 0
 
 

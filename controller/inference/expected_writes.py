@@ -33,14 +33,14 @@ from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction, replace
 from wording.sentences import listed
 
-_Inference = Callable[[Transaction], None]  # what the controller may have done, run on a trial
+_Inference = Callable[[Transaction], None]  # a possible action of the controller, run on a trial
 
-# Up to this number of removals from one partition's ISR are tried in every order; more do not happen at once.
+# At most this number of removals from one partition's ISR are tried in every order. More do not happen at once.
 _PERMUTED_REMOVALS = 4
 
 
 def match_expected_write(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> bool:
-    """Settle the expected writes that give the written state; False if none do."""
+    """Settle the expected writes that give the written state. Return False if there are no such writes."""
     partition = tx.partition(tp)
     if partition is None or not partition.write_due:
         return False
@@ -58,7 +58,10 @@ def match_expected_write(tx: Transaction, tp: TopicPartition, written: LeaderAnd
 
 
 def match_under(tx: Transaction, rule: str, tp: TopicPartition, written: LeaderAndIsr, infer: _Inference) -> bool:
-    """Take an inference that makes the written state an expected one, with all that follows from it; False if not."""
+    """Take an inference that makes the written state an expected one, with all its consequences.
+
+    Return False if it does not.
+    """
     trial = tx.fork()
     with trial.inferring(rule):
         infer(trial)
@@ -81,20 +84,20 @@ def count_isr_change(tx: Transaction, before: tuple[int, ...], after: tuple[int,
 def _candidates(
     writes: tuple[Write, ...], zk_state: LeaderAndIsr | None, written: LeaderAndIsr
 ) -> Iterator[tuple[Write, ...]]:
-    """Sequences of writes that give the written state, the likeliest first."""
+    """Yield the sequences of writes that give the written state, the likeliest first."""
     epoch = written.controller_epoch
-    # Values overwritten before they were read leave one write for several: a prefix.
+    # Values that were overwritten before they were read leave one write for several, a prefix.
     for end in range(1, len(writes) + 1):
         if _gives(writes[:end], zk_state, written):
             yield writes[:end]
-    # A batch's removals come in the order of the controller's hash maps: one alone, or some in another order.
+    # A batch's removals come in the order of the controller's hash maps, such as one alone, or some in another order.
     yield from ((write,) for write in writes[1:] if _gives((write,), zk_state, written))
     removals = [write for write in writes if isinstance(write, RemoveFromIsr)][:_PERMUTED_REMOVALS]
     for size in range(2, len(removals) + 1):
         yield from (chosen for chosen in permutations(removals, size) if _gives(chosen, zk_state, written))
     if zk_state is None or written.partition_epoch - zk_state.partition_epoch < 2:
         return
-    # The data version grew by more than the writes: ISR changes of the leader before or after them were missed.
+    # The data version grew by more than the writes, so the leader's ISR changes before or after them were missed.
     for end in range(1, len(writes) + 1):
         value = fold(writes[:end], zk_state, epoch)
         same_leadership = value is not None and (value.leader, value.leader_epoch) == (
@@ -108,7 +111,7 @@ def _candidates(
 
 
 def _gives(writes: tuple[Write, ...], before: LeaderAndIsr | None, written: LeaderAndIsr) -> bool:
-    """Whether the writes give the written state, and the last one is needed for it."""
+    """Return whether the writes give the written state, and the last one is needed for it."""
     value = before
     for write in writes[:-1]:
         value = write.apply(value, written.controller_epoch) or value
@@ -117,7 +120,10 @@ def _gives(writes: tuple[Write, ...], before: LeaderAndIsr | None, written: Lead
 
 
 def _cached_after(tx: Transaction, partition: Partition, last: Write) -> LeaderAndIsr | None:
-    """Controller's cached state after a write: up to 2.3 an increment of the leader epoch alone did not reach it."""
+    """Return the controller's cached state after a write.
+
+    Up to 2.3 an increment of the leader epoch alone did not reach it.
+    """
     if tx.open_event(last.event).epoch < tx.header.controller_epoch:
         return partition.cached or partition.zk_state  # a deposed controller wrote
     if not isinstance(last, BumpLeaderEpoch) or tx.header.profile.bump_refreshes_cache:
@@ -130,7 +136,7 @@ def _cached_after(tx: Transaction, partition: Partition, last: Write) -> LeaderA
 def _settle(
     tx: Transaction, tp: TopicPartition, partition: Partition, done: tuple[Write, ...], written: LeaderAndIsr
 ) -> tuple[AnyAction, ...]:
-    """Queue without the settled writes; actions between them keep the state after the write before them."""
+    """Return the queue without the settled writes. Actions between them keep the state after the write before them."""
     for write in done:
         tx.settle(write, seen=True)
         event = tx.open_event(write.event)
@@ -157,10 +163,10 @@ def _settle(
 def _with_last_removal_sent(
     tx: Transaction, queue: tuple[AnyAction, ...], last: Write, before: LeaderAndIsr | None
 ) -> tuple[AnyAction, ...]:
-    """Queue after a removal: of brokers that failed together the last is sent the state before its own removal.
+    """Return the queue after a removal.
 
-    The state after a removal is sent to all but the broker that left, and a later removal replaces the entry of an
-    earlier one.
+    If brokers failed together, the last one is sent the state before its own removal. All brokers but the departed one
+    are sent the state after a removal, and a later removal replaces an earlier one's entry.
     """
     if not isinstance(last, RemoveFromIsr) or any(
         isinstance(action, RemoveFromIsr) and action.event == last.event for action in queue
@@ -219,11 +225,11 @@ def _count_election(tx: Transaction, tp: TopicPartition, action: Write, before: 
 
 
 def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> None:
-    """Adapt the expected writes to the state now in ZooKeeper; `joined` are replicas that have just got in sync.
+    """Adapt the expected writes to the state now in ZooKeeper. `joined` are replicas that have just got in sync.
 
-    A write that would change nothing any more is dropped. Where that is an election, its change to Online is taken
-    back, and the failed leader, which the election would have dropped, leaves the ISR by a write of its own; likewise a
-    replica that was to go offline without a write, and got into the ISR before that.
+    A write that would change nothing any more is dropped. If it is an election, its change to Online is taken back. The
+    failed leader, which the election would have dropped, then leaves the ISR by its own write. So does a replica that
+    was to go offline without a write, and got into the ISR before that.
     """
     partition = tx.partition(tp)
     if partition is None or not (partition.write_due or (joined and partition.queue)):
@@ -262,7 +268,7 @@ def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> 
 
 def _note_missing(tx: Transaction, tp: TopicPartition, event_id: int, writes: int) -> None:
     if tx.open_event(event_id).epoch < tx.header.term.epoch:
-        return  # a deposed controller's write: a newer one has written that state, or will
+        return  # a deposed controller's write, which a newer one has replaced, or will
     sentence = tx.open_event(event_id).sentence
     cause = f"the controller never wrote the state of {tp}, due for {sentence}; it has done what came later"
     occurrences.note(tx, kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
@@ -273,9 +279,9 @@ def _leaves_isr(change: StateChange, value: LeaderAndIsr) -> bool:
 
 
 def give_up_on_overtaken(tx: Transaction) -> None:
-    """Give up expected writes that have not come while later events write: they were not needed.
+    """Give up expected writes that are missing while later events write. The controller did not need them.
 
-    Else one wrong expectation would hold up all later events until the term ends.
+    Otherwise one wrong expectation would hold up all later events until the term ends.
     """
     header = tx.header
     for event_id, event in list(header.events.items()):
@@ -285,15 +291,15 @@ def give_up_on_overtaken(tx: Transaction) -> None:
 
 
 def _is_over(tx: Transaction, event: Event) -> bool:
-    """Whether what the event has not written by now will not come."""
+    """Return whether the event's missing writes will not come any more."""
     header = tx.header
     if event.epoch < header.term.epoch and event.controller == header.term.broker:
-        return True  # a deposed controller resumed it, and has worked off its queue: it is controller again
+        return True  # a deposed controller resumed it, and finished its queue before its new term
     return event.id < header.last_written_event and tx.has_written_all(event)
 
 
 def give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
-    """Give up the event's expected writes of a partition, with what belongs to them."""
+    """Give up the event's expected writes of a partition, with their dependent actions."""
     partition = tx.partition(tp)
     assert partition is not None, f"{tp} waits, and is not there"
     if any(action.event == event_id and isinstance(action, Create) for action in partition.queue):
@@ -314,9 +320,9 @@ def give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
 
 
 def _pass_over(tx: Transaction, tp: TopicPartition, election: Elect) -> None:
-    """Take back what belongs to an election that the controller did not do.
+    """Take back the actions of an election that the controller did not do.
 
-    Where the partition's leader is not live, the controller owes the election from then on.
+    If the partition's leader is not live, the controller owes the election from then on.
     """
     tx.take_back(tp, lambda action: _belongs_to_election(action, election))
     partition = tx.topics[tp.topic].partitions[tp.partition]
@@ -324,7 +330,7 @@ def _pass_over(tx: Transaction, tp: TopicPartition, election: Elect) -> None:
 
 
 def _belongs_to_election(action: AnyAction, election: Elect) -> bool:
-    """Whether an action is the election's change to Online, or a request that its event sends after it."""
+    """Return whether an action is the election's change to Online, or a request that its event sends after it."""
     if action.event != election.event:
         return False
     if isinstance(action, StateChange):
@@ -343,7 +349,10 @@ def _owed(tx: Transaction, partition: Partition, election: Elect) -> OverdueElec
 
 
 def _give_up_creation(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
-    """Take back a creation: the controller has not handled it, or the partition stays New without a live replica."""
+    """Take back a creation.
+
+    The controller has not handled it, or the partition stays New without a live replica.
+    """
     handled = tx.open_event(event_id).begun
     tx.take_back(tp, lambda action: action.event == event_id and not (handled and _is_done_unwritten(action)))
 

@@ -1,7 +1,7 @@
-"""Explanation of written states that no expected write gives: the rules of inference, tried in order.
+"""Explanation of written states that no expected write gives, by rules of inference, tried in order.
 
-Each hypothesis runs the controller's own handlers on a trial of the transaction, and is taken only if they write
-exactly the written state; else the write is unexplained, never guessed.
+Each hypothesis runs the controller's own handlers on a trial of the transaction. Kontrast takes it only if they write
+exactly the written state. Otherwise the write stays unexplained, without a guess.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
-    """Take the first hypothesis that reproduces the write; else accept the observed state, and count a divergence."""
+    """Take the first hypothesis that reproduces the write.
+
+    Otherwise accept the observed state, and count a divergence.
+    """
     partition = tx.partition(tp)
     assert partition is not None, f"{tp} was written, and is not known"
     write = ObservedWrite(tp, partition, partition.zk_state, written)
@@ -44,10 +47,10 @@ def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
 
 
 def _explains(tx: Transaction, rule: Rule, hypothesis: Hypothesis, write: ObservedWrite, deferred: list[int]) -> bool:
-    """Whether under the hypothesis the controller writes this state, before it handles the deferred events."""
+    """Return whether under the hypothesis the controller writes this state, before it handles the deferred events."""
     tp, before, written, epoch = write.tp, write.before, write.written, tx.header.controller_epoch
     with deferral.deferring(tx, deferred):
-        # Up to 2.0 a deposed controller is not fenced: its writes belong to its own term.
+        # Up to 2.0 a deposed controller is not fenced, so its writes belong to its own term.
         tx.header.controller_epoch = written.controller_epoch
         with tx.inferring(rule.name):
             hypothesis(tx)
@@ -77,9 +80,9 @@ def _state_shown(tx: Transaction, partition: Partition, written: LeaderAndIsr) -
 
 
 def _in_shown_state(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Partition:
-    """Partition in the state that its znode shows, by legal state changes; one that is being deleted stays as it is.
+    """Return the partition in its znode's state, by legal state changes. A partition under deletion stays as it is.
 
-    A written state does not make a partition exist that the controller has deleted.
+    A written state does not restore a partition that the controller has deleted.
     """
     topic = tx.topic(tp.topic)
     if partition.state is PartitionState.NON_EXISTENT and (topic is None or topic.queued_for_deletion):

@@ -1,7 +1,7 @@
 """ISR changes by leaders, and the reassignments that they let the controller complete.
 
 Up to 2.6 the leader writes the change itself, from 2.7 on the controller does at its request (AlterPartition). A change
-that was overwritten before it was read shows in the znode's version: each write increments that, but only the
+that was overwritten before it was read shows in the znode's version. Each write increments the version, but only the
 controller's own writes increment the leader epoch.
 """
 
@@ -25,7 +25,7 @@ _ALTER_PARTITION_RECEIVED: Final = EventKind.ALTER_PARTITION_RECEIVED
 
 
 def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Apply an ISR change of the leader; the controller's pending writes are folded over it."""
+    """Apply an ISR change of the leader. The controller's pending writes are folded over it."""
     before = partition.zk_state
     assert before is not None, "an ISR change of a partition without a state"
     count_isr_change(tx, before.isr, written.isr)
@@ -58,7 +58,7 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
 
 
 def _is_controllers_own(tx: Transaction, written: LeaderAndIsr) -> bool:
-    """Whether the controller wrote an ISR change itself, at the leader's request, as far as the record says."""
+    """Return whether the controller itself wrote an ISR change, at the leader's request, as far as the record shows."""
     term, evidence = tx.header.term, tx.header.configuration.evidence
     leaders_write = evidence.notifies_isr_changes  # an older protocol than the release's
     return written.controller_epoch == term.epoch and not leaders_write and tx.record.author in (0, term.session)
@@ -96,7 +96,7 @@ def match_across_unread_isr_change(
 
 
 def lost_isr_changes(before: LeaderAndIsr, written: LeaderAndIsr) -> int:
-    """Number of the leader's ISR changes that were overwritten before they were read.
+    """Return the number of the leader's ISR changes that were overwritten before they were read.
 
     Each write increments the znode's version, but only the controller's own writes increment the leader epoch.
     """
@@ -105,6 +105,6 @@ def lost_isr_changes(before: LeaderAndIsr, written: LeaderAndIsr) -> int:
 
 
 def _isrs_before(before: LeaderAndIsr, written: LeaderAndIsr) -> list[tuple[int, ...]]:
-    """ISRs that may have been there before the controller's writes."""
+    """Return the ISRs that may have been there before the controller's writes."""
     joined = tuple(member for member in written.isr if member not in before.isr)
     return list(dict.fromkeys([written.isr, (*before.isr, *joined)]))

@@ -1,4 +1,4 @@
-"""Partition states that a KRaft controller writes: taken as they are, for nothing of it is predicted."""
+"""Partition states that a KRaft controller writes, taken as they are, because KRaft's actions are not predicted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def state_written(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Take a state that KRaft wrote, and what it shows of brokers that are not registered in ZooKeeper."""
+    """Take a state that KRaft wrote, and its evidence of brokers that are not registered in ZooKeeper."""
     before = partition.zk_state
     tx.header.migration.alive_ms = tx.header.time_ms
     if before is not None and before.isr != written.isr:

@@ -1,7 +1,7 @@
-"""Expected writes that would mend nothing: the controller acted after their cause, and was silent since; all is well.
+"""Needless expected writes. The controller acted after their cause and is silent since, and the cluster is well.
 
-A write is expected in vain where the controller did two things at once, or in another order. Later events give it up
-(`expected_writes`); where none comes, it would be due for ever, and the controller overdue.
+A write is expected in vain if the controller did two things at once, or in another order. Later events give it up
+(`expected_writes`). Without a later event it would be due for ever, and the controller overdue.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def judge(tx: Transaction) -> None:
-    """Give up the writes of this term's events that the controller has had its time for, and that nothing needs."""
+    """Give up the needless writes of this term's events that the controller has had its time for."""
     header = tx.header
     acted_ms = header.term.acted_ms
     if not (header.acting and header.has_outlasted_a_hang(acted_ms)):
@@ -30,7 +30,7 @@ def judge(tx: Transaction) -> None:
 
 
 def _keep_from_shutting_down(tx: Transaction, event: Event) -> None:
-    """Count brokers as staying that a controlled shutdown, which writes inferred, did not take out of their ISRs."""
+    """Count brokers as staying whose inferred controlled shutdown did not take them out of their ISRs."""
     if event.kind is EventKind.CONTROLLED_SHUTDOWN:
         stay = {action.replica for action in tx.actions_of(event) if isinstance(action, RemoveFromIsr)}
         shutdowns = tx.header.shutdowns
@@ -38,7 +38,7 @@ def _keep_from_shutting_down(tx: Transaction, event: Event) -> None:
 
 
 def mends_nothing(tx: Transaction, event: Event) -> bool:
-    """Whether the cluster is as it should be without the event's due writes."""
+    """Return whether the cluster is as it should be without the event's due writes."""
     if event.kind is EventKind.REPLICA_LEADER_ELECTION and tx.header.triggers.preferred is not None:
         return False
     for tp in tx.waiting(event):
@@ -59,7 +59,7 @@ def _is_wanting(tx: Transaction, partition: Partition) -> bool:
 
 
 def _are_shown(partition: Partition) -> bool:
-    """Whether the topic's znode has the assignment that the controller has still to write there."""
+    """Return whether the topic's znode has the assignment that the controller has still to write there."""
     shown = partition.zk_assignment or partition.assignment
     return all(assignment == shown for assignment in partition.pending_assignments)
 

@@ -1,11 +1,11 @@
-"""Brokers that had registered again before the controller read /brokers/ids: it never missed them.
+"""Brokers that had registered again before the controller read /brokers/ids, which therefore never missed them.
 
-ZooKeeper shows a departure and the registration after it. A controller reads only the brokers that are there when it
-handles its event, or loads the cluster. If it was busy for that long it handles neither, and no write is due. Up to 2.1
-it does not even compare registrations. From 2.2 on it handles such a broker as bounced, and further departures in the
-same time cost nothing more.
+ZooKeeper shows a departure and the registration after it. A controller reads only the present brokers when it handles
+its event, or loads the cluster. If it was busy for that long it handles neither, and no write is due. Up to 2.1 it does
+not even compare registrations. From 2.2 on it handles such a broker as bounced, and further departures in the same time
+cost nothing more.
 
-No write shows this, so time does: a controller that hung for so long would have lost its session. It either had no
+No write shows this, so time does. A controller that hung for so long would have lost its session. It either had no
 reason to write, or acted otherwise since. ZooKeeper names live leaders meanwhile, so the conclusion hides no outage.
 """
 
@@ -50,20 +50,20 @@ def judge(tx: Transaction) -> None:
 
 
 def _waits(tx: Transaction, start: Event) -> bool:
-    """Whether the event is a startup, of a broker that is there, whose time is over without a write of it."""
+    """Return whether the event is the startup of a present broker, whose time is over without a write."""
     if start.begun or start.taken_up or start.started_broker not in tx.header.brokers:
         return False
     return tx.header.has_outlasted_a_hang(start.time_ms)
 
 
 def _is_held_up(tx: Transaction, event: Event) -> bool:
-    """Whether the controller has still to write something before it comes to this event."""
+    """Return whether the controller has still to write something before it comes to this event."""
     before = [other for other in tx.open_events() if other.id < event.id and other.writes_due]
     return not all(mends_nothing(tx, other) for other in before)
 
 
 def _leads_meanwhile(tx: Transaction, start: Event) -> bool:
-    """Whether ZooKeeper names a live leader of every partition that the startup would elect one for."""
+    """Return whether ZooKeeper names a live leader of each partition that the startup would elect a leader for."""
     for tp in tx.waiting(start):
         partition = tx.topics[tp.topic].partitions[tp.partition]
         if any(action.event == start.id and action.writes for action in partition.queue):
@@ -74,12 +74,12 @@ def _leads_meanwhile(tx: Transaction, start: Event) -> bool:
 
 
 def _may_be_loaded(tx: Transaction, start: Event) -> bool:
-    """Whether the controller took over so shortly before that it may have loaded the registration."""
+    """Return whether the controller took over so shortly before that it may have loaded the registration."""
     return tx.header.term.began_ms > 0 and controller_failover.may_have_read(tx, start)
 
 
 def _had_no_reason_to_write(tx: Transaction, starts: Sequence[Event]) -> bool:
-    """Whether the controller would have written something since the brokers are back, if it had to."""
+    """Return whether the controller would have written since the brokers are back, if it had to."""
     if not tx.header.profile.notices_bounces or all(_may_be_loaded(tx, start) for start in starts):
         return True
     acted_ms = tx.header.term.acted_ms
@@ -87,7 +87,7 @@ def _had_no_reason_to_write(tx: Transaction, starts: Sequence[Event]) -> bool:
 
 
 def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> None:
-    """Take back departures with their returns; brokers that left with them and are still away left for themselves."""
+    """Take back departures with their returns. Brokers that left with them and are still away left on their own."""
     back = [start.started_broker for start in starts]
     for start in sorted(starts, key=lambda start: -start.id):
         tx.undo(start.id)

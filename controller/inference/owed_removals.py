@@ -1,7 +1,8 @@
-"""Removals from ISRs that a controller owes though it writes on: its process is poisoned (KAFKA-12315).
+"""Removals from ISRs that a controller owes while it writes on, because its process is poisoned (KAFKA-12315).
 
-How its process was poisoned was not seen then: before the first complete read, or before its broker lost a session and
-registered again. A poisoned controller goes on electing leaders and creating partitions, and no exception stops it.
+The cause of the poisoning was not seen, because it preceded the first complete read, or its broker's loss of a session
+and its new registration. A poisoned controller continues to elect leaders and create partitions, and no exception stops
+it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _REASSIGNMENTS: Final = (
 
 
 def judge(tx: Transaction) -> None:
-    """Conclude that the controller is poisoned where it passed over removals, and has made none in its term."""
+    """Conclude that the controller is poisoned if it passed over removals, and made no removal in its term."""
     header = tx.header
     if header.term.removed_replicas or header.is_poisoned or not (header.acting and header.profile.fences_writes):
         return
@@ -38,7 +39,7 @@ def judge(tx: Transaction) -> None:
 
 
 def _is_passed_over(tx: Transaction, event: Event) -> bool:
-    """Whether the controller went on to other things while removals of this event are due, and has for a while."""
+    """Return whether the controller has long done other things while removals of this event are due."""
     header = tx.header
     if not event.writes_due or event.epoch != header.term.epoch:
         return False
@@ -53,7 +54,7 @@ def _is_passed_over(tx: Transaction, event: Event) -> bool:
 
 
 def _is_certain(tx: Transaction, event: Event, action: AnyAction) -> bool:
-    """Whether it is a removal from an ISR that comes next, and that every controller would have known of."""
+    """Return whether a removal from an ISR comes next that every controller would have known of."""
     if not (isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch):
         return False
     if event.kind in _REASSIGNMENTS and event.begun:
@@ -64,7 +65,7 @@ def _is_certain(tx: Transaction, event: Event, action: AnyAction) -> bool:
 
 
 def _poison(tx: Transaction, owing: Event) -> None:
-    """Take back what the controller's replicas were to do, and expect only what it still does."""
+    """Take back the planned actions of the controller's replicas, and expect only its remaining actions."""
     header = tx.header
     broker = header.controller
     removed = f"broker {broker} took no replica out of an ISR in epoch {header.controller_epoch} and wrote on"

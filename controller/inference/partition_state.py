@@ -24,7 +24,7 @@ from controller.transaction.transaction import Transaction, replace
 
 
 def state_in(znode: StateZnode, version: int) -> LeaderAndIsr:
-    """State that a znode of this version shows."""
+    """Return the state that a znode of this version shows."""
     recovering = znode.leader_recovery_state == 1
     return LeaderAndIsr(znode.leader, znode.leader_epoch, znode.isr, znode.controller_epoch, version, recovering)
 
@@ -41,7 +41,7 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     if before == written:
         return
     if written.leader in tx.header.shutdowns.under_way and (before is None or before.leader != written.leader):
-        # The controller never elects a broker that is shutting down: this one no longer is.
+        # The controller never elects a broker that is shutting down, so this one no longer is.
         staying = (broker for broker in tx.header.shutdowns.under_way if broker != written.leader)
         tx.header.shutdowns.under_way = tuple(staying)
     if tx.header.phase is not FOLLOWING:
@@ -51,7 +51,7 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
 
 
 def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Hold a written state against what was expected, and count how it is explained."""
+    """Compare a written state with the expected ones, and count how it is explained."""
     before = partition.zk_state
     divergences.note_flaws(tx, tp, partition, written)
     if tx.header.led_by_kraft:
@@ -80,7 +80,7 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
 
 
 def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
-    """Whether the topic's znode shows a reassignment that was done before its beginning was read, and not an edit.
+    """Return whether the topic's znode shows a reassignment, not an edit, whose beginning was not read.
 
     Only after a reassignment the ISR is the assignment in the znode.
     """
@@ -98,7 +98,7 @@ def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
 
 
 def state_removed(tx: Transaction, tp: TopicPartition) -> None:
-    """Remove a partition's state, whose znode vanished; a topic's deletion removes the states first."""
+    """Remove a partition's state, whose znode vanished. A topic's deletion removes the states first."""
     topic, partition = tx.topic(tp.topic), tx.partition(tp)
     if topic is None or partition is None or partition.zk_state is None:
         return

@@ -1,10 +1,11 @@
-"""Broker failure that a new controller's load had read: the failover takes the replicas offline, no BrokerChange does.
+"""Broker failure that a new controller's load had read, so that its failover takes the replicas offline.
 
-A failover removes offline replicas from their ISRs first and elects leaders then; a BrokerChange elects first. So a
-removal that is written while elections of the same failure are due is the failover's: Kafka 3.9
-`ReplicaStateMachine.startup` runs before `PartitionStateMachine.startup`, `onReplicasBecomeOffline` the other way.
+No BrokerChange does it then. A failover removes offline replicas from their ISRs first and elects leaders then. A
+BrokerChange elects first. So a removal that is written while elections of the same failure are due is the failover's.
+Kafka 3.9 runs `ReplicaStateMachine.startup` before `PartitionStateMachine.startup`, and `onReplicasBecomeOffline` the
+other way.
 
-Where the failure needs no write, time is all there is: a load reads the brokers within milliseconds of the election.
+If the failure needs no write, only time shows it. A load reads the brokers within milliseconds of the election.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def shows_failure_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIs
 
 
 def _may_be_read(tx: Transaction, event: Event) -> bool:
-    """Whether the event is a failure without a write of it, so shortly after the election that the load may know it."""
+    """Return whether the event is a failure without an observed write, soon enough after the election for the load."""
     return (
         bool(event.failed_brokers)
         and event.writes_due > 0
@@ -59,7 +60,7 @@ def _may_be_read(tx: Transaction, event: Event) -> bool:
 
 
 def _is_removed_before_elections(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr, failure: Event) -> bool:
-    """Whether a failed broker left the ISR, where the failure's own event still has to elect leaders."""
+    """Return whether a failed broker left the ISR while the failure's own event still has to elect leaders."""
     partition = tx.partition(tp)
     before = partition.zk_state if partition is not None else None
     if partition is None or before is None or written.leader_epoch != before.leader_epoch + 1:

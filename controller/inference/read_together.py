@@ -1,6 +1,6 @@
-"""Broker failure and startup that the controller reads at once: one BrokerChange handles both.
+"""Broker failure and startup that the controller reads at once, and handles in one BrokerChange.
 
-It handles the startup first, while the failed brokers still count as live; its writes belong to that one event, though
+It handles the startup first, while the failed brokers still count as live. Its writes belong to that one event, though
 ZooKeeper showed the failure before.
 """
 
@@ -38,7 +38,7 @@ def shows_both_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) 
 
 
 def _may_be_read_together(tx: Transaction) -> tuple[Event, Event] | None:
-    """Failure and the startup after it that the controller has not begun to handle."""
+    """Return the failure and the startup after it that the controller has not begun to handle."""
     events = tx.header.events.items()
     waiting = sorted(key for key, event in events if event.pending and not (event.begun or event.taken_up))
     for earlier, later in pairwise(waiting):

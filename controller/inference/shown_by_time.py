@@ -1,4 +1,4 @@
-"""Conclusions from time that passes without a write: which writes the controller owes, and which never come.
+"""Conclusions from time that passes without a write, about writes that the controller owes or will never make.
 
 `step` judges them before each record, while events are in flight.
 """

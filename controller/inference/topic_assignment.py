@@ -41,7 +41,10 @@ def topic_written(tx: Transaction, name: str, before: Topic, znode: TopicZnode) 
 
 
 def _mark_creation_begun(tx: Transaction, name: str) -> None:
-    """Mark a topic's creation as begun: its znode, written without an id, got one, which the controller does first."""
+    """Mark a topic's creation as begun, because its znode, written without an id, got one.
+
+    The controller writes the id first.
+    """
     for event in tx.open_events():
         if (
             event.kind is EventKind.TOPIC_CHANGE
@@ -52,7 +55,7 @@ def _mark_creation_begun(tx: Transaction, name: str) -> None:
 
 
 def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssignment) -> None:
-    """Judge a partition's written assignment: the controller's own write, or an edit by hand."""
+    """Judge a partition's written assignment as the controller's own write, or an edit by hand."""
     partition = tx.partition(tp)
     if partition is None or written == (partition.zk_assignment or partition.assignment):
         return
@@ -68,7 +71,7 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         zk_assignment = None if written == partition.assignment else written
         tx.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
     elif partition.reassigning and written == ReplicaAssignment(partition.assignment.target):
-        # The reassignment is complete: the ISR that let the controller complete it was not read.
+        # The reassignment is complete, but the ISR that let the controller complete it was not read.
         with tx.inferring(COMPLETED_UNREAD):
             tx.begin(EventKind.ALTER_PARTITION_RECEIVED, f"the new replicas of partition {tp} are in sync")
             partition_reassignment.complete(tx, tp)
@@ -76,7 +79,7 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
     elif written.is_being_reassigned or partition.reassigning or _is_put_in_order(tx, partition, written):
         _reassigned(tx, tp, partition, written)
     elif partition.zk_state is not None and set(partition.zk_state.isr) - set(partition.replicas):
-        # A replica that was never assigned is in sync: a reassignment was done before its beginning was read.
+        # A replica that was never assigned is in sync, because a reassignment was done before its beginning was read.
         adopt_zk_assignment(tx, tp, replace(partition, zk_assignment=written), partition.zk_state)
     else:
         tx.put_partition(tp, replace(partition, zk_assignment=written))
@@ -86,9 +89,10 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
 
 
 def _is_put_in_order(tx: Transaction, partition: Partition, written: ReplicaAssignment) -> bool:
-    """Whether the controller reorders the partition's replicas by a reassignment; else the znode was edited by hand.
+    """Return whether the controller reorders the partition's replicas by a reassignment, not an edit by hand.
 
-    A live watch does not show the author of a write. The controller is the likelier one: tools often request this.
+    A live watch does not show the author of a write. The controller is the likelier one, because tools often request
+    this.
     """
     header = tx.header
     by_api = header.profile.reassigns_in_topic_znode and header.acting and partition.zk_state is not None
@@ -118,7 +122,7 @@ def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, writt
 
 
 def adopt_zk_assignment(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Adopt the assignment in the topic's znode: the reassignment that led to it was not seen."""
+    """Adopt the assignment in the topic's znode after an unseen reassignment."""
     assert partition.zk_assignment is not None
     cause = f"{tp} was reassigned to {list(partition.zk_assignment.replicas)}: Kontrast did not see the beginning"
     occurrences.note(tx, kinds.UNEXPLAINED_WRITE, cause, about=str(tp))

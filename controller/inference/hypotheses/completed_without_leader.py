@@ -23,7 +23,7 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 
 def _completion(tx: Transaction, tp: TopicPartition) -> Event | None:
-    """Event in which the partition's reassignment is expected to complete with its present leader."""
+    """Return the event in which the partition's reassignment is expected to complete with its present leader."""
     partition = tx.partition(tp)
     bumps = [action for action in partition.queue if isinstance(action, BumpLeaderEpoch)] if partition else []
     if partition is None or partition.zk_assignment is None or partition.reassigning or len(bumps) != 1:

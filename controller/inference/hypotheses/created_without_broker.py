@@ -1,6 +1,6 @@
-"""Topic created without a live broker: that broker had sent ControlledShutdown before.
+"""Topic created without a live broker, because that broker had sent ControlledShutdown before.
 
-Where it leads no partition and is in no ISR, no other write shows its request.
+If the broker leads no partition and is in no ISR, no other write shows its request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 
 def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None, set[int]]:
-    """Live brokers that a partition was created without, and the event that creates it; None where none is missing."""
+    """Return the live brokers that a partition was created without, if any, and the event that creates it."""
     create = next((action for action in write.partition.queue if isinstance(action, Create)), None)
     if write.before is not None or create is None:
         return None, set()

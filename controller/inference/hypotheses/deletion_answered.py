@@ -1,6 +1,6 @@
-"""Topic deletion that an offline replica holds up continues: the live brokers have answered their StopReplica.
+"""Continued deletion of a topic that an offline replica holds up, after StopReplica responses of the live brokers.
 
-The response is never seen; the controller's next writes show it (Kafka 3.9 `TopicDeletionManager`).
+The response is never seen, but the controller's next writes show it (Kafka 3.9 `TopicDeletionManager`).
 """
 
 from __future__ import annotations

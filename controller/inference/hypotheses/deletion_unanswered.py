@@ -1,7 +1,7 @@
-"""Topic deletion that waits for a failed broker again: it had not answered its StopReplica, though it had the time.
+"""Topic deletion that waits for a failed broker again, which had not answered its StopReplica despite enough time.
 
-Where it had, its failure would write nothing for a topic that is being deleted. Requests to a broker are answered in
-their order: it has answered none that was sent later either (Kafka's `RequestSendThread`).
+After an answer, its failure would write nothing for a topic under deletion. A broker answers requests in their order,
+so it has not answered later ones either (Kafka's `RequestSendThread`).
 """
 
 from __future__ import annotations

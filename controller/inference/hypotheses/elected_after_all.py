@@ -1,6 +1,6 @@
-"""Offline partition that gets a leader from its ISR: it was elected with the others after a broker change.
+"""Offline partition that gets a leader from its ISR, elected with the others after a broker change.
 
-Where all members of an ISR leave at once, only the write shows which one stays in it, and so which one can lead again.
+If all members of an ISR leave at once, only the write shows which one stays in it, and so which one can lead again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Topic created without a live broker: the failover had read the topic before that broker registered.
+"""Topic created without a live broker, because the failover had read the topic before that broker registered.
 
 A failover reads the brokers before the topics (Kafka 3.9 `initializeControllerContext`), so a BrokerChange after it
 handles a broker that registers in between.

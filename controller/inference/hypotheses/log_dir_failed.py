@@ -1,6 +1,6 @@
-"""Live broker that loses a replica: its log directory failed, as it or an unknown broker reported shortly before.
+"""Live broker that loses a replica to a failed log directory, which it or an unknown broker reported shortly before.
 
-The report names no replicas; the broker's LeaderAndIsr response does, and is never seen (KIP-112).
+The report names no replicas. The broker's LeaderAndIsr response does, and is never seen (KIP-112).
 """
 
 from __future__ import annotations
@@ -26,6 +26,6 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 
 def _failed_unnamed(tx: Transaction, broker: int, tp: TopicPartition) -> None:
-    """Run the failure of a broker whose report was gone before it could be read; this write shows the broker."""
+    """Run the failure of a broker whose report vanished before it could be read. This write shows the broker."""
     named(tx, broker)
     failed(tx, broker, tp)

@@ -1,7 +1,7 @@
-"""Controller believed to be poisoned (KAFKA-12315) changes replica states: it is not poisoned.
+"""Controller believed to be poisoned (KAFKA-12315) that changes replica states, which disproves the belief.
 
-The end of a term among removals from the ISR shows a poisoned process; a process that restarted while its broker's
-znode stayed, or a term that ended there by chance, looks the same. No recording has one.
+The end of a term among removals from the ISR shows a poisoned process. Two other cases look the same. One is a process
+that restarted while its broker's znode stayed, the other a term that ended there by chance. No recording has one.
 """
 
 from __future__ import annotations

@@ -24,35 +24,38 @@ class ObservedWrite(NamedTuple):
 
     @property
     def is_next(self) -> bool:
-        """Whether it has the next leader epoch: a write of the controller with none lost in between."""
+        """Return whether the write has the next leader epoch, so that no controller's write was lost in between."""
         return self.before is not None and self.written.leader_epoch == self.before.leader_epoch + 1
 
     @property
     def moves_leader(self) -> bool:
-        """Whether another broker leads than before."""
+        """Return whether another broker leads than before."""
         return self.before is not None and self.written.leader != self.before.leader
 
     @property
     def elects_leader(self) -> bool:
-        """Whether another broker leads than before, and not none."""
+        """Return whether a broker leads that did not lead before."""
         return self.moves_leader and self.written.leader != NO_LEADER
 
     @property
     def left_isr(self) -> set[int]:
-        """Brokers that are no longer in the ISR."""
+        """Return the brokers that are no longer in the ISR."""
         return set(self.before.isr) - set(self.written.isr) if self.before is not None else set()
 
     def live_that_left_isr(self, live: Collection[int]) -> list[int]:
-        """Live brokers that are no longer in the ISR."""
+        """Return the live brokers that are no longer in the ISR."""
         return sorted(self.left_isr.intersection(live))
 
     @property
     def kept_as_last_in_isr(self) -> set[int]:
-        """Broker that leads nothing here and stays in the ISR as its last member: the write repeats the state."""
+        """Return the broker that leads nothing here and stays in the ISR as its last member.
+
+        The write repeats the state.
+        """
         before, written = self.before, self.written
         repeats = before is not None and before.leader == written.leader and before.isr == written.isr
         return set(written.isr) if repeats and len(written.isr) == 1 and written.leader not in written.isr else set()
 
     def departed(self, live: Collection[int]) -> list[int]:
-        """Live brokers that the partition may have lost: its former leader, and brokers that left the ISR."""
+        """Return the live brokers that the partition may have lost, its former leader and brokers that left the ISR."""
         return sorted({self.before.leader, *self.left_isr}.intersection(live)) if self.before is not None else []

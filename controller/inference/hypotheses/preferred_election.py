@@ -1,6 +1,6 @@
-"""Preferred replica that leads again: the automatic rebalance elected it, or a request by the API.
+"""Preferred replica that leads again, by the automatic rebalance or by a request to the API.
 
-From 1.1 to 2.1 an election of a replica that leads already is written too; no recording has one.
+From 1.1 to 2.1 an election of a replica that leads already is written too. No recording has one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 
 def propose_in_vain(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """Propose an election of the preferred replica that leads already: up to 2.1 it increments the leader epoch."""
-    # A request that could not be read: a write may be its consequence.
+    """Propose an election of the preferred replica that leads already.
+
+    Up to 2.1 it increments the leader epoch.
+    """
+    # A request that could not be read. A write may be its consequence.
     requested_lately = not tx.header.has_passed(timing.REQUEST_CONSEQUENCE, tx.header.triggers.preferred_asked_ms)
     if requested_lately and write.is_next and not (write.moves_leader or write.left_isr):
         yield lambda trial: preferred(trial, write.tp)

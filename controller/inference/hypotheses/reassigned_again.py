@@ -1,4 +1,4 @@
-"""Leader epoch that grows alone: the partition was reassigned to its present replicas."""
+"""Leader epoch that grows alone, because the partition was reassigned to its present replicas."""
 
 from __future__ import annotations
 

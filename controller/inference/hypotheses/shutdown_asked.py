@@ -1,7 +1,7 @@
-"""Live broker that leaves an ISR: it sent ControlledShutdown, for the first time or again.
+"""Live broker that leaves an ISR, because it sent ControlledShutdown, for the first time or again.
 
-The request itself is never seen; its first write shows it. The last member of an ISR stays in it: where the partition
-has no leader, as in a topic that is being deleted, the write repeats the state (`removeReplicasFromIsr`, all releases).
+ZooKeeper never shows the request itself, only its first write. The last member of an ISR stays in it. If the partition
+has no leader, as in a topic under deletion, the write repeats the state (`removeReplicasFromIsr`, all releases).
 """
 
 from __future__ import annotations

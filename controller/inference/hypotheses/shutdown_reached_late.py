@@ -1,4 +1,4 @@
-"""Live broker that leaves an ISR: its controlled shutdown, which is under way, reaches the partition only now.
+"""Live broker that leaves an ISR, because its current controlled shutdown reaches the partition only now.
 
 The shutdown had passed the partition over while no other replica was in sync.
 """

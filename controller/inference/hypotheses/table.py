@@ -1,7 +1,7 @@
 """Rules of inference, in the order in which they are tried.
 
-Where two rules would give the same written state, the likelier cause comes first: failovers before requests of brokers,
-requests of brokers before requests of operators. Where no recording shows a rule's writes, its file names its evidence.
+If two rules would give the same written state, the likelier cause comes first. Failovers precede requests of brokers,
+which precede requests of operators. If no recording shows a rule's writes, its file names its evidence.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class OtherInference(NamedTuple):
     seen_in: tuple[str, ...]
 
 
-# Events read at once, and failures read by the load, are looked for before the rules; time, a session's end, another
-# controller or a topic's znode shows the others. Those without a recording were seen in none.
+# Events read at once, and failures read by the load, are looked for before the rules. The others are shown by time, a
+# session's end, another controller or a topic's znode. Inferences without a recording were seen in no recording.
 OTHER_INFERENCES: Final = (
     OtherInference(read_together.RULE, ("fuzz39a",)),
     OtherInference(read_by_load.RULE, ("fuzz11c",)),

@@ -1,4 +1,4 @@
-"""Leader that no election by the settings gives: an unclean election was requested by the API."""
+"""Leader that no election by the settings gives, after a request for an unclean election by the API."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from controller.transaction.transaction import Transaction
 
 
 def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """Propose an unclean election whatever the settings say (ElectLeaders, from Kafka 2.4 on)."""
+    """Propose an unclean election regardless of the settings (ElectLeaders, from Kafka 2.4 on)."""
     if write.is_next and write.elects_leader:
         yield lambda trial: unclean(trial, write.tp)
