@@ -1,1 +1,4 @@
-"""Kafka's rules as tables and pure functions: legal states, elections, assignments, placement, settings, releases."""
+"""Kafka's rules as tables and pure functions.
+
+They cover legal states, elections, assignments, placement, settings and releases.
+"""

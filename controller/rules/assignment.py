@@ -20,23 +20,26 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """Replicas before the reassignment, in their present order: the former order of replicas it shares is lost."""
+        """Return the replicas before the reassignment, in their present order.
+
+        The former order of shared replicas is lost.
+        """
         return _without(self.replicas, self.adding)
 
     @property
     def target(self) -> tuple[int, ...]:
-        """Replicas once the reassignment is complete."""
+        """Return the replicas once the reassignment is complete."""
         return _without(self.replicas, self.removing)
 
     @property
     def is_being_reassigned(self) -> bool:
-        """Whether any replica is still being added or removed; a change of order alone is no reassignment."""
+        """Return whether any replica is still being added or removed. A mere change of order is no reassignment."""
         return bool(self.adding or self.removing)
 
     def reassign_to(self, target: Sequence[int]) -> ReplicaAssignment:
-        """First assignment on the way to a target, also where another reassignment is still running.
+        """Return the first assignment on the way to a target, also during another reassignment.
 
-        Only the origin counts of the present replicas: those that a superseded reassignment was adding are dropped.
+        Of the present replicas only the origin counts. The additions of a superseded reassignment are dropped.
         """
         origin = self.origin
         replicas = tuple(dict.fromkeys((*target, *origin)))
@@ -46,7 +49,7 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def _without(replicas: Sequence[int], others: Iterable[int]) -> tuple[int, ...]:
-    left = Counter(others)  # as in Scala's `diff`, one occurrence takes away one: a znode may name a broker twice
+    left = Counter(others)  # as in Scala's `diff`, one occurrence removes one, because a znode may name a broker twice
     kept = []
     for replica in replicas:
         if left[replica]:

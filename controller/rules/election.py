@@ -1,6 +1,6 @@
-"""Leader elections: which replica becomes leader, with which ISR, and which brokers receive LeaderAndIsr.
+"""Leader elections, with the choice of the leader, its ISR, and the brokers that receive LeaderAndIsr.
 
-Pure choices (Kafka 3.9 `PartitionLeaderElectionAlgorithms` and `Election`); `partition_machine` runs them.
+Pure choices (Kafka 3.9 `PartitionLeaderElectionAlgorithms` and `Election`). `partition_machine` runs them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Strategy(Enum):
-    """Kafka's four election strategies; an offline election is clean or, where allowed, unclean."""
+    """Kafka's four election strategies. An offline election is clean or, if allowed, unclean."""
 
     OFFLINE = "OfflinePartitionLeaderElection"
     REASSIGN = "ReassignPartitionLeaderElection"
@@ -21,7 +21,7 @@ class Strategy(Enum):
 
 
 class Elected(msgspec.Struct, frozen=True, gc=False):
-    """Result of an election; `unclean` means that records may be lost."""
+    """Result of an election. `unclean` means that records may be lost."""
 
     leader: int
     isr: tuple[int, ...]
@@ -31,7 +31,10 @@ class Elected(msgspec.Struct, frozen=True, gc=False):
 def elect_offline(
     assignment: Sequence[int], isr: Sequence[int], online: Collection[int], *, allow_unclean: bool
 ) -> Elected | None:
-    """First live in-sync replica in assignment order, else (if allowed) any live one; the ISR keeps live members."""
+    """Elect the first live in-sync replica in assignment order, else (if allowed) any live one.
+
+    The ISR keeps its live members.
+    """
     for replica in assignment:
         if replica in online and replica in isr:
             return Elected(replica, tuple(member for member in isr if member in online))
@@ -43,7 +46,10 @@ def elect_offline(
 
 
 def elect_for_reassignment(target: Sequence[int], isr: Sequence[int], online: Collection[int]) -> Elected | None:
-    """First live in-sync replica of the target; the ISR stays as it is, members on failed brokers too."""
+    """Elect the first live in-sync replica of the target.
+
+    The ISR keeps all members, those on failed brokers too.
+    """
     for replica in target:
         if replica in online and replica in isr:
             return Elected(replica, tuple(isr))
@@ -51,7 +57,7 @@ def elect_for_reassignment(target: Sequence[int], isr: Sequence[int], online: Co
 
 
 def elect_preferred(assignment: Sequence[int], isr: Sequence[int], online: Collection[int]) -> Elected | None:
-    """First assigned replica if it is live and in sync; the ISR stays as it is."""
+    """Elect the first assigned replica if it is live and in sync. The ISR stays as it is."""
     if assignment and assignment[0] in online and assignment[0] in isr:
         return Elected(assignment[0], tuple(isr))
     return None
@@ -60,7 +66,10 @@ def elect_preferred(assignment: Sequence[int], isr: Sequence[int], online: Colle
 def elect_for_controlled_shutdown(
     assignment: Sequence[int], isr: Sequence[int], registered: Collection[int], shutting_down: Collection[int]
 ) -> Elected | None:
-    """First registered in-sync replica whose broker is not shutting down; those that are leave the ISR."""
+    """Elect the first registered in-sync replica whose broker is not shutting down.
+
+    Replicas on brokers that shut down leave the ISR.
+    """
     for replica in assignment:
         if replica in registered and replica in isr and replica not in shutting_down:
             return Elected(replica, tuple(member for member in isr if member not in shutting_down))
@@ -68,10 +77,11 @@ def elect_for_controlled_shutdown(
 
 
 def recipients(strategy: Strategy, candidates: Sequence[int], online: Collection[int]) -> tuple[int, ...]:
-    """Replicas that receive the result; in a controlled shutdown `online` means registered, as in its election.
+    """Return the replicas that receive the result.
 
-    Candidates are the assignment, in a reassignment its target. Only a preferred election and a reassignment name
-    offline replicas too; a broker that is shutting down must learn that it no longer leads (since 2.1, KAFKA-7482).
+    In a controlled shutdown `online` means registered, as in its election. Candidates are the assignment, in a
+    reassignment its target. Only a preferred election and a reassignment name offline replicas too. A broker that is
+    shutting down must learn that it no longer leads (since 2.1, KAFKA-7482).
     """
     if strategy in (Strategy.PREFERRED, Strategy.REASSIGN):
         return tuple(candidates)

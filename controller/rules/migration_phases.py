@@ -11,16 +11,16 @@ from typing import Final
 class MigrationPhase(Enum):
     """Phase of the migration, as ZooKeeper shows it."""
 
-    ZOOKEEPER = "zookeeper"  # no quorum has come, or /migration is deleted again: brokers elect the controller
-    WAITING = "waiting"  # a quorum made /migration and waits for brokers: the ZooKeeper controller rules as ever
+    ZOOKEEPER = "zookeeper"  # without a quorum, or after /migration was deleted, brokers elect the controller
+    WAITING = "waiting"  # a quorum made /migration and waits for brokers, under the ZooKeeper controller
     CLAIMED = "claimed"  # a KRaft controller owns /controller and copies ZooKeeper
-    SYNCING = "syncing"  # the copy is done, or another KRaft leader has come: ZooKeeper is made equal to KRaft
+    SYNCING = "syncing"  # after the copy, or under another KRaft leader, ZooKeeper is made equal to KRaft
     HYBRID = "hybrid"  # KRaft leads and writes to ZooKeeper too, brokers are registered there
     DUAL_WRITE = "dual_write"  # KRaft leads and writes to ZooKeeper too, all brokers live in KRaft mode
-    SILENT = "silent"  # /migration stands still: the dual write is broken, the quorum is lost, or it is finalized
+    SILENT = "silent"  # /migration is still, since the dual write broke, the quorum was lost, or it is finalized
     ROLLED_BACK = "rolled_back"  # a broker is controller again, or /migration is of an earlier attempt
 
-    __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own
+    __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
 
 
 class Evidence(Enum):
@@ -46,7 +46,7 @@ _E = Evidence
 
 _ANOTHER_LEADER: Final = {_E.CLAIM: _P.CLAIMED, _E.CLAIM_WITH_OFFSET: _P.SYNCING, _E.BROKER_CLAIMED: _P.ROLLED_BACK}
 
-# Read as: in KEY, this evidence leads to that phase; evidence that is not named changes nothing.
+# In phase KEY, this evidence leads to that phase. Evidence that is not named has no effect.
 NEXT_PHASE: Final[Mapping[MigrationPhase, Mapping[Evidence, MigrationPhase]]] = MappingProxyType(
     {
         _P.ZOOKEEPER: {
@@ -64,7 +64,7 @@ NEXT_PHASE: Final[Mapping[MigrationPhase, Mapping[Evidence, MigrationPhase]]] = 
         _P.CLAIMED: {
             _E.COPIED: _P.SYNCING,
             _E.CLAIM_WITH_OFFSET: _P.SYNCING,
-            _E.BROKER_CLAIMED: _P.WAITING,  # nothing was copied: the quorum waits as before its claim
+            _E.BROKER_CLAIMED: _P.WAITING,  # before any copy, so the quorum waits as before its claim
         },
         _P.SYNCING: {**_ANOTHER_LEADER, _E.PULSE: _P.HYBRID, _E.ZNODE_DELETED: _P.SILENT},
         _P.HYBRID: {
@@ -89,7 +89,7 @@ NEXT_PHASE: Final[Mapping[MigrationPhase, Mapping[Evidence, MigrationPhase]]] = 
     }
 )
 
-# Phases in which a KRaft controller leads: no ZooKeeper controller acts, and nothing is predicted.
+# Phases in which a KRaft controller leads. No ZooKeeper controller acts, and its writes are not predicted.
 LED_BY_KRAFT: Final = frozenset({_P.CLAIMED, _P.SYNCING, _P.HYBRID, _P.DUAL_WRITE, _P.SILENT})
 
 # Phases in which /migration is written about every half second.

@@ -14,18 +14,18 @@ _POSITIVE_MASK = 0x7FFFFFFF
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """Partition that a key's records go to, as long as the topic keeps its number of partitions.
+    """Return the partition of a key's records, as long as the topic keeps its number of partitions.
 
     Raises ValueError for a topic without partitions.
     """
     if partition_count < 1:
         raise ValueError(f"a key needs a topic with at least one partition, not {partition_count}")
-    # The sign bit is masked away: an absolute value would send half of the keys elsewhere.
+    # The sign bit is masked away. An absolute value would send half of the keys elsewhere.
     return (murmur2(key) & _POSITIVE_MASK) % partition_count
 
 
 def murmur2(key: bytes) -> int:
-    """Kafka's 32-bit MurmurHash2 of a key, unsigned (Java shows the same bits as a signed number)."""
+    """Return Kafka's 32-bit MurmurHash2 of a key, unsigned (Java shows the same bits as a signed number)."""
     hashed = _SEED ^ len(key)
     tail_at = len(key) - len(key) % _WORD_BYTES
     for at in range(0, tail_at, _WORD_BYTES):

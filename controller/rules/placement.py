@@ -1,6 +1,6 @@
 """Placement of new partitions' replicas on brokers (Kafka 3.9 `AdminUtils.assignReplicasToBrokers`).
 
-With racks and without. Kafka draws the start index and the shift at random unless it is given one number for both; here
+With racks and without. Kafka draws the start index and the shift at random unless it is given one number for both. Here
 they are always arguments, so that a placement can be computed again.
 """
 
@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 
 class Refusal(Enum):
-    """Reason for which Kafka places no replicas; the values are the names of its exceptions."""
+    """Reason for which Kafka places no replicas. The values are the names of its exceptions."""
 
     PARTITIONS = "InvalidPartitionsException"
     REPLICATION_FACTOR = "InvalidReplicationFactorException"
@@ -20,7 +20,7 @@ class Refusal(Enum):
 
 
 class PlacementError(ValueError):
-    """Refusal to place replicas: its kind, and Kafka's own sentence as the message."""
+    """Refusal to place replicas, with its kind, and Kafka's own sentence as the message."""
 
     def __init__(self, kind: Refusal, message: str) -> None:
         super().__init__(message)
@@ -36,10 +36,10 @@ def place_replicas(
     shift: int,
     start_partition_id: int = 0,
 ) -> dict[int, tuple[int, ...]]:
-    """Replicas of `partition_count` new partitions, by partition id; the first replica is the preferred leader.
+    """Place the replicas of `partition_count` new partitions. Return them by partition id, the preferred leader first.
 
-    `brokers` gives each broker's rack, or None. Without racks the order of the brokers counts: which it is, is the
-    caller's matter. With racks it does not. To add partitions to a topic, start at the number that it already has.
+    `brokers` gives each broker's rack, or None. Without racks the caller's order of the brokers counts. With racks it
+    does not. To add partitions to a topic, start at the number that it already has.
 
     Raises PlacementError.
     """
@@ -51,7 +51,7 @@ def place_replicas(
     placed = {}
     for partition in range(first_partition, first_partition + partition_count):
         if partition > 0 and partition % len(ring) == 0:
-            shift += 1  # a new round: else the same brokers would follow the same leaders as in the last one
+            shift += 1  # a new round, or the same brokers would follow the same leaders as in the last one
         first = (partition + start_index) % len(ring)
         candidates = _walk(ring, first, shift * rack_count)
         placed[partition] = _spread(ring[first], candidates, brokers, rack_count, replication_factor)
@@ -61,7 +61,7 @@ def place_replicas(
 def _refuse_what_kafka_refuses(
     brokers: Mapping[int, str | None], partition_count: int, replication_factor: int
 ) -> None:
-    # In Kafka's order: where two things are wrong, the first is named.
+    # In Kafka's order. If two things are wrong, the first is named.
     if partition_count <= 0:
         raise PlacementError(Refusal.PARTITIONS, "Number of partitions must be larger than 0.")
     if replication_factor <= 0:
@@ -77,7 +77,7 @@ def _refuse_what_kafka_refuses(
 def _alternate_racks(racks: Mapping[int, str]) -> tuple[int, ...]:
     by_rack: dict[bytes, list[int]] = {}
     for broker in sorted(racks):
-        # Java sorts by UTF-16 code units, Python by code points: they differ beyond the basic plane.
+        # Java sorts by UTF-16 code units, Python by code points. They differ beyond the basic plane.
         by_rack.setdefault(racks[broker].encode("utf-16-be", "surrogatepass"), []).append(broker)
     rounds = zip_longest(*(by_rack[rack] for rack in sorted(by_rack)))
     return tuple(broker for one_of_each in rounds for broker in one_of_each if broker is not None)

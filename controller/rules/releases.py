@@ -15,7 +15,7 @@ from controller.rules.states import REPLICA_VALID_PREVIOUS, ReplicaState
 
 Release = tuple[int, int]
 
-# Read as: the controller does KEY from release VALUE on.
+# The controller does KEY from release VALUE on.
 SINCE: Final[Mapping[str, Release]] = MappingProxyType(
     {
         "fences_writes": (2, 1),  # KAFKA-6082
@@ -58,7 +58,7 @@ NEWEST: Final[Release] = (3, 9)
 
 
 class Profile(msgspec.Struct, frozen=True, array_like=True):
-    """Behaviour of a release's controller: one switch for each thing that another release does otherwise."""
+    """Behaviour of a release's controller, with one switch for each difference from another release."""
 
     release: Release
     fences_writes: bool  # a deposed controller's next write ends in an exception
@@ -66,72 +66,75 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     shutdown_sends_to_leaving_broker: bool
     notices_bounces: bool
     sends_broker_epochs: bool
-    spares_known_metadata: bool  # UpdateMetadata about brokers alone has no partitions; before, it had all of them
+    spares_known_metadata: bool  # UpdateMetadata about brokers alone has no partitions (before, all of them)
     skips_preferred_that_lead: bool
     sends_to_live_brokers_only: bool
     removes_offline_replicas_at_failover: bool
-    groups_stopped_replicas: bool  # in a StopReplica for each broker; before, one for each replica
+    groups_stopped_replicas: bool  # in a StopReplica for each broker (before, one for each replica)
     ineligible_from_offline: bool  # a replica whose deletion cannot start waits as ineligible
     reassigns_in_topic_znode: bool
     bump_refreshes_cache: bool
-    forgets_reassignments: bool  # a controller that resigns; before, its process takes them up again with its next term
-    offlines_every_leaderless: bool  # after a broker failure; before, only the partitions that it led
+    forgets_reassignments: bool  # a controller that resigns (before, its process resumes them in its next term)
+    offlines_every_leaderless: bool  # after a broker failure (before, only the partitions that it led)
     sends_new_and_offline_replicas: bool  # `isNew` in LeaderAndIsr, `offlineReplicas` in UpdateMetadata
     keeps_last_isr_member: bool
-    rewrites_preferred_that_lead: bool  # in a preferred election; before, nothing was written for them
+    rewrites_preferred_that_lead: bool  # in a preferred election (before, these had no write)
     shutdown_elects_among_live: bool  # and sends to those only, until `shutdown_sends_to_leaving_broker`
     failover_drops_reassignments_of_queued_topics: bool  # as they are dropped when the znode is written
     sends_cached_state_to_new_replicas: bool  # before, the controller read the state again for them
-    offlines_stateless_replicas: bool  # replicas of partitions without a state; before, that was refused
-    retries_topics_made_unclean: bool  # at once; before, with the next broker startup or failover
+    offlines_stateless_replicas: bool  # replicas of partitions without a state (before, that was refused)
+    retries_topics_made_unclean: bool  # at once (before, with the next broker startup or failover)
     shutdown_spares_queued_topics: bool
     replicates_without_adding: bool  # a partition counts as replicated without the replicas that are being added
     updates_metadata_on_every_failure: bool  # before, only where it left no partition without a leader
-    flags_each_stopped_replica: bool  # and gives its leader epoch; before, those to delete have a request of their own
+    flags_each_stopped_replica: bool  # and gives its leader epoch (before, those to delete have their own request)
     sends_topic_ids: bool
     sends_recovery_states: bool
-    closes_at_once: bool  # a broker that shuts down; before, it waits for threads that wake up once a second
+    closes_at_once: bool  # a broker that shuts down (before, it waits for threads that wake up once a second)
     caps_min_isr: bool
     adding_replicas_are_new: bool
     hears_isr_changes_at_once: bool  # before, its cached state lags until leaders notify it
 
     @property
     def hears_edits_of_triggers(self) -> bool:
-        """Whether an edit of the reassignment or preferred election znode counts like a new one: up to 1.0."""
+        """Return whether an edit of the reassignment or preferred election znode counts as new, as up to 1.0."""
         return self.release < (1, 1)
 
     @property
     def rebalances_while_reassigning(self) -> bool:
-        """Whether the automatic rebalance runs while partitions are being reassigned (from 3.4, KAFKA-10149)."""
+        """Return whether the automatic rebalance runs while partitions are being reassigned (from 3.4, KAFKA-10149)."""
         return self.release >= (3, 4)
 
     @property
     def counts_offline_by_state(self) -> bool:
-        """Whether OfflinePartitionsCount counts those in state Offline, from 2.1 on; before, those of dead leaders."""
+        """Return whether OfflinePartitionsCount counts partitions in state Offline, from 2.1 on.
+
+        Earlier releases count partitions of dead leaders.
+        """
         return self.release >= (2, 1)
 
     @property
     def fails_on_an_empty_controller(self) -> bool:
-        """Whether an empty /controller is an exception to the controller, which stays active; up to 2.0 it resigns.
+        """Return whether an empty /controller is an exception to the controller, which stays active.
 
-        Seen on 1.1, 2.0, 2.2, 2.3, 2.4, 2.8 and 3.9.
+        Up to 2.0 it resigns. Seen on 1.1, 2.0, 2.2, 2.3, 2.4, 2.8 and 3.9.
         """
         return self.release >= (2, 2)
 
     def replica_valid_previous(self, target: ReplicaState) -> frozenset[ReplicaState]:
-        """States that a replica may leave for the target."""
+        """Return the states that a replica may leave for the target."""
         if target is ReplicaState.DELETION_INELIGIBLE and not self.ineligible_from_offline:
             return frozenset({ReplicaState.DELETION_STARTED})
         return REPLICA_VALID_PREVIOUS[target]
 
 
 def profile_of(release: Release) -> Profile:
-    """Profile of a release."""
+    """Return the profile of a release."""
     return Profile(release, **{switch: release >= since for switch, since in SINCE.items()})
 
 
 class Evidence(msgspec.Struct, frozen=True, array_like=True):
-    """Versions in a cluster's znodes that show which release wrote them; each only ever grows."""
+    """Versions in a cluster's znodes that show the release of their writer. Each version only ever grows."""
 
     controller_version: int = 0  # the highest "version" in /controller
     broker_version: int = 0  # in /brokers/ids/N
@@ -142,10 +145,10 @@ class Evidence(msgspec.Struct, frozen=True, array_like=True):
     finalizes_features: int = 0  # 1: enabled in /feature, from IBP 2.7-IV0 on
 
     def releases(self) -> tuple[Release, Release]:
-        """Oldest and newest release that write znodes of these versions; without any evidence, the newest.
+        """Return the oldest and newest release that write znodes of these versions, the newest without evidence.
 
-        The version of a topic's znode, and whether there is /feature, follow the writer's binary; the versions of a
-        broker's znode and of /feature its inter.broker.protocol.version.
+        The version of a topic's znode, and the existence of /feature, follow the writer's binary. The versions of a
+        broker's znode and of /feature follow its inter.broker.protocol.version.
         """
         if self == Evidence():
             return NEWEST, NEWEST
@@ -160,7 +163,7 @@ class Evidence(msgspec.Struct, frozen=True, array_like=True):
         return next((span for seen, span in spans if seen), ((1, 1), (2, 1)))
 
     def profile(self) -> Profile:
-        """Profile of the oldest release that writes znodes of these versions, from 3.4 on of the newest."""
+        """Return the profile of the oldest release that writes znodes of these versions, from 3.4 on of the newest."""
         oldest, newest = self.releases()
         profile = profile_of(newest if oldest == (3, 4) else oldest)
         if self.notifies_isr_changes or (self.feature_version and not self.finalizes_features):

@@ -1,4 +1,4 @@
-"""Static broker settings that no znode shows: Kafka's names, each release's defaults, and how their text is read."""
+"""Static broker settings that no znode shows, with Kafka's names, each release's defaults, and a reader of texts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import msgspec
 
 from controller.rules.releases import NEWEST, Release
 
-# Settings that the operator gave, by Kafka's names with dots; the release's defaults hold for the rest.
+# The operator's settings, by Kafka's names with dots. The release's defaults apply to the rest.
 GivenSettings = Mapping[str, bool | int]
 
-# Kafka's INT; settings that are a LONG there need no more: 2**31 ms are 24 days.
+# Kafka's INT. Settings that are a LONG there need no more, because 2**31 ms are 24 days.
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name.replace("_", ".")):
-    """Broker settings that the controller's choices and gauges depend on; the defaults are those of Kafka 3.9."""
+    """Broker settings that the controller's choices and gauges depend on. The defaults are those of Kafka 3.9."""
 
     unclean_leader_election_enable: bool = False
     min_insync_replicas: _AtLeast1 = 1
@@ -33,7 +33,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda na
     leader_imbalance_check_interval_seconds: _AtLeast1 = 300
 
 
-# Read as: before the release, the default of KEY was VALUE.
+# Before the release, the default of KEY was VALUE.
 DEFAULT_BEFORE: Final[Mapping[str, tuple[Release, bool | int]]] = MappingProxyType(
     {
         "unclean.leader.election.enable": ((0, 11), True),
@@ -51,13 +51,13 @@ class SettingError(ValueError):
 
 
 def settings_in_force(given: GivenSettings, release: Release = NEWEST) -> BrokerSettings:
-    """Settings in force on a broker of this release with the given configuration."""
+    """Return the settings in force on a broker of this release with the given configuration."""
     of_release = {name: value for name, (until, value) in DEFAULT_BEFORE.items() if release < until}
     return msgspec.convert({**of_release, **given}, BrokerSettings)
 
 
 def read_settings(texts: Mapping[str, str]) -> dict[str, bool | int]:
-    """Settings from their texts, by Kafka's names with dots; raises SettingError."""
+    """Read settings from their texts, by Kafka's names with dots. Raise SettingError."""
     return {name: _read_setting(name, text) for name, text in texts.items()}
 
 

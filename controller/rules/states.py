@@ -1,7 +1,7 @@
-"""States of partitions and replicas, and two tables of which state may follow which.
+"""States of partitions and replicas, and two tables of their legal changes.
 
-The numbers are Kafka's own (`PartitionState`, `ReplicaState`, 3.9); `partition_machine` and `replica_machine` do what a
-state change requires.
+The numbers are Kafka's own (`PartitionState`, `ReplicaState`, 3.9). `partition_machine` and `replica_machine` do the
+work of a state change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class PartitionState(IntEnum):
 
     @property
     def word(self) -> str:
-        """Kafka's name of the state."""
+        """Return Kafka's name of the state."""
         return PARTITION_WORDS[self]
 
 
@@ -39,7 +39,7 @@ class ReplicaState(IntEnum):
 
     @property
     def word(self) -> str:
-        """Kafka's name of the state."""
+        """Return Kafka's name of the state."""
         return REPLICA_WORDS[self]
 
 
@@ -67,7 +67,7 @@ REPLICA_WORDS: Final[Mapping[int, str]] = MappingProxyType(
 _P = PartitionState
 _R = ReplicaState
 
-# Read as: to enter KEY, the partition must be in one of VALUE.
+# To enter KEY, the partition must be in one of VALUE.
 PARTITION_VALID_PREVIOUS: Final[Mapping[PartitionState, frozenset[PartitionState]]] = MappingProxyType(
     {
         _P.NEW: frozenset({_P.NON_EXISTENT}),
@@ -77,7 +77,7 @@ PARTITION_VALID_PREVIOUS: Final[Mapping[PartitionState, frozenset[PartitionState
     }
 )
 
-# Read as: to enter KEY, the replica must be in one of VALUE.
+# To enter KEY, the replica must be in one of VALUE.
 REPLICA_VALID_PREVIOUS: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] = MappingProxyType(
     {
         _R.NEW: frozenset({_R.NON_EXISTENT}),

@@ -1,7 +1,7 @@
-"""Times that decide what a controller can have read or done, with what each was measured from and how it grows.
+"""Times that limit a controller's possible reads and actions, with their measurements and growth.
 
-A write that shows more is believed before a time. What a cluster's own controllers took replaces a time
-that turns out too short for it (`Header.loaded_within_ms`).
+A write that shows more overrides a time. Measurements of a cluster's own controllers replace a time that proves too
+short for the cluster (`Header.loaded_within_ms`).
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import Final, NamedTuple
 
 
 class Time(NamedTuple):
-    """Time that a controller or broker takes in a small cluster, and what each partition adds."""
+    """Time of a controller or broker in a small cluster, and the addition for each partition."""
 
     ms: int
     us_per_partition: int
     measured: str
 
     def of(self, partitions: int) -> int:
-        """Milliseconds in a cluster with this number of partitions."""
+        """Return the milliseconds in a cluster with this number of partitions."""
         return self.ms + self.us_per_partition * partitions // 1_000
 
 
-# What a new controller has read. It reads, in this order: brokers, names of topics, assignments, states of partitions,
-# deletions; it requests the states of all partitions in one go, which takes nearly all of the time.
+# Reads of a new controller, in its order of brokers, names of topics, assignments, states of partitions, deletions. It
+# requests the states of all partitions in one go, which takes nearly all of the time.
 
 BROKERS_READ: Final = Time(
     10,
@@ -51,7 +51,7 @@ FAILED_OVER: Final = Time(
     "of it for the log lines and requests of every replica; while it waits for a dead broker it may take longer",
 )
 
-# What an active controller has done.
+# Actions of an active controller.
 
 HEARD: Final = Time(20, 0, "chosen: a controller that writes that long after a notification was sent has taken it up")
 FIRST_WRITE: Final = Time(
@@ -70,7 +70,7 @@ UNFINISHED: Final = Time(
 OVERTAKEN: Final = Time(3_000, 0, "chosen: an event that has not written for this long, while later ones do, is over")
 LONGEST_WAIT: Final = Time(30_000, 0, "controller.socket.timeout.ms: the longest wait for a dead broker's connection")
 
-# What operators and brokers ask of it.
+# Requests of operators and brokers.
 
 FIRST_REBALANCE: Final = Time(5_000, 0, "from the failover to the first rebalance: Kafka's `onControllerFailover`")
 REBALANCE_SLACK: Final = Time(2_000, 300, "chosen: for the failover before it, which grows, and for the drift")
@@ -98,6 +98,6 @@ CLOSING: Final = Time(200, 0, "from a broker's last shutdown attempt to its sess
 SLOW_CLOSING: Final = Time(2_000, 0, "the same up to 3.1: 0.7 to 2.6 s")
 
 # Clocks of the forwarder's machine. A wall clock that differs from the expected time by more than this was set. From
-# this difference on chrony sets a clock at once instead of slewing it (`makestep 1 3`); the forwarder reads its two
+# this difference on chrony sets a clock at once instead of slewing it (`makestep 1 3`). The forwarder reads its two
 # clocks within 10 ms of one another.
 CLOCK_STEP_MS: Final = 1_000
