@@ -1,1 +1,1 @@
-"""Views of a cluster's state: gauges, health, issues by cause, rows, the migration, and metadata of one moment."""
+"""Views of a cluster's state, such as gauges, health, issues by cause, rows, and metadata of one moment."""

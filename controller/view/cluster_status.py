@@ -1,4 +1,4 @@
-"""Status of a cluster for its gauges: the facts of its header beside topics, brokers and /controller."""
+"""Status of a cluster for its gauges, from the header's facts beside topics, brokers and /controller."""
 
 from __future__ import annotations
 

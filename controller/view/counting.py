@@ -1,7 +1,7 @@
-"""Counting of partitions and replicas: each partition's share in the gauges, and their sums as partitions change.
+"""Counting of partitions and replicas, with each partition's share in the gauges, and their sums over changes.
 
 By Kafka's definitions (`KafkaController.updateMetrics`, `ReplicaManager`, 3.9). A partition costs the same whether
-other partitions have the same replicas or not: its share is brokers and states, which index the counts.
+other partitions have the same replicas or not, because its share is brokers and states, which index the counts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _NO_STATE: Final[_Leadership] = (None,) * len(GaugeCounts().by_leadership)
 
 
 def leadership(topic: Topic, partition: Partition, rules: CountingRules) -> _Leadership:
-    """Brokers to whose counts the partition adds one, in the order of `GaugeCounts.by_leadership`; None: to none."""
+    """Return the brokers whose counts the partition increments, in the order of `GaugeCounts.by_leadership`.
+
+    A count without such a broker has None.
+    """
     value = partition.zk_state
     if value is None:
         return _NO_STATE
@@ -51,7 +54,7 @@ def leadership(topic: Topic, partition: Partition, rules: CountingRules) -> _Lea
 
 
 class GaugeIndex:
-    """Counts of a cluster while a transaction changes them; they are copied at the first change."""
+    """Counts of a cluster while a transaction changes them. They are copied at the first change."""
 
     __slots__ = ("_owned", "_rules", "counts")
 
@@ -67,7 +70,7 @@ class GaugeIndex:
                 _add_topic(self._changeable(), topic, by)
 
     def recount(self, before: InTopic, after: InTopic, times: int = 1) -> None:
-        """Replace a partition's share before the transaction by its share after it; both depend on its topic.
+        """Replace a partition's share before the transaction by its share after it. Both depend on its topic.
 
         It is counted `times`, for as many partitions that are like it.
         """
@@ -150,7 +153,7 @@ def _on_disk(partition: Partition) -> Iterable[int]:
 
 
 def count_gauges(topics: Topics, rules: CountingRules) -> GaugeCounts:
-    """All counts, from a walk over all partitions; Python counts the elements of an iterable in C."""
+    """Count everything in a walk over all partitions. Python counts the elements of an iterable in C."""
     counts = GaugeCounts()
     replicas_on: Counter[int] = Counter()
     shares: list[Counter[int | None]] = [Counter() for _ in _NO_STATE]
@@ -171,7 +174,7 @@ def count_gauges(topics: Topics, rules: CountingRules) -> GaugeCounts:
 
 
 def _count_replicas(counts: GaugeCounts, topic: Topic) -> Iterator[Iterable[int]]:
-    """Count a topic's partitions and replicas by state; yields each partition's replicas on disk."""
+    """Count a topic's partitions and replicas by state. Yield each partition's replicas on disk."""
     partitions = topic.partitions.values()
     for partition_state, count in Counter([partition.state for partition in partitions]).items():
         counts.partitions_in[partition_state] += count

@@ -1,4 +1,4 @@
-"""Gauges of a cluster: the row that shows its counts, which `derived/counting.py` keeps."""
+"""Gauges of a cluster, in the row that shows its counts, which `derived/counting.py` keeps."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ REASSIGNING: Final = "reassigning"  # the groups of `partition_issues` whose par
 
 
 def replicas_by_broker(header: Header) -> ByBroker:
-    """Number of replicas on each broker, registered or not."""
+    """Return the number of replicas on each broker, registered or not."""
     return header.tally.gauges.replicas_on
 
 
 def _offline_partitions(header: Header) -> int:
-    """OfflinePartitionsCount as the cluster's release defines it."""
+    """Return OfflinePartitionsCount as the cluster's release defines it."""
     counts = header.tally.gauges
     if header.profile.counts_offline_by_state:  # with the leaked ones of topics removed by hand
         return counts.partitions_in[PartitionState.OFFLINE] + header.deletions.leaked_offline
@@ -30,7 +30,7 @@ def _offline_partitions(header: Header) -> int:
 
 
 def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
-    """Gauges of the cluster as they are now."""
+    """Return the gauges of the cluster as they are now."""
     counts, wall_ms = header.tally.gauges, header.wall_ms
     writes, of_last_hour = header.tally.writes, header.tally.writes_of_last_hour(header.time_ms)
     happened = header.tally.happened

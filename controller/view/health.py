@@ -1,4 +1,4 @@
-"""Judges whether a partition can be used, and if not, why: as a Problem for machines, as a sentence for people."""
+"""Judgement of a partition's usability, as a Problem for machines and as a sentence for people."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def judged(  # noqa: PLR0913 (all that decides it)
     predicted: LeaderAndIsr | None,
     now_ms: int,
 ) -> Partition:
-    """The partition with its problem of now, the same object if nothing changed.
+    """Return the partition with its present problem, the same object if it is unchanged.
 
     `predicted` is its state after the controller's pending writes. Partitions of a topic that is queued for deletion
     have no problem.
@@ -50,7 +50,7 @@ def judged(  # noqa: PLR0913 (all that decides it)
 
 
 def in_sync_lacking(partition: Partition, topic: Topic, header: Header, rules: CountingRules) -> int:
-    """Number of replicas that must join the ISR before a partition with a leader takes acks=all again."""
+    """Return the number of replicas that must join the ISR before a partition with a leader takes acks=all again."""
     value = partition.zk_state
     if value is None or topic.queued_for_deletion or not _is_online(value.leader, partition, header):
         return 0
@@ -62,8 +62,8 @@ def _lacking_of_led(value: LeaderAndIsr, replicas: int, topic: Topic, rules: Cou
 
 
 def needed_in_sync(by_topic: int | None, leader: int, replicas: int, rules: CountingRules) -> int:
-    """In-sync replicas that acks=all needs in a partition with this leader and number of replicas."""
-    # Asked four times for a change of an ISR: a call saved each time is a thirtieth of the change.
+    """Return the in-sync replicas that acks=all needs in a partition with this leader and number of replicas."""
+    # Called four times for a change of an ISR. Each saved call is a thirtieth of the change.
     needed = by_topic or (rules.least_in_sync_under(leader) if rules.least_in_sync_on else rules.least_in_sync)
     return replicas if needed > replicas and rules.least_is_capped else needed
 
@@ -85,7 +85,10 @@ def _problem_without_leader(
 
 
 def _problem_since(partition: Partition, problem: Problem | None, now_ms: int) -> int:
-    """When the problem began; one that makes a partition unusable after another began with the first."""
+    """Return when the problem began.
+
+    If one problem follows another and both make a partition unusable, it began with the first.
+    """
     if problem is None:
         return 0
     was = partition.problem
@@ -98,7 +101,10 @@ def _is_online(replica: int, partition: Partition, header: Header) -> bool:
 
 
 def successor(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> int | None:
-    """Live broker that the controller, or the next one where none is active, must elect; None if there is none."""
+    """Return the live broker that the controller must elect, or the next controller if none is active.
+
+    Return None without such a broker.
+    """
     if header.acting:
         if predicted is not None and predicted.leader in header.brokers:
             return predicted.leader
@@ -113,17 +119,20 @@ def successor(partition: Partition, topic: Topic, header: Header, predicted: Lea
 
 
 def is_under_replicated(in_sync: int, replicas: int, adding: int) -> bool:
-    """Whether the ISR is smaller than the assignment without its adding replicas (Kafka's definition)."""
+    """Return whether the ISR is smaller than the assignment without its adding replicas (Kafka's definition)."""
     return in_sync < replicas - adding
 
 
 def takes_acks_all(partition: Partition, topic: Topic) -> bool:
-    """Whether the partition takes acks=all, by its state in ZooKeeper; False where its topic is queued for deletion."""
+    """Return whether the partition takes acks=all, by its state in ZooKeeper.
+
+    Return False if its topic is queued for deletion.
+    """
     return not topic.queued_for_deletion and partition.problem in (None, _UNDER_REPLICATED)
 
 
 def back_in_sync_for_acks_all(partition: Partition) -> tuple[int, ...]:
-    """Replicas out of the ISR, of which `in_sync_lacking` must return before acks=all is taken again."""
+    """Return the replicas out of the ISR. `in_sync_lacking` of these must return before acks=all works again."""
     value = partition.zk_state
     if value is None or not partition.in_sync_lacking:
         return ()
@@ -133,7 +142,7 @@ def back_in_sync_for_acks_all(partition: Partition) -> tuple[int, ...]:
 def reason_for(
     problem: Problem, partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None
 ) -> str:
-    """Says the problem in a sentence with brokers and zxids."""
+    """Return the problem as a sentence with brokers and zxids."""
 
     def where(brokers: Iterable[int]) -> str:
         return ", ".join([_whereabout(broker, partition, header) for broker in brokers])

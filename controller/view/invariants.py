@@ -1,4 +1,4 @@
-"""Invariants of a cluster's state checked in production: after each complete read, and when a state is restored.
+"""Invariants of a cluster's state, checked in production after each complete read and when a state is restored.
 
 The checks look at events in flight and at the topics that these affect, so their cost follows the work under way and
 not the size of the cluster. The caller puts a cluster that violates one into quarantine.
@@ -24,7 +24,7 @@ class InvariantError(RuntimeError):
 
 
 def check_header(header: Header) -> None:
-    """Check the header alone; raises InvariantError."""
+    """Check the header alone. Raise InvariantError."""
     if header.led_by_kraft:
         _require(IDLE_UNDER_KRAFT, not header.acting and not header.events, f"events {sorted(header.events)}")
     for number, event in header.events.items():
@@ -33,7 +33,7 @@ def check_header(header: Header) -> None:
 
 
 def check_queues(header: Header, topics: Topics) -> None:
-    """Check the header, and the events in flight against the partitions' queues; raises InvariantError."""
+    """Check the header, and the events in flight against the partitions' queues. Raise InvariantError."""
     check_header(header)
     queued, due = Counter[int](), Counter[int]()
     for name in dict.fromkeys(name for event in header.events.values() for name in event.topics):
@@ -47,7 +47,7 @@ def check_queues(header: Header, topics: Topics) -> None:
 
 
 def check_chunk(index: int, chunk_count: int, names: Iterable[str]) -> None:
-    """Check that these topics belong to the chunk; raises InvariantError."""
+    """Check that these topics belong to the chunk. Raise InvariantError."""
     for name in names:
         _require(TOPICS_ARE_IN_THEIR_CHUNKS, chunk_of(name, chunk_count) == index, f"{name} in chunk {index}")
 

@@ -1,6 +1,6 @@
-"""Derives a cluster's metadata from its znodes at one moment, without history.
+"""Metadata of a cluster from its znodes at one moment, without history.
 
-What the controller does about it takes the whole state: see `step`.
+The controller's reaction needs the whole state (see `step`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from controller.rules.states import PartitionState
 
 
 class BrokerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="broker"):
-    """A broker that is registered or hosts replicas; its epoch is its znode's czxid, -1 without one."""
+    """Broker that is registered or hosts replicas. Its epoch is its znode's czxid, -1 without a znode."""
 
     broker: int
     epoch: int
@@ -37,14 +37,14 @@ class BrokerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="broker"
 
 
 class ControllerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="controller"):
-    """The controller's broker id, -1 for none, and the newest controller epoch, -1 before the first."""
+    """Controller's broker id, -1 without a controller, and the newest controller epoch, -1 before the first."""
 
     broker: int
     epoch: int
 
 
 class PartitionMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="partition"):
-    """A partition; leader and leader epoch are -1 and the ISR is empty before its first state."""
+    """Partition. Leader and leader epoch are -1 and the ISR is empty before its first state."""
 
     topic: str
     partition: int
@@ -52,14 +52,14 @@ class PartitionMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="part
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
-    state: str  # as a controller that starts now would take it; `UNREADABLE` where its znode does not say
+    state: str  # as a controller that starts now would take it, `UNREADABLE` if its znode is
     adding_replicas: tuple[int, ...]
     removing_replicas: tuple[int, ...]
     deleting: bool  # its topic's deletion was asked for
 
 
 class UnreadableZnode(msgspec.Struct, frozen=True, tag_field="type", tag="unreadable"):
-    """A znode whose content cannot be read, and why; the metadata lacks what it says."""
+    """Znode with unreadable content, and the reason. The metadata lacks its facts."""
 
     path: str
     reason: str
@@ -73,7 +73,7 @@ _NO_STATE = StateZnode(NO_LEADER, LeaderEpoch(-1), ControllerEpoch(-1), ())
 
 
 class Znode(msgspec.Struct, frozen=True, gc=False):
-    """A znode as it was read."""
+    """Znode as it was read."""
 
     path: str
     data: bytes | None
@@ -81,9 +81,9 @@ class Znode(msgspec.Struct, frozen=True, gc=False):
 
 
 def cluster_metadata(znodes: Iterable[Znode], forbidden: Collection[str] = ()) -> Iterator[Metadata]:
-    """Yields unreadable znodes, then the brokers, the controller and the partitions, each in order.
+    """Yield unreadable znodes, then the brokers, the controller and the partitions, each in order.
 
-    `forbidden` are the paths that may not be read or listed: what is below them is missing too.
+    `forbidden` are the paths that may not be read or listed. All znodes below these are missing too.
     """
     found = _Found(forbidden)
     for path in sorted(forbidden):
@@ -117,7 +117,7 @@ class _Found:
         self._deletions: set[str] = set()
 
     def take(self, znode: Znode) -> None:
-        """Adds a znode; raises ZnodeError."""
+        """Add a znode. Raise ZnodeError."""
         where = locate(znode.path)
         if where.place is Place.PARTITION_STATE:
             self._states.setdefault(where.name, {})[where.number] = decode(znode.data, StateZnode)
@@ -133,10 +133,10 @@ class _Found:
         elif where.place is Place.DELETE_TOPIC:
             self._deletions.add(where.name)
         elif where.place in (Place.TOPIC_CONFIG, Place.BROKER_CONFIG):
-            decode_config(znode.data)  # nothing of it is metadata; one that cannot be read is named
+            decode_config(znode.data)  # not metadata, but an unreadable one is named
 
     def partitions_of(self, name: str) -> Iterator[PartitionMetadata]:
-        """A topic's assigned partitions by number; a state without an assignment is left out."""
+        """Yield a topic's assigned partitions by number, without states that lack an assignment."""
         topic, states = self.topics[name], self._states.get(name, {})
         deleting = name in self._deletions
         for number in sorted(topic.partitions):

@@ -1,4 +1,4 @@
-"""What follows from a migration's state: the way back, the next step by name, leftovers, and the row of all that."""
+"""Consequences of a migration's state, such as the way back, the next step, leftovers, and the row with these."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from controller.view.partition_issues import PartitionIssue, parse_group
 
 YES, RAISE_EPOCH, LOSES, NO, DONE = "yes", "raise_epoch", "loses", "no", "done"
 
-# A sync writes /migration once an operation, and states in between: its silence means what the dual write's does.
+# A sync writes /migration once an operation, and states in between. Its silence means the same as the dual write's.
 SYNC_SILENT_AFTER_MS: Final = 10_000
 
 _FIELDS_OF_THE_PULSE: Final = frozenset({"offset", "pulse_ms"})
 
 
 class Rollback(msgspec.Struct, frozen=True):
-    """Whether ZooKeeper's controllers can take over again, as one word and one sentence."""
+    """Possibility for ZooKeeper's controllers to take over again, as one word and one sentence."""
 
     verdict: str  # yes | raise_epoch | loses | no | done
     sentence: str
-    epoch: int | None = None  # what /controller_epoch must at least be, where it is less
+    epoch: int | None = None  # the least /controller_epoch for a rollback, if the present one is lower
 
 
 def rollback_of(header: Header) -> Rollback:
-    """The way back as of now.
+    """Return the way back as of now.
 
-    A ZooKeeper controller elects nobody for a partition whose state has a controller epoch above its own, and KRaft
-    writes its own epoch there, which rises faster than /controller_epoch: often by two a leader (KAFKA-20488). The
-    epoch that the next broker adds is not counted on: another leader may come until the last one is stopped.
+    A ZooKeeper controller holds no election for a partition whose state has a controller epoch above its own. KRaft
+    writes its own epoch there, which rises faster than /controller_epoch, often by two a leader (KAFKA-20488). The
+    epoch that the next broker adds is not counted on, because another leader may come until the last one is stopped.
     """
     migration = header.migration
     phase = migration.phase
@@ -62,7 +62,7 @@ def rollback_of(header: Header) -> Rollback:
 
 
 def _epoch_of_states(header: Header) -> int:
-    """Highest epoch that a state has, or gets by the newest leader's next write."""
+    """Return the highest epoch that a state has, or gets by the newest leader's next write."""
     return max(header.migration.highest_epoch, header.migration.claim.kraft_epoch)
 
 
@@ -71,14 +71,14 @@ def _raised(header: Header, epoch: int) -> str:
 
 
 def is_stuck(header: Header) -> bool:
-    """Whether a KRaft leader stopped while it made ZooKeeper equal to its log."""
+    """Return whether a KRaft leader stopped while it made ZooKeeper equal to its log."""
     migration = header.migration
     last_ms = max(migration.since_ms, migration.alive_ms)
     return migration.phase is Phase.SYNCING and header.time_ms - last_ms >= SYNC_SILENT_AFTER_MS
 
 
 def broken_by_hand(header: Header) -> str:
-    """How the dual write was broken by hand, as a clause; empty where ZooKeeper does not show that.
+    """Return how the dual write was broken by hand, as a clause, empty unless ZooKeeper shows it.
 
     Each dual write checks the versions of /controller_epoch and /migration.
     """
@@ -87,7 +87,10 @@ def broken_by_hand(header: Header) -> str:
 
 
 def epoch_raised(header: Header) -> bool:
-    """Whether /controller_epoch was written by hand since KRaft's claim, as on the way back before a broker's."""
+    """Return whether /controller_epoch was written by hand since KRaft's claim.
+
+    The way back does so before a broker's claim.
+    """
     return header.kraft_owns_controller and header.term.epoch_zxid > header.migration.claim.zxid >= 0
 
 
@@ -117,14 +120,17 @@ def _after(header: Header) -> Rollback:
 
 
 def never_elected_count(header: Header) -> int:
-    """Number of partitions whose epoch is above that of the present ZooKeeper controller, which elects nobody there."""
+    """Return the number of partitions whose epoch is above the present ZooKeeper controller's.
+
+    The controller elects no leader there.
+    """
     if header.led_by_kraft or header.term.broker == NO_BROKER:
         return 0
     return header.migration.partitions_above(header.term.epoch)
 
 
 def _obeyed(header: Header) -> str:
-    """Says what waits in /admin: the next ZooKeeper controller obeys it."""
+    """Return a clause with the requests in /admin, which the next ZooKeeper controller obeys."""
     waiting = _waiting_in_admin(header)
     return f"; delete {' and '.join(waiting)} before, the next controller obeys" if waiting else ""
 
@@ -139,7 +145,7 @@ def _waiting_in_admin(header: Header) -> tuple[str, ...]:
 
 
 def leftovers_of(header: Header) -> tuple[str, ...]:
-    """What an earlier attempt left, and while KRaft leads what waits in /admin for a rollback."""
+    """Return an earlier attempt's leftovers, and while KRaft leads the requests in /admin for a rollback."""
     migration, found = header.migration, []
     if not header.led_by_kraft and migration.offset > 0:
         found.append(f"/migration with offset {migration.offset}")
@@ -150,7 +156,10 @@ def leftovers_of(header: Header) -> tuple[str, ...]:
 
 
 def missing_brokers(header: Header) -> tuple[int, ...]:
-    """Brokers with replicas that are neither registered nor live in KRaft mode; topics under deletion aside."""
+    """Return the brokers with replicas that are neither registered nor live in KRaft mode.
+
+    Topics under deletion do not count.
+    """
     hosted = replicas_by_broker(header)
     away = hosted.keys() - header.brokers.keys()
     return tuple(sorted(broker for broker in away if hosted[broker] > _to_be_deleted(header, broker)))
@@ -162,7 +171,7 @@ def _to_be_deleted(header: Header, broker: int) -> int:
 
 
 def _waits_for(header: Header, broker: int) -> str:
-    """Says why the quorum waits for the broker, with a partition that lacks it where one is known."""
+    """Return why the quorum waits for the broker, with a partition that lacks it, if known."""
     for key, group in header.tally.issues.items():
         issue, brokers, _ = parse_group(key)
         if issue is not PartitionIssue.UNDELETED and broker in brokers and group.examples:
@@ -171,7 +180,7 @@ def _waits_for(header: Header, broker: int) -> str:
 
 
 def next_step(header: Header) -> str:
-    """Says what the migration waits for, by name, or what comes next."""
+    """Return the brokers that the migration waits for, by name, or the next step."""
     phase, missing = header.migration.phase, missing_brokers(header)
     if phase is Phase.WAITING and missing:
         named = [_waits_for(header, broker) for broker in missing[:2]]
@@ -210,7 +219,7 @@ def _joined(brokers: Iterable[int]) -> str:
 
 
 def migration_row(header: Header, stamp: Stamp) -> MigrationRow | None:
-    """Row of the migration as it is now, None where it says what the last one said and no pulse is to be shown."""
+    """Return the row of the migration as it is now, None if it repeats the last one without a pulse to show."""
     migration = header.migration
     fields = _fields(header)
     said = msgspec.json.encode({name: value for name, value in fields.items() if name not in _FIELDS_OF_THE_PULSE})

@@ -28,29 +28,32 @@ from controller.view.health import is_under_replicated, needed_in_sync
 
 
 class PartitionIssue(Enum):
-    """Issue of a partition; the comments name the brokers by which partitions with it are grouped."""
+    """Issue of a partition. The comments name the brokers by which partitions with it are grouped."""
 
-    OFFLINE = "offline"  # the in-sync replicas: any of them would bring it online
-    NEVER_CREATED = "never_created"  # all replicas: any of them would bring it online
+    OFFLINE = "offline"  # the in-sync replicas, any of which would bring it online
+    NEVER_CREATED = "never_created"  # all replicas, any of which would bring it online
     COMING_BACK = "coming_back"  # the in-sync replicas, of which one is back, and not elected yet
     ELECTION_DUE = "election_due"  # the leader that is not live
-    ELECTION_OWED = "election_owed"  # the last leader, else the in-sync replicas: the controller passed it over
-    CREATION_DUE = "creation_due"  # none
+    ELECTION_OWED = "election_owed"  # the last leader, else the in-sync replicas, after a missed election
+    CREATION_DUE = "creation_due"  # no brokers
     LEADERLESS = "leaderless"  # the in-sync replicas
     UNDER_MIN_ISR = "under_min_isr"  # the replicas that are not in sync
     AT_MIN_ISR = "at_min_isr"  # the replicas that are not in sync
     UNDER_REPLICATED = "under_replicated"  # the replicas that are not in sync
-    ONE_LEFT = "one_left"  # the replicas that are not in sync; the other is the only in-sync one
+    ONE_LEFT = "one_left"  # the replicas that are not in sync, beside the only in-sync one
     UNDELETED = "undeleted"  # the replicas that are not deleted yet
     REASSIGNING = REASSIGNING  # the replicas that must get in sync
 
     def of(self, brokers: Iterable[int], others: Iterable[int] = ()) -> str:
-        """Key of the group with this issue because of these brokers; others could replace them with data loss."""
+        """Return the key of the group with this issue because of these brokers.
+
+        Others could replace them with data loss.
+        """
         key = f"{self.value}/{','.join(map(str, sorted(brokers)))}"
         return f"{key}/{','.join(map(str, sorted(others)))}" if others else key
 
 
-# Issues that wait for the next heartbeat: they come and go with every ISR change.
+# Issues that wait for the next heartbeat, because they come and go with every ISR change.
 _PATIENT: Final = frozenset(
     issue.value
     for issue in (
@@ -79,7 +82,7 @@ _USED_AGAIN_SOON: Final = (None, _ELECTION_DUE, PartitionIssue.ELECTION_OWED)
 # The same keys are read at each heartbeat.
 @lru_cache(1 << 14)
 def parse_group(key: str) -> tuple[PartitionIssue, tuple[int, ...], tuple[int, ...]]:
-    """Issue, causing brokers and other brokers in a group's key."""
+    """Return the issue, causing brokers and other brokers in a group's key."""
     word, brokers, *others = key.split("/")
     return PartitionIssue(word), _brokers(brokers), _brokers(others[0]) if others else ()
 
@@ -93,7 +96,7 @@ def _brokers(listed: str) -> tuple[int, ...]:
 
 
 def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple[str, ...]:
-    """Keys of the groups to which the partition belongs; most partitions belong to none."""
+    """Return the keys of the groups to which the partition belongs. Most partitions belong to no group."""
     if topic.queued_for_deletion:
         left = [at for at, state in partition.replica_states.items() if state is not ReplicaState.DELETION_SUCCESSFUL]
         return (PartitionIssue.UNDELETED.of(left),) if left else ()
@@ -110,7 +113,10 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
 
 
 def _is_sound(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:
-    """Whether a partition without a problem has no issue either, as nearly all: this takes a fifth of finding them."""
+    """Return whether a partition without a problem has no issue either, as nearly all.
+
+    This takes a fifth of the time for finding issues.
+    """
     in_sync, replicas = len(value.isr), len(partition.replicas)
     if in_sync < replicas or partition.adding or partition.removing:
         return False
@@ -169,7 +175,7 @@ def _lacking(isr: tuple[int, ...], assigned: ReplicaAssignment, margin: int) -> 
 
 
 class PartitionIssueIndex:
-    """Groups of a cluster while a transaction changes them; they are copied at the first change."""
+    """Groups of a cluster while a transaction changes them. They are copied at the first change."""
 
     __slots__ = ("_owned", "_rules", "groups", "offline_by_topic", "wants_judging")
 
@@ -230,7 +236,10 @@ class PartitionIssueIndex:
 
 
 def index_issues(topics: Topics, header: Header) -> tuple[dict[str, IssueGroup], dict[str, int]]:
-    """All groups and the offline partitions by topic, from a walk over all; an existing group keeps its beginning."""
+    """Return all groups and the offline partitions by topic, from a walk over all.
+
+    An existing group keeps its beginning.
+    """
     rules = header.counting_rules
     issue_index = PartitionIssueIndex({}, {}, rules)
     for name, topic in sorted(topics, key=itemgetter(0)):  # an alert's examples depend on no chunk

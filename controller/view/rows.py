@@ -26,7 +26,7 @@ from controller.rules.releases import Profile, release_word
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, ReplicaState
 from controller.view.health import back_in_sync_for_acks_all, takes_acks_all
 
-# What a partition without a state shows.
+# Value of a partition without a state.
 _NO_VALUE: Final = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 _ONLINE: Final = ReplicaState.ONLINE
 _PROBLEM_WORDS: Final[Mapping[Problem | None, str | None]] = {None: None, **{each: each.value for each in Problem}}
@@ -51,7 +51,7 @@ def state_change_row(
 
 
 def led_state(tp: TopicPartition, entry: StateEntry, value: LeaderAndIsr | None, profile: Profile) -> RequestedState:
-    """Partition state in this release's LeaderAndIsr, to brokers whose replica is not new."""
+    """Return the partition state in this release's LeaderAndIsr, to brokers whose replica is not new."""
     if value is None:
         return RequestedState(tp.topic, tp.partition, replicas=entry.replicas)
     return RequestedState(
@@ -77,7 +77,7 @@ def metadata_state(
     *,
     deleted: bool,
 ) -> RequestedState:
-    """Partition state in UpdateMetadata; during a deletion as Kafka's `LeaderAndIsr.duringDelete`."""
+    """Return the partition state in UpdateMetadata. During a deletion it is as Kafka's `LeaderAndIsr.duringDelete`."""
     if value is None:
         return RequestedState(tp.topic, tp.partition, replicas=replicas)
     leader, epoch, version = value.leader, value.leader_epoch, value.partition_epoch
@@ -101,7 +101,7 @@ def metadata_state(
 
 
 def stop_state(tp: TopicPartition, entry: StopEntry, profile: Profile) -> RequestedState:
-    """Partition state in this release's StopReplica."""
+    """Return the partition state in this release's StopReplica."""
     if not profile.flags_each_stopped_replica:
         return RequestedState(tp.topic, tp.partition)
     return RequestedState(tp.topic, tp.partition, leader_epoch=entry.leader_epoch, delete_partition=entry.delete)
@@ -119,7 +119,10 @@ def partition_row(  # noqa: PLR0913 (all that it shows)
     reason: str | None,
     stamp: Stamp,
 ) -> PartitionRow:
-    """Row of the partition as it is now, with the controller's due write; without a topic: the tombstone."""
+    """Return the row of the partition as it is now, with the controller's due write.
+
+    Without a topic it is the tombstone.
+    """
     value = partition.zk_state or _NO_VALUE
     leader, leader_epoch, isr = _leadership_of(due)
     return PartitionRow(
@@ -171,7 +174,7 @@ def _details(partition: Partition) -> PartitionDetails | None:
 
 
 def _states_but_online(replicas: tuple[int, ...], states: dict[int, ReplicaState]) -> dict[str, tuple[int, ...]]:
-    """Brokers by the state of their replica, but for OnlineReplica: of most partitions none."""
+    """Return the brokers by the state of their replica, except for OnlineReplica. Most partitions have no entry."""
     by_state: dict[str, tuple[int, ...]] = {}
     if states == dict.fromkeys(replicas, _ONLINE):
         return by_state
@@ -187,7 +190,7 @@ def _assignment(assigned: ReplicaAssignment) -> Assignment:
 
 
 def topic_row(name: str, topic: Topic | None, stamp: Stamp) -> TopicRow:
-    """Row of the topic as it is now; None gives the tombstone."""
+    """Return the row of the topic as it is now. None gives the tombstone."""
     known = topic if topic is not None and topic.exists else None
     shown = known or Topic()
     return TopicRow(
@@ -215,7 +218,7 @@ def _deletion(topic: Topic) -> str | None:
 def broker_row(  # noqa: PLR0913 (all that it shows)
     broker: int, now: Broker | None, gone: Departure | None, time_ms: int, stamp: Stamp, *, forgotten: bool = False
 ) -> BrokerRow:
-    """Row of the broker as it is now; of one that is away with its last registration, as far as it is known."""
+    """Return the row of the broker as it is now, or with its last known registration if it is away."""
     shown = now or (gone.was if gone is not None else None) or _NEVER_SEEN
     since_ms = now.since_ms if now is not None else gone.time_ms if gone is not None else time_ms
     return BrokerRow(

@@ -1,6 +1,6 @@
-"""Controller epochs in partitions' states: a ZooKeeper controller elects nobody where the epoch is above its own.
+"""Controller epochs in partitions' states. A ZooKeeper controller elects no leader under an epoch above its own.
 
-Counts are kept as partitions change, and only where a migration to KRaft was ever seen.
+Counts are kept as partitions change, and only after a migration to KRaft was seen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from controller.model.topics import Partition, Topics
 
 
 def count_state_epochs(topics: Topics) -> dict[int, int]:
-    """Number of partitions by controller epoch, from a walk over all."""
+    """Return the number of partitions by controller epoch, from a walk over all."""
     return dict(
         Counter(
             partition.zk_state.controller_epoch
@@ -24,7 +24,7 @@ def count_state_epochs(topics: Topics) -> dict[int, int]:
 
 
 def recounted(counts: dict[int, int], before: Partition | None, after: Partition | None) -> dict[int, int]:
-    """The counts after a change of a partition, the same object if its epoch stays."""
+    """Return the counts after a change of a partition, the same object if its epoch stays."""
     was, now = _epoch_of(before), _epoch_of(after)
     if was == now:
         return counts
@@ -35,7 +35,7 @@ def recounted(counts: dict[int, int], before: Partition | None, after: Partition
 
 
 def never_elected(topics: Topics, epoch: int, most: int) -> tuple[str, ...]:
-    """Some partitions for which a ZooKeeper controller of this epoch elects nobody."""
+    """Return some partitions for which a ZooKeeper controller of this epoch elects no leader."""
     found = (
         f"{name}-{number}"
         for name, topic in sorted(topics)

@@ -8,7 +8,7 @@ from controller.model.context import Header
 
 
 def whereabouts(brokers: Iterable[int], header: Header) -> tuple[str, ...]:
-    """Says of each broker whether it is live or how it left, a sentence each."""
+    """Return a sentence for each broker on whether it is live or how it left."""
     return tuple(_whereabout(broker, header) for broker in sorted(brokers))
 
 
