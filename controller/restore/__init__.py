@@ -1,1 +1,1 @@
-"""Contexts that no records led to: an empty one, a stored one, one of rows, of one read, or altered for a question."""
+"""Contexts without a history of records, such as empty, stored or altered ones, or ones from rows or one read."""

@@ -12,7 +12,7 @@ from controller.model.topics import Partition
 
 
 def with_partitions(context: Context, kept: Mapping[str, Mapping[int, Partition]]) -> Context:
-    """Context in which these topics have these partitions alone; its gauges still count those that it lacks."""
+    """Return the context with only these partitions in these topics. Its gauges still count the omitted ones."""
     topics = context.topics.mutable_copy()
     for name, partitions in kept.items():
         topics.put(name, msgspec.structs.replace(context.topics[name], partitions=dict(partitions)))
@@ -20,14 +20,14 @@ def with_partitions(context: Context, kept: Mapping[str, Mapping[int, Partition]
 
 
 def with_gauges(context: Context, gauges: GaugeCounts) -> Context:
-    """Context with these counts in place of its own."""
+    """Return the context with these counts in place of its own."""
     header = context.header.copy()
     header.tally.gauges = gauges
     return msgspec.structs.replace(context, header=header)
 
 
 def without_departures(context: Context, brokers: Collection[int]) -> Context:
-    """Context that does not remember when these brokers left; they are away as before."""
+    """Return the context without the times when these brokers left. They are away as before."""
     header, last = context.header.copy(), context.header.departures.last
     header.departures.last = {broker: departure for broker, departure in last.items() if broker not in brokers}
     return msgspec.structs.replace(context, header=header)

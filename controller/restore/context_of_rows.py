@@ -1,7 +1,8 @@
 """Context of a cluster from the rows that the job published about it.
 
-The rows carry each fact that a question depends on: the context answers as the job's own does. Memories that only
-explain later writes are missing: planned requests, deposed controllers, departures before the last one of a broker.
+The rows carry each fact that a question depends on, so the context answers as the job's own does. It lacks memories
+that only explain later writes, such as planned requests, deposed controllers, and a broker's departures before the last
+one.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _NOT_NAMED: Final = "an event that the rows do not name"
 
 
 def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesRow) -> Context:
-    """Build the context from the newest row of each subject and the newest gauges; `empty` knows nothing yet.
+    """Build the context from the newest row of each subject and the newest gauges. `empty` is a context without facts.
 
     Without the rows of some partitions, the context lacks these, and its counts too.
     """
@@ -83,7 +84,7 @@ def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesR
 
 
 def _take_status(header: Header, status: ClusterStatus) -> None:
-    """Give the header the facts of the status; its controller and controller epoch are known already."""
+    """Give the header the facts of the status. Its controller and controller epoch are known already."""
     header.read.began_ms = status.read_ms
     header.term.active, header.term.broker = status.acts, status.term_broker
     header.term.epoch = ControllerEpoch(status.term_epoch)
@@ -202,7 +203,7 @@ def _partition(row: PartitionRow, header: Header) -> Partition:
 
 
 def _value(row: PartitionRow) -> LeaderAndIsr | None:
-    """State in ZooKeeper; a partition without one has no leader epoch."""
+    """Return the state in ZooKeeper. A partition without a state has no leader epoch."""
     if row.leader_epoch < 0:
         return None
     recovering = row.details is not None and row.details.recovering
@@ -222,7 +223,7 @@ def _replica_states(row: PartitionRow) -> dict[int, ReplicaState]:
 
 
 def _due(row: PartitionRow, value: LeaderAndIsr | None, header: Header) -> Iterator[AnyAction]:
-    """Due writes: the last of them gives the predicted state, the others only count."""
+    """Yield the due writes. The last one gives the predicted state, the others only count."""
     if row.predicted_leader is None or row.details is None:
         return
     isr = row.predicted_isr or ()
@@ -241,7 +242,7 @@ def _due(row: PartitionRow, value: LeaderAndIsr | None, header: Header) -> Itera
 
 
 def _named(event_id: int, header: Header) -> int:
-    """Count the due write of an event that is newer than the gauges; the gauges count those that they name."""
+    """Count the due write of an event that is newer than the gauges. The gauges count the events that they name."""
     known = header.events.get(event_id)
     if known is None:
         cause, at_ms = (EventKind.UNEXPLAINED, _NOT_NAMED, header.zxid), header.time_ms

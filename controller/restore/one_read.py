@@ -39,7 +39,7 @@ _REGISTRATION: Final = '{"version":0,"endpoints":[]}'
 def context_of_read(
     empty: Context, read: Sequence[Record], written_ms: Mapping[str, int], *, shows_partitions: bool = True
 ) -> Outcome:
-    """Build the context from a complete read, with its rows; `written_ms` has the times of znodes' last writes.
+    """Build the context from a complete read, with its rows. `written_ms` has the times of znodes' last writes.
 
     A moment that no znode proves is `NOT_KNOWN_MS`. Alerts are those of the cluster as it was found.
     """
@@ -62,7 +62,7 @@ def _read_with_departures(context: Context, read: Sequence[Record], *, shows_par
 
 
 def _leaders(context: Context) -> set[int]:
-    """The brokers that lead a partition, by its state."""
+    """Return the brokers that lead a partition, by its state."""
     states = (partition.zk_state for _, topic in context.topics for partition in topic.partitions.values())
     return {state.leader for state in states if state is not None and state.leader >= 0}
 
@@ -86,7 +86,7 @@ def _gone(end: Record, broker: int) -> Record:
 
 
 def _dated(context: Context, written_ms: Mapping[str, int]) -> Context:
-    """The context with the beginnings that the znodes' times prove; the others are `NOT_KNOWN_MS`."""
+    """Return the context with the beginnings that the znodes' times prove. The others are `NOT_KNOWN_MS`."""
     header, topics = context.header.copy(), context.topics.mutable_copy()
     rules = header.counting_rules
     since_ms = dict.fromkeys(header.tally.issues, header.time_ms)
@@ -101,14 +101,14 @@ def _dated(context: Context, written_ms: Mapping[str, int]) -> Context:
     header.tally.issues = {
         key: msgspec.structs.replace(group, since_ms=since_ms[key]) for key, group in header.tally.issues.items()
     }
-    header.departures = Departures()  # nobody saw one
+    header.departures = Departures()  # a read shows no departure
     if header.controller == NO_BROKER:
         header.term.since_ms = NOT_KNOWN_MS
     return Context(header, topics.freeze())
 
 
 def _began_ms(name: str, number: int, partition: Partition, header: Header, written_ms: Mapping[str, int]) -> int:
-    """Since when, at least, the partition is as it is."""
+    """Return the latest possible beginning of the partition's present state, by its znodes."""
     value = partition.zk_state
     live_replicas = not header.brokers.keys().isdisjoint(partition.replicas)
     from_absence = (
@@ -119,13 +119,13 @@ def _began_ms(name: str, number: int, partition: Partition, header: Header, writ
     topic = f"/brokers/topics/{name}"
     znodes = [f"{topic}/partitions/{number}/state", topic, f"/config/topics/{name}", f"/admin/delete_topics/{name}"]
     if value is not None and value.leader == NO_LEADER:
-        # The controller has known since then at the latest that one of them could lead again.
+        # The controller has known since then at the latest that one of these could lead again.
         znodes += [f"/brokers/ids/{broker}" for broker in value.isr]
     return max(written_ms.get(znode, NOT_KNOWN_MS) for znode in znodes)
 
 
 def _judged_without_patience(context: Context) -> Outcome:
-    """The alerts of what was found: patience is for what was seen to begin, and nothing was."""
+    """Return the alerts of the found state at once. Patience starts at an observed beginning, which a read lacks."""
     fresh = context.header.copy()
     happened = fresh.alerts.occurrences
     fresh.alerts = AlertState(occurrences=happened)

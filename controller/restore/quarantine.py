@@ -1,7 +1,7 @@
-"""Quarantine of a cluster whose records could not be applied: its state is dropped until a complete read comes in.
+"""Quarantine of a cluster whose records could not be applied. Its state is dropped until a complete read comes in.
 
-Records are kept only of the first failure at each place in the code: a cluster that fails at every complete read would
-fill the output `refused`. The caller applies records, catches the failure and requests complete reads.
+Records are kept only of the first failure at each place in the code. Otherwise a cluster that fails at every complete
+read would fill the output `refused`. The caller applies records, catches the failure and requests complete reads.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from controller.model.feed_state import Quarantines
 from controller.transaction.transaction import Outcome, Transaction
 from wording.sentences import counted
 
-# Twice the longest time between two requests for a complete read (`streaming/sources/complete_read_requests.py`): a
-# cluster that fails at each of them has not stopped failing.
+# Twice the longest time between two requests for a complete read (`streaming/sources/complete_read_requests.py`). A
+# cluster that fails at each of these has not stopped failing.
 _OVER_AFTER_MS: Final = 2 * 3_600_000
 
 _PLACES_REMEMBERED: Final = 16
 
 
 def quarantines_with(before: Quarantines, records: int, last: Record, place: str) -> Quarantines:
-    """Failures of the cluster with this one, of this number of records, at this place in the code."""
+    """Return the failures of the cluster with this one, of this number of records, at this place in the code."""
     if last.observed_ms - before.last_ms > _OVER_AFTER_MS:
         before = Quarantines()
     is_kept = place in before.kept
@@ -35,7 +35,7 @@ def quarantines_with(before: Quarantines, records: int, last: Record, place: str
 
 
 def quarantine(unknown: Context, quarantines: Quarantines, last: Record, why: str) -> Outcome:
-    """Context after the last record that failed, with its alert; `unknown` is a context without topics."""
+    """Return the context after the last failed record, with its alert. `unknown` is a context without topics."""
     if quarantines.times > 1:
         why += f"; failure {quarantines.times} in a row"
     if quarantines.unkept:

@@ -1,4 +1,7 @@
-"""Encoding of a context as bytes to be stored: a header and chunks of topics, each with the version of its form."""
+"""Encoding of a context as bytes to be stored.
+
+The bytes are a header and chunks of topics, each with the version of its form.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from controller.view.invariants import check_chunk, check_header
 from controller.view.partition_issues import index_issues
 
 STATE_VERSION: Final = 11
-CHUNK_COUNT: Final = 64  # parts that topics are held and stored in; a change stores only the part with its topic
+CHUNK_COUNT: Final = 64  # parts that keep and store topics. A change stores only the part with its topic
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")
 _ENCODER = msgspec.msgpack.Encoder()
@@ -40,7 +43,10 @@ def new_context(
     *,
     chunk_count: int = CHUNK_COUNT,
 ) -> Context:
-    """Empty context of a cluster; the number of chunks is fixed for the life of its state, and changes no row."""
+    """Return the empty context of a cluster.
+
+    The number of chunks is fixed for the life of its state, and changes no row.
+    """
     header = Header(cluster, chunk_count)
     header.configure(settings or {}, profile, preferred_controllers)
     return Context(header, Topics.empty(chunk_count))
@@ -49,13 +55,16 @@ def new_context(
 def reconfigured(
     context: Context, settings: GivenSettings, profile: Profile | None, preferred_controllers: tuple[int, ...] = ()
 ) -> Context:
-    """Context under these settings and this profile (None: by the znodes), with gauges recounted if they differ."""
+    """Return the context under these settings and this profile, with gauges recounted if they differ.
+
+    A profile of None follows the znodes.
+    """
     header = context.header
     changed = header.copy()
     changed.configure(settings, profile, preferred_controllers)
     if changed == header:
         return context
-    # Before the end of a complete read there is nothing to count; that end counts everything.
+    # Counts begin at the end of a complete read, which counts everything.
     if changed.phase is FOLLOWING and changed.counting_rules != header.counting_rules:
         changed.tally.gauges = count_gauges(context.topics, changed.counting_rules)
         changed.tally.issues, changed.tally.offline_by_topic = index_issues(context.topics, changed)
@@ -63,20 +72,21 @@ def reconfigured(
 
 
 def encode_header(context: Context) -> bytes:
-    """Header of the context as bytes."""
+    """Return the header of the context as bytes."""
     return _VERSION + _ENCODER.encode(context.header)
 
 
 def changed_chunks(before: Context, after: Context) -> dict[int, bytes]:
-    """Bytes of the chunks that differ from those of `before`, by index."""
+    """Return the bytes of the chunks that differ from those of `before`, by index."""
     changed = after.topics.changed_since(before.topics)
     return {index: _VERSION + _ENCODER.encode(after.topics.chunk(index)) for index in changed}
 
 
 def restore_context(cluster: str, header: bytes, load_chunk: Callable[[int], bytes | None]) -> Context:
-    """Context from its stored parts; a chunk is loaded when it is first used (None: it was never written).
+    """Return the context from its stored parts. A chunk is loaded when it is first used.
 
-    Raises StateVersionError and InvariantError, for a chunk at its first use.
+    `load_chunk` returns None for a chunk that was never written. Raises StateVersionError and InvariantError, for a
+    chunk at its first use.
     """
     decoded = restore_header(cluster, header)
     check_header(decoded)
@@ -91,7 +101,7 @@ def restore_context(cluster: str, header: bytes, load_chunk: Callable[[int], byt
 
 
 def restore_header(cluster: str, header: bytes) -> Header:
-    """Stored header, whatever it holds; raises StateVersionError."""
+    """Return the stored header without checks of its content. Raise StateVersionError."""
     decoded = _decode(header, _HEADER_DECODER)
     if decoded.cluster != cluster:
         raise StateVersionError(f"the stored state is of cluster {decoded.cluster!r}, not {cluster!r}")
@@ -103,7 +113,7 @@ def _decode(encoded: bytes, decoder: MsgpackDecoder[_Part]) -> _Part:
     if version != STATE_VERSION:
         raise StateVersionError(f"stored state has version {version}, this Kontrast reads {STATE_VERSION}")
     was_enabled = gc.isenabled()
-    gc.disable()  # decoding makes many objects and no garbage: without the collector it is three to four times as fast
+    gc.disable()  # decoding makes many objects and no garbage. Without the collector it is three to four times as fast
     try:
         return decoder.decode(memoryview(encoded)[2:])
     except UndecodableError as error:
