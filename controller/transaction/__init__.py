@@ -1,1 +1,1 @@
-"""A transaction: in-flight events that wait for their writes, the requests they send, and the rows at its end."""
+"""Transaction, with in-flight events that wait for their writes, their requests, and the rows at its end."""

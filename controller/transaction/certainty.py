@@ -75,7 +75,7 @@ replace = msgspec.structs.replace
 
 
 class CertainEvents(PendingRequests):
-    """A step's private copy of the context, with what is certain of its in-flight events."""
+    """Private copy of the context for a step, with the certain parts of its in-flight events."""
 
     __slots__ = ()
 
@@ -92,7 +92,7 @@ class CertainEvents(PendingRequests):
                 self._send(event, (), changed)
 
     def _begins_with_certain(self, tp: TopicPartition) -> bool:
-        """Whether a state change that is certain stands first in the partition's queue."""
+        """Return whether a state change that is certain stands first in the partition's queue."""
         partition = self.topics.partition(tp)
         first = partition.queue[0] if partition is not None and partition.queue else None
         if first is None or first.writes:
@@ -101,7 +101,7 @@ class CertainEvents(PendingRequests):
         return event.begun and first.at_batch < event.next_batch
 
     def waiting(self, event: Event) -> list[TopicPartition]:
-        """Partitions of an event's topics with queued actions."""
+        """Return the partitions of an event's topics with queued actions."""
         found = ((name, self.topics.get(name)) for name in event.topics)
         return [
             TopicPartition(name, number)
@@ -112,16 +112,16 @@ class CertainEvents(PendingRequests):
         ]
 
     def actions_of(self, event: Event) -> Iterator[AnyAction]:
-        """Queued actions of the event."""
+        """Yield the queued actions of the event."""
         for tp in self.waiting(event):
             for action in self.topics[tp.topic].partitions[tp.partition].queue:
                 if action.event == event.id:
                     yield action
 
     def _certain_batches(self, event: Event, events: Mapping[int, Event]) -> Sequence[Batch]:
-        """Request batches that are certain: no write before them is due, of this event or an older one.
+        """Return the certain request batches, before which no write is due, of this event or an older one.
 
-        Where a write came before one of an older event, it is not known yet whether the older event was handled.
+        If a write came before an older event's write, it is not known yet whether the older event was handled.
         """
         held_by = events.get(event.held_by)
         done = [batch for batch in event.batches if _is_done(event, batch.at_batch)]
@@ -146,10 +146,10 @@ class CertainEvents(PendingRequests):
         return [batch for batch in done if batch.at_batch < held_from]
 
     def _begun_now(self, events: dict[int, Event]) -> list[int]:
-        """Events of which more is certain now.
+        """Return the events with new certain parts.
 
-        The controller is one thread: an event without writes leaves no trace of its own, and is certain once no write
-        of an older event is due any more, or only writes that are overdue and will not come.
+        The controller has one thread. An event without writes leaves no trace. It is certain once no write of an older
+        event is due any more, or only writes that are overdue and will not come.
         """
         certain, unfinished = [], False
         for event_id, event in events.items():
@@ -168,7 +168,7 @@ class CertainEvents(PendingRequests):
         return certain
 
     def has_written_all(self, event: Event) -> bool:
-        """Whether the event's due writes will not come any more."""
+        """Return whether the event's due writes will not come any more."""
         header = self.header
         if event.id >= header.last_written_event:
             return header.has_passed(timing.UNFINISHED, max(event.time_ms, event.last_write_ms))
@@ -182,7 +182,10 @@ class CertainEvents(PendingRequests):
         return event.proven_ms > self.header.time_ms and not wrote_since
 
     def conclude_events(self, *, expired: bool) -> None:
-        """Publish what the controller had done when it resigned; after its session expired, only what is proven."""
+        """Publish the controller's completed actions when it resigned.
+
+        After its session expired, publish only the proven ones.
+        """
         events = {**self.header.events, **self._open}
         for event_id in () if expired else list(events):
             events[event_id] = self.open_event(event_id)
@@ -193,7 +196,10 @@ class CertainEvents(PendingRequests):
             self._publish_certain(events)
 
     def frozen(self, partition: Partition) -> tuple[AnyAction, ...]:
-        """Partition's queue, in which entries of events without due writes keep the state that they were sent with."""
+        """Return the partition's queue.
+
+        Entries of events without due writes keep the state that they were sent with.
+        """
         return tuple(
             replace(action, value=sent_value(partition, action))
             if isinstance(action, StateEntry) and action.value is None and not self.open_event(action.event).writes_due
@@ -202,7 +208,7 @@ class CertainEvents(PendingRequests):
         )
 
     def make_certain(self, name: str) -> None:
-        """Publish all queued actions of a topic as done: its znodes show an event that comes after them."""
+        """Publish all queued actions of a topic as done, because its znodes show a later event."""
         topic = self.topics.get(name)
         sent: dict[int, dict[int, None]] = {}  # the batches whose requests contain it, by event
         for number, partition in list(topic.partitions.items()) if topic else ():
@@ -227,7 +233,7 @@ class CertainEvents(PendingRequests):
             self._send(event, batches, self.waiting(event))
 
     def set_aside(self, event: Event) -> SetAside:
-        """Take what an event did before its first due write out of the queues, without a row."""
+        """Take an event's actions before its first due write out of the queues, without a row."""
         event.begun = True
         batches = self._certain_batches(event, {each.id: each for each in self.open_events()})
         aside, limits = SetAside(batches), CertainUpTo(self.open_event)
@@ -238,7 +244,7 @@ class CertainEvents(PendingRequests):
         return aside
 
     def _send(self, event: Event, batches: Sequence[Batch], tps: Iterable[TopicPartition]) -> None:
-        """Publish the certain actions of partitions that wait for an event, and these requests of it."""
+        """Publish the certain actions of partitions that wait for an event, and these of its requests."""
         contents, limits = RequestContents(batches, self.header.profile), CertainUpTo(self.open_event)
         publish = self.publisher_of(event, FINAL)
         for tp in tps:
@@ -299,7 +305,10 @@ class CertainUpTo(dict[int, int]):
 
 
 def sent_value(partition: Partition, entry: AnyEntry) -> LeaderAndIsr | None:
-    """State that an entry is sent with: ZooKeeper's, or the controller's cached one until it reads the state again."""
+    """Return the state that an entry is sent with, or None for a StopReplica.
+
+    It is ZooKeeper's state, or the controller's cached one until it reads the state again.
+    """
     if not isinstance(entry, StateEntry):
         return None
     if entry.value is None and not entry.read and partition.cached is not None:
@@ -308,5 +317,5 @@ def sent_value(partition: Partition, entry: AnyEntry) -> LeaderAndIsr | None:
 
 
 def _is_done(event: Event, at_batch: int) -> bool:
-    """Whether no write of the event up to the end of this batch is due any more."""
+    """Return whether no write of the event up to the end of this batch is due any more."""
     return at_batch < event.next_batch or not event.writes_due

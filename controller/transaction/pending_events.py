@@ -1,7 +1,7 @@
-"""In-flight events of a transaction: how they begin, queue planned actions for partitions, and withdraw them.
+"""In-flight events of a transaction, with their beginning, their planned actions for partitions, and their withdrawal.
 
 All planned actions are queued and taken out by these few methods, so that due writes are always counted. `transaction`
-decides when an action is certain and publishes it; `pending_requests` has the events' requests.
+decides when an action is certain and publishes it. `pending_requests` has the events' requests.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PendingEvents(MutableState):
         self._advanced: set[int] = set()
 
     def begin(self, kind: EventKind, cause: str) -> Event:
-        """Start an event of the controller; the actions that are queued next belong to it."""
+        """Start an event of the controller, to which the next queued actions belong."""
         self.event = self._next_event(kind, cause)
         self._open[self.event.id] = self.event
         self._fresh.add(self.event.id)
@@ -79,7 +79,7 @@ class PendingEvents(MutableState):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no event is in flight, and none has begun in this transaction."""
+        """Return whether no event is in flight, and this transaction has begun no event."""
         return not (self._open or self.header.events)
 
     @contextmanager
@@ -97,14 +97,14 @@ class PendingEvents(MutableState):
         self.event.due.append(0)
 
     def place(self) -> tuple[int, int, int]:
-        """Place of the next action: its event, the batch in the event, and its ordinal in the event."""
+        """Return the next action's place, which is its event, the batch in the event, and its ordinal in the event."""
         assert self.event is not None, "an action outside of an event"
         assert self.event.due, "an action outside of a batch"
         self._ordinal += 1
         return self.event.id, len(self.event.due) - 1, self._ordinal - 1
 
     def places(self, count: int) -> Iterator[tuple[int, int, int]]:
-        """Places of the next actions, so many of them, of which later batches may begin before these are taken."""
+        """Return the places of this many next actions. Later batches may begin before these are taken."""
         assert self.event is not None, "an action outside of an event"
         first = self._ordinal
         self._ordinal += count
@@ -124,7 +124,7 @@ class PendingEvents(MutableState):
         return self.queue_unwritten(tp, partition, actions)
 
     def queue_unwritten(self, tp: TopicPartition, partition: Partition, actions: Sequence[AnyAction]) -> Partition:
-        """Queue actions of which none is a write, as `queue` does: a takeover has four for each partition."""
+        """Queue actions without a write, as `queue` does. A takeover has four of these for each partition."""
         event = self.event
         assert event is not None, "an action outside of an event"
         event.pending += len(actions)
@@ -134,23 +134,23 @@ class PendingEvents(MutableState):
         return waiting
 
     def open_event(self, event_id: int) -> Event:
-        """Event as a copy that this transaction may change."""
+        """Return the event as a copy that this transaction may change."""
         event = self._open.get(event_id)
         if event is None:
             event = self._open[event_id] = self.header.events[event_id].opened()
         return event
 
     def last_event(self) -> Event | None:
-        """Newest in-flight event, as a copy that this transaction may change."""
+        """Return the newest in-flight event, as a copy that this transaction may change."""
         open_ids = {**self.header.events, **self._open}
         newest = max((key for key, event in open_ids.items() if event.pending), default=None)
         return None if newest is None else self.open_event(newest)
 
     def await_proof(self, event: Event) -> None:
-        """Hold the event back until the controller proves to be active: it may have failed before it handled it.
+        """Hold the event back until the controller proves to be active. It may have failed before it handled the event.
 
         The event is certain once the controller's session wrote something later, or has outlasted its timeout. Only
-        ZooKeeper's transaction log names the session of a write; where no record did so yet, it is not the source.
+        ZooKeeper's transaction log names the session of a write. If no record named one yet, the log is not the source.
         """
         if self.record.author or self.header.term.heard_ms:
             silent_ms = self.header.settings.zookeeper_session_timeout_ms + timing.ACTING.ms
@@ -163,7 +163,8 @@ class PendingEvents(MutableState):
     def take_back(self, tp: TopicPartition, predicate: Callable[[AnyAction], bool]) -> None:
         """Take actions with the predicate out of the partition's queue, the last first.
 
-        A state change behind them begins in the state that is there without them; one that may not is taken back too.
+        A later state change begins in the state that is there without these actions. If it may not, it is taken back
+        too.
         """
         partition = self.partition(tp)
         if partition is None or not any(map(predicate, partition.queue)):
@@ -205,7 +206,7 @@ class PendingEvents(MutableState):
         return RemoveFromIsr(change.event, change.at_batch, change.ordinal, change.replica)
 
     def settle(self, write: Write, *, seen: bool) -> None:
-        """Count a write as no longer due: it was seen, or it turned out that there is nothing to write."""
+        """Count a write as no longer due, because it was seen or has no effect."""
         event = self.open_event(write.event)
         event.due[write.at_batch] -= 1
         event.pending -= 1
@@ -219,13 +220,13 @@ class PendingEvents(MutableState):
         self._advanced.add(event.id)
 
     def _measure_load(self, event: Event) -> None:
-        """Keep how long a new controller took to the first write of its failover, if none took longer."""
+        """Keep the time of a new controller to the first write of its failover, if it is the longest so far."""
         if event.kind is EventKind.CONTROLLER_FAILOVER and not event.first_write_ms:
             former, took_ms = self.header.former, self.header.time_ms - event.time_ms
             former.slowest_load_ms = max(former.slowest_load_ms, took_ms)
 
     def mark_begun(self, event_id: int) -> None:
-        """Mark an event as begun, because a write of it was seen: its actions before the first state are done."""
+        """Mark an event as begun, because one of its writes was seen. Its actions before the first state are done."""
         event = self.open_event(event_id)
         event.begun = True
         if event.epoch == self.header.term.epoch:
@@ -260,7 +261,7 @@ class PendingEvents(MutableState):
     def publisher_of(
         self, event: Event, status: Status
     ) -> Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None]:
-        """Publication of the event's state changes, for thousands of rows of this record."""
+        """Return the publication of the event's state changes, for thousands of rows of this record."""
         if not self.shows_steps:
             return _publish_nothing
         cluster, generation, seq, _, zxid, time_ms = self.stamp()
@@ -288,22 +289,22 @@ class PendingEvents(MutableState):
         self.effects.append(row)
 
     def open_events(self) -> list[Event]:
-        """In-flight events, the oldest first, to be read: `open_event` gives one that may be changed."""
+        """Return the in-flight events, the oldest first, to be read: `open_event` gives one that may be changed."""
         events = {**self.header.events, **self._open}
         return [event for _, event in sorted(events.items()) if event.pending]
 
 
 def _publish_nothing(tp: TopicPartition, change: StateChange, value: LeaderAndIsr | None) -> None:
-    """Leave out a state change that nobody reads."""
+    """Leave out a state change without readers."""
 
 
 def before_state_change(partition: Partition, change: StateChange) -> Partition:
-    """Partition as it was before the state change."""
+    """Return the partition as it was before the state change."""
     return _in_state(partition, change.replica, change.from_state)
 
 
 def _in_state(partition: Partition, replica: int | None, state: int) -> Partition:
-    """Partition in this state, or with this replica in it."""
+    """Return the partition in this state, or with this replica in it."""
     if replica is None:
         return replace(partition, state=PartitionState(state))
     return partition.with_replica_state(replica, ReplicaState(state))

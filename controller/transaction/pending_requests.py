@@ -1,4 +1,4 @@
-"""Requests of in-flight events: how they wait until they are certain, and their rows, a large one in parts.
+"""Requests of in-flight events, with their wait for certainty, and their rows, a large one in parts.
 
 `request_batch` decides which requests a batch sends, `transaction` when they are certain.
 """
@@ -47,7 +47,7 @@ class RequestContents:
 
     def __init__(self, batches: Iterable[Batch], profile: Profile) -> None:
         self._profile = profile
-        self._longest_name, self._most_ids = 0, 0  # of its states: what bounds their size
+        self._longest_name, self._most_ids = 0, 0  # of its states, to bound their size
         self._states: dict[int, list[RequestedState]] = {}  # by the request's ordinal
         self._by_broker: dict[int, dict[int, list[RequestedState]]] = {}  # of LeaderAndIsr, by batch
         for batch in batches:
@@ -61,7 +61,7 @@ class RequestContents:
         return self._states[ordinal]
 
     def parts(self, ordinal: int) -> list[tuple[RequestedState, ...]]:
-        """Split a request's states by the size of a row: all together unless there are very many."""
+        """Split a request's states by the size of a row. They stay together unless there are very many."""
         states = self._states[ordinal]
         if len(states) <= _SURELY_ONE_PART:
             return [tuple(states)]
@@ -69,7 +69,7 @@ class RequestContents:
         return [tuple(states[begin : begin + size]) for begin in range(0, len(states), size)]
 
     def takes(self, entry: AnyEntry) -> bool:
-        """Whether the entry, of the same event, belongs to one of these requests."""
+        """Return whether the entry, of the same event, belongs to one of these requests."""
         return entry.at_batch in self._by_broker
 
     def add(self, tp: TopicPartition, entry: AnyEntry, value: LeaderAndIsr | None) -> None:
@@ -105,7 +105,10 @@ class PendingRequests(PendingEvents):
         self._expected: dict[int, RequestContents] = {}
 
     def broadcast(self, brokers: Sequence[int], *, of_all: bool = False) -> None:
-        """Send brokers an UpdateMetadata with the live brokers, and all partitions or none, after the writes so far."""
+        """Send brokers an UpdateMetadata with the live brokers, and all partitions or no partition.
+
+        It follows the writes so far.
+        """
         if brokers:
             self.begin_batch()
             _, _, ordinal = self.place()
@@ -113,7 +116,7 @@ class PendingRequests(PendingEvents):
             self.await_sending([Sending(ordinal, UPDATE_METADATA, tuple(brokers), None if of_all else 0)])
 
     def await_sending(self, requests: Sequence[Sending]) -> None:
-        """Queue the requests of the current event's newest batch; their entries are in partitions' queues already."""
+        """Queue the requests of the current event's newest batch. Their entries are in partitions' queues already."""
         assert self.event is not None, "a request outside of an event"
         if requests:
             epochs = self.broker_epochs if self.header.profile.sends_broker_epochs else ()
@@ -121,9 +124,10 @@ class PendingRequests(PendingEvents):
             self.event.pending += 1
 
     def publish_update_metadata(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
-        """Publish an event that only sends UpdateMetadata of a partition; it is certain, because no event is in flight.
+        """Publish an event that only sends UpdateMetadata of a partition.
 
-        Every ISR change comes by here: the row is made without the bookkeeping of requests that wait.
+        It is certain, because no event is in flight. Every ISR change comes by here, so the row is made without the
+        bookkeeping of requests that wait.
         """
         event = self._next_event(kind, cause)
         if not self.shows_steps:
@@ -161,7 +165,7 @@ class PendingRequests(PendingEvents):
         self.withdraw_requests(event)
 
     def withdraw_requests(self, event: Event) -> None:
-        """Withdraw the requests that the event has not sent; the event is an open one, or another copy."""
+        """Withdraw the event's unsent requests. The event is an open one, or another copy."""
         for batch in event.batches if event.id not in self._fresh else ():
             for request in batch.requests:
                 self._publish_request(event, batch, request, WITHDRAWN, [()])
@@ -205,7 +209,7 @@ class PendingRequests(PendingEvents):
         self._expected.clear()
 
     def publish_sent(self, event: Event, batches: Iterable[Batch], contents: RequestContents) -> None:
-        """Publish requests that are certain, with their contents; one that has lost all its partitions was not sent."""
+        """Publish certain requests with their contents. A request that has lost all its partitions was not sent."""
         for batch in batches:
             for request in batch.requests:
                 if contents[request.ordinal] or not request.partitions:

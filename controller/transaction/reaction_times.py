@@ -1,6 +1,6 @@
-"""Reaction times of the controller: from an event's cause to its first and its last write, as ZooKeeper shows both.
+"""Reaction times of the controller, from an event's cause to its first and its last write in ZooKeeper.
 
-Only events whose cause was seen before their writes count: an event that was inferred from a write has no beginning.
+Only events whose cause was seen before their writes count. An event that was inferred from a write has no beginning.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SLOWEST: Final = 5
 
 
 def wrote(header: Header, event: Event, now_ms: int) -> None:
-    """Measure a write of the event that was seen; the event is as after that write."""
+    """Measure an observed write of the event. The event is as after that write."""
     event.last_write_ms = now_ms
     if event.first_write_ms:
         return
@@ -30,7 +30,7 @@ def wrote(header: Header, event: Event, now_ms: int) -> None:
 
 
 def done(header: Header, event: Event) -> None:
-    """Measure the event as a whole: no write of it is due any more, and at least one was seen."""
+    """Measure the event as a whole, once its writes are over and at least one was seen."""
     taken_ms = max(0, event.last_write_ms - event.time_ms)
     times = header.reactions.by_event[event.kind.value]
     last = _counted(times.last, taken_ms)

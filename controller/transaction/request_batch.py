@@ -1,4 +1,4 @@
-"""Request batch: the requests of one batch of a state machine, gathered and then sent together.
+"""Requests of one batch of a state machine, gathered and then sent together.
 
 As in Kafka's `AbstractControllerBrokerRequestBatch`, a later entry for the same broker and partition replaces an
 earlier one while `is_new` sticks, and the order is LeaderAndIsr, UpdateMetadata, StopReplica.
@@ -20,13 +20,13 @@ from controller.transaction.pending_requests import PendingRequests
 
 
 class Receivers(NamedTuple):
-    """Receivers of a partition's state in LeaderAndIsr, and those of them whose replica is new."""
+    """Receivers of a partition's state in LeaderAndIsr, and the receivers whose replica is new."""
 
     brokers: tuple[int, ...] = ()
     new_on: tuple[int, ...] = ()
 
     def joined_by(self, more: Receivers) -> Receivers:
-        """All receivers of both; a replica that is new to one stays new."""
+        """Return all receivers of both. A replica that is new to one stays new."""
         if not self.brokers:
             return more
         brokers = tuple(dict.fromkeys(self.brokers + more.brokers))
@@ -55,7 +55,7 @@ class RequestBatch:
         self.send_state(tp, self.receivers(brokers, is_new=is_new))
 
     def receivers(self, brokers: Collection[int], *, is_new: bool) -> Receivers:
-        """Receivers among these brokers, each once: an assignment edited by hand may name a broker twice."""
+        """Return the receivers among these brokers, each once. An assignment edited by hand may name a broker twice."""
         header = self._tx.header
         live = header.brokers if header.profile.sends_to_live_brokers_only else brokers
         receivers = tuple(dict.fromkeys([broker for broker in brokers if broker in live]))

@@ -1,4 +1,4 @@
-"""What an event did before its first write, taken out of the queues of partitions until it is known whether it did."""
+"""Actions of an event before its first write, out of the partitions' queues until Kontrast knows if they happened."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SetAside:
         self.by_topic: dict[str, list[Done]] = {}
 
     def takes(self, entry: AnyEntry) -> bool:
-        """Whether the entry belongs to one of these batches."""
+        """Return whether the entry belongs to one of these batches."""
         return entry.at_batch in self._numbers
 
     def add(self, tp: TopicPartition, action: AnyUnwritten, value: LeaderAndIsr | None) -> None:

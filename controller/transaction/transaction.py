@@ -1,7 +1,7 @@
-"""Transaction: a context while records change it, and its end, which publishes, judges and counts every change.
+"""Transaction, which is a context while records change it, and its end, which publishes, judges and counts changes.
 
 Every change passes through here, so that no row, count or alert can be forgotten. The machines and event handlers that
-are given a transaction decide what changes and why.
+are given a transaction decide on the changes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Transaction(CertainEvents):
-    """Transaction: a private copy of the context, its in-flight events, and the rows to be published."""
+    """Private copy of the context, with its in-flight events and the rows to be published."""
 
     __slots__ = ("_gauge_index", "_counted_by", "_issue_index", "_resized", "_rules", "_ruled_by")
 
@@ -70,7 +70,7 @@ class Transaction(CertainEvents):
         self.advance_to(record)
 
     def fork(self) -> Transaction:
-        """Trial copy of this transaction, whose changes do not affect this one."""
+        """Return a trial copy of this transaction, whose changes do not affect this one."""
         trial = copy.copy(self)
         trial.header = self.header.copy()
         trial.topics = self.topics.mutable_copy()
@@ -123,7 +123,7 @@ class Transaction(CertainEvents):
         self.header.events = events
 
     def _publish_migration(self) -> None:
-        """Publish the migration's row: at heartbeats, complete reads and new phases; counts follow at the next one."""
+        """Publish the migration's row at heartbeats, complete reads and new phases. Counts follow at the next one."""
         migration = self.header.migration
         if not (self.shows_gauges or migration.since_ms == self.header.time_ms):
             return
@@ -132,7 +132,7 @@ class Transaction(CertainEvents):
             self.effects.append(row)
 
     def _conclude_touched(self) -> bool:
-        """Publish and count touched partitions and topics; returns whether alerts must be judged at once."""
+        """Publish and count touched partitions and topics. Return whether alerts must be judged at once."""
         follows = self.header.phase is FOLLOWING
         if not (follows or self._touched_topics):
             return False
@@ -153,7 +153,7 @@ class Transaction(CertainEvents):
         return issue_index.wants_judging
 
     def _publish_topics(self) -> None:
-        """Publish a row of each topic that its row shows otherwise; after a complete read, of every topic."""
+        """Publish a row of each topic whose row has changed, or after a complete read of every topic."""
         for name in sorted({*self._resized, *self._touched_topics}):
             now = self.topics.get(name)
             then = self._touched_topics.get(name, now)
@@ -185,7 +185,7 @@ class Transaction(CertainEvents):
 
     @property
     def rules(self) -> CountingRules:
-        """Rules that counts and partitions' health depend on beside the topics, as of now."""
+        """Return the rules that counts and partitions' health depend on beside the topics, as of now."""
         header, (settings, profile, dynamic) = self.header, self._ruled_by
         if header.settings is settings and header.profile is profile and header.configuration.dynamic is dynamic:
             return self._rules
@@ -203,7 +203,10 @@ class Transaction(CertainEvents):
         return self._replica_index
 
     def begin_update_metadata(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
-        """Begin an event that only sends UpdateMetadata of a partition; if none is in flight it is certain at once."""
+        """Begin an event that only sends UpdateMetadata of a partition.
+
+        If no event is in flight it is certain at once.
+        """
         if self.is_idle:
             self.publish_update_metadata(kind, cause, tp)
         else:
@@ -268,7 +271,7 @@ class Transaction(CertainEvents):
 
 
 def _shown_otherwise(was: InTopic, now: Partition, topic: Topic) -> bool:
-    """Whether a row of the partition shows anything that its last row did not."""
+    """Return whether a row of the partition shows anything that its last row did not."""
     in_topic, before = was
     if (in_topic is not None and in_topic.queued_for_deletion) is not topic.queued_for_deletion:
         return True
@@ -276,14 +279,14 @@ def _shown_otherwise(was: InTopic, now: Partition, topic: Topic) -> bool:
 
 
 def _count_alike(before: Topic, now: Topic) -> bool:
-    """Whether a partition that is the same in both adds the same to counts and issues."""
+    """Return whether a partition that is the same in both adds the same to counts and issues."""
     return (
         before.queued_for_deletion is now.queued_for_deletion and before.min_insync_replicas == now.min_insync_replicas
     )
 
 
 def _row_facts(topic: Topic | None) -> tuple[object, ...] | None:
-    """Facts of the topic's row, but for the number of replicas; None of a topic that does not exist."""
+    """Return the facts of the topic's row, except for the number of replicas. Return None if there is no topic."""
     if topic is None or not topic.exists:
         return None
     settings = (topic.topic_id, topic.min_insync_replicas, topic.unclean_election, len(topic.partitions))
@@ -291,7 +294,7 @@ def _row_facts(topic: Topic | None) -> tuple[object, ...] | None:
 
 
 def _differ_by_entries(before: Partition | None, now: Partition) -> bool:
-    """Whether a partition differs only in queued entries of requests, which its row does not show."""
+    """Return whether a partition differs only in queued entries of requests, which its row does not show."""
     if before is None or before.queue == now.queue or replace(now, queue=before.queue) != before:
         return False
     then = [action for action in before.queue if not action.is_entry]
