@@ -1,1 +1,1 @@
-"""Alerts: conditions, incidents, occurrences, the catalogue of kinds, and when one opens and resolves."""
+"""Alerts, with conditions, incidents, occurrences, the catalogue of kinds, and the rules of opening and resolving."""

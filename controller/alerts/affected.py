@@ -1,7 +1,7 @@
-"""Counts the partitions that an incident affects, by issue, and says it in sentences.
+"""Counts of the partitions that an incident affects, by issue, and sentences about these.
 
-Counts are exact; names are a few examples. Groups with an excuse (a maintenance, a controlled shutdown) are kept apart:
-an outage behind a planned restart is still seen.
+Counts are exact, names are a few examples. Groups with an excuse (a maintenance, a controlled shutdown) are kept apart,
+so that an outage behind a planned restart remains visible.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WAITING: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Partitions with one issue and one set of brokers that causes it; `excuse`: why it shall page nobody."""
+    """Partitions with one issue and one set of brokers that causes it. `excuse` is a reason not to page."""
 
     issue: PartitionIssue
     brokers: tuple[int, ...]
@@ -39,7 +39,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def read_group(key: str, group: IssueGroup, header: Header) -> Group:
-    """Decodes the key of a group of the header, and looks up its excuse."""
+    """Decode the key of a group of the header, and look up its excuse."""
     issue, brokers, others = parse_group(key)
     in_failed_dirs = issue is PartitionIssue.OFFLINE and header.brokers.keys() >= set(brokers)
     excuse = None if in_failed_dirs else explanation(brokers, header)
@@ -47,64 +47,64 @@ def read_group(key: str, group: IssueGroup, header: Header) -> Group:
 
 
 class Affected(msgspec.Struct, frozen=True):
-    """The partitions of several groups."""
+    """Partitions of several groups."""
 
     groups: tuple[Group, ...]
 
     @property
     def count(self) -> int:
-        """Number of partitions."""
+        """Return the number of partitions."""
         return sum(group.count for group in self.groups)
 
     @property
     def partitions(self) -> str:
-        """Number of partitions with its noun."""
+        """Return the number of partitions with its noun."""
         return counted(self.count, "partition")
 
     @property
     def verb(self) -> str:
-        """Whether they "have" or the one "has"."""
+        """Return "have", or "has" for a single partition."""
         return plural(self.count, "has", "have")
 
     @property
     def since_ms(self) -> int:
-        """When the first partition got the issue."""
+        """Return the time when the first partition got the issue."""
         return min(group.since_ms for group in self.groups)
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """Brokers that cause it, in order."""
+        """Return the brokers that cause it, in order."""
         return tuple(sorted({broker for group in self.groups for broker in group.brokers}))
 
     @property
     def others(self) -> tuple[int, ...]:
-        """Other brokers of the groups, in order."""
+        """Return the other brokers of the groups, in order."""
         return tuple(sorted({broker for group in self.groups for broker in group.others}))
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """Names of some partitions: one of each group before the second of any."""
+        """Return the names of some partitions, one of each group before the second of any."""
         rounds = range(max((len(group.examples) for group in self.groups), default=0))
         named = [group.examples[at] for at in rounds for group in self.groups if at < len(group.examples)]
         return tuple(dict.fromkeys(named))[:EXAMPLES_NAMED]
 
     @property
     def excuse(self) -> str | None:
-        """Why all of it shall page nobody; None where one group has no excuse."""
+        """Return why the whole shall not page, None if a group has no excuse."""
         return excuse_of(group.excuse for group in self.groups)
 
     def of(self, *issues: PartitionIssue) -> Affected:
-        """Partitions with one of these issues."""
+        """Return the partitions with one of these issues."""
         return Affected(tuple(group for group in self.groups if group.issue in issues))
 
     def unexcused(self) -> Affected:
-        """Partitions without an excuse; all where every group has one."""
+        """Return the partitions without an excuse, or all if every group has one."""
         left = tuple(group for group in self.groups if group.excuse is None)
         return Affected(left) if left else self
 
 
 def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affected]]:
-    """Partitions by incident; last, with None, partitions that no broker's absence explains."""
+    """Yield the partitions by incident. The last, with None, are partitions that no broker's absence explains."""
     incidents = incident_by_broker(header.alerts.incidents)
     groups: dict[str | None, list[Group]] = {}
     for key, group in header.tally.issues.items():
@@ -120,14 +120,14 @@ def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affe
 
 
 def names(examples: Collection[str], count: int) -> str:
-    """Two examples in brackets, an ellipsis where there are more."""
+    """Return two examples in brackets, with an ellipsis if there are more."""
     shown = list(examples)[:_NAMED_IN_A_SENTENCE]
     more = ", …" if count > len(shown) else ""
     return f" ({', '.join(shown)}{more})" if shown else ""
 
 
 def where_they_are(brokers: Collection[int], header: Header) -> str:
-    """Says which brokers are away and which lag: brokers 1 and 3 are away, broker 4 lags."""
+    """Return a clause such as "brokers 1 and 3 are away, broker 4 lags behind"."""
     away = [broker for broker in brokers if broker not in header.brokers]
     live = [broker for broker in brokers if broker in header.brokers]
     parts = [f"{listed(away)} {plural(len(away), 'is', 'are')} away"] if away else []
@@ -135,7 +135,7 @@ def where_they_are(brokers: Collection[int], header: Header) -> str:
 
 
 def worst_topics(affected: Affected, header: Header) -> str:
-    """Topics with most offline partitions, where that says more than the examples."""
+    """Return the topics with most offline partitions, if the examples do not show as much."""
     worst = sorted(header.tally.offline_by_topic.items(), key=lambda item: (-item[1], item[0]))[:_TOPICS_IN_A_SENTENCE]
     if len(worst) <= 1 or worst[0][1] == 1 or affected.count <= _NAMED_IN_A_SENTENCE:
         return ""
@@ -143,7 +143,10 @@ def worst_topics(affected: Affected, header: Header) -> str:
 
 
 def returns(affected: Affected, header: Header) -> str:
-    """Says which brokers' return brings partitions back, most first; any broker of a group brings back all of it."""
+    """Return a clause with the brokers whose return brings partitions back, most first.
+
+    Any broker of a group brings back the whole group.
+    """
     if not affected.brokers:
         return "; no replica is in sync: only an unclean election makes one leader"
     away = [(frozenset(group.brokers).difference(header.brokers), group.count) for group in affected.groups]
@@ -174,7 +177,7 @@ def _returning(groups: list[tuple[frozenset[int], int]]) -> str:
 
 
 def _best_returns(groups: list[tuple[frozenset[int], int]]) -> Iterator[tuple[int, int]]:
-    """Yields the broker that brings back most of the rest, with the partitions that are back by then, and so on."""
+    """Yield the broker that brings back most of the rest, with the partitions back by then, and so on."""
     back = 0
     while groups:
         gains: dict[int, int] = {}
@@ -188,11 +191,14 @@ def _best_returns(groups: list[tuple[frozenset[int], int]]) -> Iterator[tuple[in
 
 
 def toll(affected: Affected, hosted: int | None = None) -> str:
-    """Says what partitions suffer, the worst first; `hosted`: the replicas of the one broker that is away."""
+    """Return a clause with the partitions' damage, the worst first.
+
+    `hosted` is the number of replicas on the one broker that is away.
+    """
     offline, waiting = affected.of(*OFFLINE_ISSUES), affected.of(*_WAITING)
     lacking = affected.of(PartitionIssue.UNDER_REPLICATED)
     fewer = lacking.count
-    if hosted is not None:  # the controller may not have written yet what they lack
+    if hosted is not None:  # the controller may not have written the missing replicas yet
         fewer = max(fewer, hosted - offline.count - waiting.count)
     parts = [f"{offline.partitions} offline{names(offline.examples, offline.count)}"] if offline.count else []
     if waiting.count:
@@ -205,7 +211,7 @@ def toll(affected: Affected, hosted: int | None = None) -> str:
 
 
 def in_sync_only_on(count: object, alone: Affected) -> str:
-    """Says which brokers hold the only in-sync replica of a partition, and must stay up."""
+    """Return a clause with the brokers that have the only in-sync replica of a partition, and must stay up."""
     return f"{count} in sync only on {listed(alone.others)}: keep {plural(len(alone.others), 'it', 'them')} up"
 
 
@@ -219,5 +225,5 @@ def _of_which(affected: Affected) -> str:
 
 
 def together(groups: Iterable[Group]) -> Affected:
-    """Joins groups."""
+    """Join groups."""
     return Affected(tuple(groups))

@@ -1,7 +1,7 @@
-"""Conditions of brokers: crashed, shut down, never seen, flapping.
+"""Conditions of brokers, such as crashed, shut down, never seen, flapping.
 
-Brokers of one incident that left in the same way are one condition, with what their absence costs; what partitions
-suffer from it is in `partition_conditions`.
+Brokers of one incident that left in the same way are one condition, with the cost of their absence.
+`partition_conditions` has the effect on partitions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def conditions_of_brokers(
     paged: Collection[str],
     count_hosted: Callable[[Collection[int]], int],
 ) -> Iterator[Condition]:
-    """Yields brokers that are away, by incident and by how they left, and brokers that keep leaving.
+    """Yield brokers that are away, by incident and by how they left, and brokers that keep leaving.
 
     `away`: replicas by broker. `paged`: incidents whose partitions page already, so that their brokers only warn.
     `count_hosted` counts the partitions that have a replica on one of these brokers.
@@ -73,7 +73,8 @@ def _away(
     ]
     crashed = [broker for broker in crashed if maintained(broker, header) is None] or crashed
     if crashed:
-        # A broker on its way to KRaft mode leaves /brokers/ids for good: how one left is not known while KRaft leads.
+        # A broker on its way to KRaft mode leaves /brokers/ids for good. Its way of leaving is unknown while KRaft
+        # leads.
         left = "is away" if header.led_by_kraft else "crashed"
         condition = missed(kinds.BROKER_CRASHED, crashed, _how(header, crashed, left))
         is_page = pages and not header.led_by_kraft and not _warned_before(condition, header)
@@ -98,7 +99,7 @@ def _with_partitions(condition: Condition, count: int) -> Condition:
 
 
 def _nothing_to_spare(affected: Affected, header: Header) -> bool:
-    """Whether for longer than a restart takes one more loss would take partitions offline or stop acks=all."""
+    """Return whether one more loss would take partitions offline or stop acks=all, for longer than a restart takes."""
     patience_ms = kinds.UNDER_REPLICATED.patience_ms
     little_left = affected.of(PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT).groups
     return any(group.excuse is None and header.time_ms - group.since_ms >= patience_ms for group in little_left)
@@ -109,7 +110,7 @@ def _host(brokers: list[int]) -> str:
 
 
 def _warned_before(condition: Condition, header: Header) -> bool:
-    """Whether this alert is open as a warning: that its partitions have leaders again is no new page."""
+    """Return whether this alert is open as a warning. New leaders for its partitions are then no new page."""
     before = header.alerts.open.get(condition.id)
     return before is not None and before.severity is Severity.WARN
 
@@ -119,7 +120,7 @@ def _at_most_a_warning(condition: Condition) -> Condition:
 
 
 def _how(header: Header, brokers: list[int], left: str) -> str:
-    """Says how these brokers left and when: the zxid of one, the time span and the rack of more."""
+    """Return how these brokers left and when, with the zxid of one, or the time span and the rack of more."""
     departures = [header.departures.last[broker] for broker in brokers]
     if len(brokers) == 1:
         (departure,) = departures
@@ -137,7 +138,7 @@ def _lasting(ms: int) -> str:
 def _missed(  # noqa: PLR0913 (what the condition says)
     header: Header, kind: AlertKind, incident: Incident, brokers: list[int], replicas: int, cause: str
 ) -> Condition:
-    """Brokers that are away; info only where they host no replica."""
+    """Return the condition of brokers that are away, as info if they host no replica."""
     excuse = excuse_of(maintained(broker, header) for broker in brokers)
     if not replicas:
         how, _, _ = cause.rpartition(":")

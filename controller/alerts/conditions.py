@@ -1,6 +1,6 @@
-"""A condition, which may open an alert, and its excuse: a controlled shutdown or an announced maintenance.
+"""Conditions, which may open an alert, and their excuses, which are controlled shutdowns or announced maintenance.
 
-Conditions are made from the header alone, in `partition_conditions`, `broker_conditions` and `controller_conditions`;
+Conditions are made from the header alone, in `partition_conditions`, `broker_conditions` and `controller_conditions`.
 `lifecycle` opens alerts from them.
 """
 
@@ -22,7 +22,7 @@ _CATCHING_UP_MS: Final = 5 * 60_000
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """A problem that lasts; `since_ms` None: since it was first seen."""
+    """Problem that lasts. If `since_ms` is None, it began when it was first seen."""
 
     kind: AlertKind
     subject: str = THE_CLUSTER
@@ -43,23 +43,23 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """Identity of its alert, the same while it lasts."""
+        """Return the identity of its alert, the same while it lasts."""
         return id_of(self.kind, self.subject)
 
 
 def explanation(brokers: Collection[int], header: Header) -> str | None:
-    """Excuse for the absence of these brokers; None if one has none."""
+    """Return the excuse for the absence of these brokers, None if one has no excuse."""
     return excuse_of(_reason(broker, header) for broker in sorted(brokers))
 
 
 def excuse_of(reasons: Iterable[str | None]) -> str | None:
-    """Joins reasons, each once; None where one is missing or there is none."""
+    """Join reasons, each once. Return None if one is missing or the list is empty."""
     given = list(dict.fromkeys(reasons))
     return "; ".join(reason for reason in given if reason) if given and None not in given else None
 
 
 def maintained(broker: int | None, header: Header) -> str | None:
-    """Maintenance window that covers the broker (None: the whole cluster); None if there is none."""
+    """Return the maintenance window that covers the broker, if any. A broker of None means the whole cluster."""
     now_ms = header.wall_ms  # people announce windows by the wall clock
     for window in header.maintenance:
         if window.until_ms > now_ms and (not window.brokers or broker in window.brokers):

@@ -1,4 +1,4 @@
-"""Conditions of the controller and of the cluster as a whole: absent, overdue, flapping, topics without ids."""
+"""Conditions of the controller and of the cluster as a whole, such as absent, overdue, flapping, topics without ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENTRIES_IN_A_SENTENCE: Final = 2
 
 # Five terms within a minute are no ordinary failovers.
 _FLAPPING_TERMS: Final = 5
-_MOVING_TERMS: Final = 4  # warn before: the open info ControllerMoved sends no message for each further move
+_MOVING_TERMS: Final = 4  # warns first, since the open info ControllerMoved sends no message for later moves
 _FLAPPING_WITHIN_MS: Final = 60_000
 
 _UNREGISTERED_MS: Final = 10_000
@@ -33,7 +33,7 @@ _IDS_SINCE: Final = (2, 8)
 
 
 def conditions_of_controller(header: Header) -> Iterator[Condition]:
-    """Yields what is wrong with the controller and its duties."""
+    """Yield the problems of the controller and its duties."""
     for check in (
         _absent,
         _overdue,

@@ -1,7 +1,8 @@
-"""Incidents: brokers that are away or lag for one cause, under a name that stays while brokers join and leave.
+"""Incidents of brokers that are away or lag for one cause, under a name that stays while brokers join and leave.
 
-Brokers belong together where a partition lacks more than one of them, where brokers of one rack left within the time in
-which the sessions of one failure expire, and where they belonged together before and none has recovered since.
+Brokers belong together in three cases. A partition lacks more than one of the brokers, or brokers of one rack left
+within the time in which the sessions of one failure expire, or they belonged together before and have all not recovered
+since.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from controller.model.context import Header
 from controller.view.gauges import replicas_by_broker
 from controller.view.partition_issues import PartitionIssue, parse_group
 
-# Their groups name replicas out of the ISR, live or not: each is a cause.
+# Their groups name replicas out of the ISR, live or not. Each is a cause.
 _OUT_OF_SYNC: Final = frozenset(
     {PartitionIssue.UNDER_MIN_ISR, PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT, PartitionIssue.UNDER_REPLICATED}
 )
-# Their groups name replicas that may be live and copying or deleting: only one that is away is a cause.
+# Their groups name replicas that may be live and copying or deleting. Only an absent one is a cause.
 _IN_PROGRESS: Final = frozenset({PartitionIssue.UNDELETED, PartitionIssue.REASSIGNING})
-# A live replica could lead: the controller is the cause, whichever broker was lost before.
+# A live replica could lead, so the controller is the cause, whichever broker was lost before.
 _UP_TO_CONTROLLER: Final = frozenset({PartitionIssue.LEADERLESS, PartitionIssue.ELECTION_OWED})
 
 # How long a broker that hosts no replica counts as away.
 _MISSED_MS: Final = 10 * 60_000
 
-# A client asks for its session each third of the timeout, so brokers that fail at once expire up to a third apart, and
+# A client renews its session each third of the timeout, so brokers that fail at once expire up to a third apart.
 # ZooKeeper looks for expired sessions once a tick, 2 s by default.
 _TICK_MS: Final = 2_000
 
 
 def incidents_of(header: Header, away: Collection[int]) -> tuple[Incident, ...]:
-    """Incidents as of now; one that goes on keeps its name, merged ones have the name of the oldest."""
+    """Return the incidents as of now. A continued one keeps its name, merged ones take the oldest name."""
     together = _Together()
     for broker in away:
         together.add((broker,))
@@ -49,7 +50,7 @@ def incidents_of(header: Header, away: Collection[int]) -> tuple[Incident, ...]:
 
 
 def causes(issue: PartitionIssue, brokers: tuple[int, ...], header: Header) -> tuple[int, ...]:
-    """Brokers of a group that cause its issue: the ones that are away, else the first."""
+    """Return the brokers of a group that cause its issue, which are the absent ones, else the first."""
     if issue in _OUT_OF_SYNC:
         return brokers
     if issue in _UP_TO_CONTROLLER and header.acting:
@@ -59,7 +60,7 @@ def causes(issue: PartitionIssue, brokers: tuple[int, ...], header: Header) -> t
 
 
 def brokers_away(header: Header) -> dict[int, int]:
-    """Unregistered brokers that host replicas or left lately, with their number of replicas."""
+    """Return the unregistered brokers that host replicas or left lately, with their number of replicas."""
     hosted = replicas_by_broker(header)
     recent = [
         broker
@@ -70,12 +71,12 @@ def brokers_away(header: Header) -> dict[int, int]:
 
 
 def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[int, Incident]:
-    """Incident by broker."""
+    """Return the incident by broker."""
     return {broker: incident for incident in incidents for broker in incident.brokers}
 
 
 def _sharing(header: Header, away: Collection[int]) -> Iterator[tuple[int, ...]]:
-    """Brokers with replicas of the same partitions, before the controller has written their ISRs."""
+    """Yield the brokers with replicas of the same partitions, before the controller has written their ISRs."""
     for broker in away:
         departure = header.departures.last.get(broker)
         if departure is not None:
@@ -83,7 +84,7 @@ def _sharing(header: Header, away: Collection[int]) -> Iterator[tuple[int, ...]]
 
 
 def _left_together(header: Header, away: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of brokers of one rack, or of none, whose sessions one failure can have ended."""
+    """Yield pairs of brokers of one rack, or without a rack, whose sessions one failure can have ended."""
     within_ms = header.settings.zookeeper_session_timeout_ms // 3 + _TICK_MS
     racks: dict[str | None, list[tuple[int, int]]] = {}
     for broker in away:
@@ -111,7 +112,7 @@ class _Together:
             self._lower[root] = roots[0]
 
     def sets(self) -> list[tuple[int, ...]]:
-        """Sets in order of their lowest broker."""
+        """Return the sets in order of their lowest broker."""
         found: dict[int, list[int]] = {}
         for broker in sorted(self._lower):
             found.setdefault(self._root(broker), []).append(broker)
@@ -137,7 +138,7 @@ def _with_names(sets: list[tuple[int, ...]], before: tuple[Incident, ...]) -> tu
 
 
 def _begun(brokers: tuple[int, ...], taken: set[str]) -> Incident:
-    """A new incident, named after its first broker that names no other."""
+    """Return a new incident, named after its first broker that names no other incident."""
     for broker in brokers:
         if f"broker {broker}" not in taken:
             return Incident(f"broker {broker}", broker, brokers)

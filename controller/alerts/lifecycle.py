@@ -1,6 +1,6 @@
-"""Opens, updates and resolves alerts from conditions and occurrences.
+"""Lifecycle of alerts, which open, change and resolve by conditions and occurrences.
 
-Alerts are judged at every heartbeat, and at once when brokers come or go or partitions cannot be used.
+Alerts are judged at every heartbeat, and at once when brokers come or go or partitions become unusable.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UPDATED_AGAIN_MS: Final = 5_000
 
 
 def judge(tx: MutableState) -> None:
-    """Opens, updates and resolves alerts by the conditions of now; unseen ones become unknown, not resolved."""
+    """Open, update and resolve alerts by the present conditions. Unseen ones become unknown, not resolved."""
     header = tx.header
     header.alerts.recent_elections = _pace(header)
     forget_old(header)
@@ -60,7 +60,7 @@ def judge(tx: MutableState) -> None:
 
 
 def resolve_all(tx: MutableState, ending: str) -> None:
-    """Resolves every open alert for the same reason."""
+    """Resolve every open alert for the same reason."""
     for alert_id, alert in list(tx.header.alerts.open.items()):
         _resolve(tx, alert_id, alert, ending)
 
@@ -91,13 +91,13 @@ def _follow_incidents(header: Header, away: Collection[int]) -> None:
 
 
 def _paged(of_partitions: list[Condition]) -> set[str]:
-    """Incidents whose partitions page because no client can use them or write to them with acks=all."""
+    """Return the incidents whose partitions page because clients cannot use the partitions, or not with acks=all."""
     unusable = (kinds.PARTITIONS_OFFLINE, kinds.UNDER_MIN_ISR)
     return {found.subject for found in of_partitions if found.kind in unusable and found.severity is None}
 
 
 def _is_blind(header: Header) -> bool:
-    """Whether the state is too old to be trusted."""
+    """Return whether the state is too old to be trusted."""
     patience_ms = kinds.REPLICA_DISCONNECTED.patience_ms
     lost = header.feed.disconnected_ms > 0 and header.time_ms - header.feed.disconnected_ms >= patience_ms
     return lost or header.phase is BOOTSTRAPPING
@@ -169,7 +169,7 @@ def _ending_of(kind: AlertKind) -> str:
 
 
 def _sentence_of(occurrence: Occurrence, kind: AlertKind) -> str:
-    """The sentence of an occurrence, with how many topics or partitions it concerns where there are more than one."""
+    """Return the sentence of an occurrence, with its number of topics or partitions if there are several."""
     count = max(1, occurrence.concerned)
     several = kind.several.format(count=count, names=names(occurrence.about, count))
     times = f" ({occurrence.count} times)" if occurrence.count > count else ""
@@ -222,31 +222,34 @@ def _opened(condition: Condition, before: OpenAlert | None, since_ms: int, heade
 
 
 def _brokers(condition: Condition, before: OpenAlert | None) -> tuple[int, ...]:
-    """Brokers of it now and before: only a broker that joins makes it another alert to a pager."""
+    """Return its brokers now and before. To a pager, only a broker that joins makes it another alert."""
     now = condition.brokers or (() if condition.broker is None else (condition.broker,))
     return tuple(sorted({*now, *(before.brokers if before else ())}))
 
 
 def _is_held_back(condition: Condition, header: Header) -> bool:
-    """Whether a maintenance window of its brokers, or of the whole cluster, covers it."""
+    """Return whether a maintenance window of its brokers, or of the whole cluster, covers it."""
     brokers = condition.brokers or (condition.broker,)
     return not condition.kind.of_replica and all(maintained(broker, header) is not None for broker in brokers)
 
 
 def _is_another_page(before: OpenAlert, now: OpenAlert) -> bool:
-    """Whether a pager would see another alert: known again, of another severity, of more brokers."""
+    """Return whether a pager would see another alert, which is known again, or has another severity or more brokers."""
     return before.unknown or before.severity is not now.severity or before.brokers != now.brokers
 
 
 def _says_more(before: OpenAlert, now: OpenAlert) -> bool:
-    """Whether its sentence changed; asked at heartbeats only: elections after a broker's return take milliseconds."""
+    """Return whether its sentence changed.
+
+    Only heartbeats check this, because elections after a broker's return take milliseconds.
+    """
     named_first = now.has_examples and not before.has_examples
     changed = named_first or (before.cause, before.partitions) != (now.cause, now.partitions)
     return changed and now.published_ms - before.published_ms >= _UPDATED_AGAIN_MS
 
 
 def _has_stale_times(before: OpenAlert, header: Header) -> bool:
-    """Whether the wall clock was set after the alert's last row, whose times are by the old one."""
+    """Return whether the wall clock was set after the alert's last row, whose times are by the old one."""
     stepped = header.alerts.occurrences.get(kinds.CLOCK_STEPPED.name)
     return stepped is not None and before.published_ms < stepped.last_ms
 

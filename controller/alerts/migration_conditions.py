@@ -1,4 +1,7 @@
-"""Conditions of a migration to KRaft, from the header alone: copy, sync, pulse, leaders, leftovers, the way back."""
+"""Conditions of a migration to KRaft, from the header alone.
+
+They cover the copy, the sync, the pulse, leaders, leftovers, and the way back.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from wording.sentences import counted, plural
 _FLAPPING_LEADERS: Final = 6
 _FLAPPING_WITHIN_MS: Final = 10 * 60_000
 
-# A sync of 200,000 partitions is as many transactions; whoever is paged must see it until all is deleted.
+# A sync of 200,000 partitions is as many transactions. The paged person must see it until all is deleted.
 _OLD_CLAIM_SHOWN_MS: Final = 30 * 60_000
 
 _GROUP: Final = "migration"
@@ -27,7 +30,7 @@ _PULSES_AGAIN: Final = "/migration is written again, or a broker is controller"
 
 
 def conditions_of_migration(header: Header) -> Iterator[Condition]:
-    """Yields what is the case on the way to KRaft, and what is wrong there."""
+    """Yield the conditions on the way to KRaft, and its problems."""
     if not header.migration.seen:
         return
     for check in _CHECKS:
@@ -37,7 +40,7 @@ def conditions_of_migration(header: Header) -> Iterator[Condition]:
 
 
 def stands_still(header: Header) -> bool:
-    """Whether ZooKeeper shows nothing of the cluster any more: no broker is registered, and KRaft does not write."""
+    """Return whether ZooKeeper shows no sign of the cluster any more, from registered brokers or KRaft's writes."""
     registered = len(header.brokers) > len(header.in_kraft_mode)
     return header.migration.phase is MigrationPhase.SILENT and not registered
 

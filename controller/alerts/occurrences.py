@@ -1,4 +1,4 @@
-"""Occurrences: divergences, unclean elections, bounced brokers and other moments, kept until their alert resolves.
+"""Occurrences, which are divergences, unclean elections, bounced brokers and other moments, until their alert resolves.
 
 Occurrences of one kind and subject are kept as one.
 """
@@ -17,7 +17,7 @@ from controller.model.mutable_state import MutableState
 
 THE_CLUSTER: Final = "the cluster"
 
-# An occurrence on 100,000 partitions has some 400 names a bucket: adding one copies little and compares little.
+# An occurrence on 100,000 partitions has some 400 names a bucket, so that a new one copies and compares little.
 _BUCKETS: Final = 256
 
 
@@ -31,7 +31,7 @@ def note(  # noqa: PLR0913 (what an alert says)
     evidence: tuple[str, ...] = (),
     times: int = 1,
 ) -> None:
-    """Records an occurrence, of a broker if one is given, and counts it if it is a divergence.
+    """Record an occurrence, of a broker if one is given, and count it if it is a divergence.
 
     During a complete read divergences are counted, and only kinds about Kontrast itself are recorded.
     """
@@ -70,13 +70,13 @@ def _with_name(occurrence: Occurrence, about: str) -> Occurrence:
 
 
 def forget(header: Header, kind: AlertKind) -> None:
-    """Removes the cluster's occurrence of this kind, which means nothing any more."""
+    """Remove the cluster's occurrence of this kind, which has lost its meaning."""
     occurrences = header.alerts.occurrences
     header.alerts.occurrences = {key: value for key, value in occurrences.items() if key != kind.name}
 
 
 def forget_old(header: Header) -> None:
-    """Removes occurrences older than their kind lasts."""
+    """Remove occurrences older than their kind lasts."""
     occurrences = header.alerts.occurrences
     over = [
         alert_id
@@ -88,5 +88,5 @@ def forget_old(header: Header) -> None:
 
 
 def id_of(kind: AlertKind, subject: str) -> str:
-    """Id of an alert of this kind on this subject."""
+    """Return the id of an alert of this kind on this subject."""
     return kind.name if subject == THE_CLUSTER else f"{kind.name}/{subject}"

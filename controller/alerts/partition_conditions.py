@@ -1,7 +1,7 @@
-"""Conditions of partitions: one for each kind and incident, with its sentence.
+"""Conditions of partitions, one for each kind and incident, with its sentence.
 
-Partitions by issue are counted in `view/partition_issues`, brokers joined to incidents in `incidents`. Partitions
-that no broker's absence explains are one condition for each kind.
+Partitions by issue are counted in `view/partition_issues`, brokers joined to incidents in `incidents`. Partitions that
+no broker's absence explains are one condition for each kind.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from wording.sentences import either, listed, plural
 _DELETING_MS: Final = 5 * 60_000
 _COPYING_MS: Final = 30 * 60_000
 
-# A controller that has written what came later is not paused.
+# A controller that has written later events is not paused.
 _PASSED_OVER_MS: Final = 10_000
 
-# While KRaft leads a shutdown in order shows in ZooKeeper as a crash does. A broker that was restarted in the other
-# mode led again within 6 to 12 s (six restarts); one with a large log needs a maintenance window.
+# While KRaft leads, a controlled shutdown shows in ZooKeeper as a crash does. A broker that was restarted in the other
+# mode led again within 6 to 12 s (six restarts). A broker with a large log needs a maintenance window.
 _RESTARTING_MS: Final = 30_000
 
 _BACK: Final = "they are led again, are gone, or wait for other brokers"
@@ -49,14 +49,14 @@ _CONTROLLER: Final = "controller"
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """Partitions of an incident; `incident` None: partitions that no broker's absence explains."""
+    """Partitions of an incident. Without an incident they are partitions that no broker's absence explains."""
 
     header: Header
     incident: Incident | None
     affected: Affected
 
     def condition(self, kind: kinds.AlertKind, found: Affected, cause: str, ending: str, **more: object) -> Condition:
-        """A condition of this kind, of severity info where all its partitions have an excuse."""
+        """Return a condition of this kind, of severity info if all its partitions have an excuse."""
         excuse = found.excuse
         subject = _NO_INCIDENT if self.incident is None else self.incident.name
         condition = Condition(
@@ -79,7 +79,7 @@ class Scene(msgspec.Struct, frozen=True):
 def conditions_of_partitions(
     header: Header, by_incident: Iterable[tuple[Incident | None, Affected]]
 ) -> Iterator[Condition]:
-    """Yields a condition for each kind and incident."""
+    """Yield a condition for each kind and incident."""
     for incident, affected in by_incident:
         scene = Scene(header, incident, affected)
         yield from _unusable(scene)
@@ -91,7 +91,7 @@ def conditions_of_partitions(
 
 
 def _unusable(scene: Scene) -> Iterator[Condition]:
-    """Partitions that are offline, with the ones that refuse acks=all in the same sentence; else these alone."""
+    """Yield the offline partitions, with the ones that refuse acks=all in the same sentence, or only the latter."""
     refusing = scene.affected.of(PartitionIssue.UNDER_MIN_ISR).unexcused()
     offline = _offline(scene)
     if offline is not None:
@@ -101,7 +101,7 @@ def _unusable(scene: Scene) -> Iterator[Condition]:
 
 
 def _offline(scene: Scene) -> Condition | None:
-    """Offline partitions, with the brokers whose return ends it; the rest of the incident in a line."""
+    """Return the offline partitions, with the brokers whose return ends it, and the rest of the incident in a line."""
     header, kind = scene.header, kinds.PARTITIONS_OFFLINE
     offline = scene.affected.of(*OFFLINE_ISSUES).unexcused()
     lost = offline.of(PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
@@ -130,7 +130,7 @@ def _offline(scene: Scene) -> Condition | None:
 
 
 def _action(lost: Affected) -> str | None:
-    """Advice where an unclean election cannot help: no other replica exists."""
+    """Return advice for a case that no unclean election can help, because there is no other replica."""
     in_sync = lost.of(PartitionIssue.OFFLINE)
     if not in_sync.brokers or in_sync.others:
         return None
@@ -141,14 +141,14 @@ def _action(lost: Affected) -> str | None:
 
 
 def _not_yet_paged(condition: Condition, lost: Affected, header: Header) -> Condition:
-    """The condition, as info while KRaft leads and the partitions may be back with a broker that is being restarted."""
+    """Return the condition, as info while KRaft leads and a broker's restart may bring the partitions back."""
     if not header.led_by_kraft or header.time_ms - lost.since_ms >= _RESTARTING_MS:
         return condition
     return msgspec.structs.replace(condition, severity=Severity.INFO)
 
 
 def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
-    """Partitions that only wait for an election, once the controller is late with it."""
+    """Return the partitions that only wait for an election, once the controller is late with it."""
     kind, header = kinds.PARTITIONS_OFFLINE, scene.header
     cause = f"{_offline_partitions(waiting)} until {_elector(header)} elects a leader"
     condition = scene.condition(kind, waiting, cause, _BACK, patience_ms=0, replaces=(kinds.UNDER_MIN_ISR,))
@@ -163,7 +163,7 @@ def _offline_partitions(offline: Affected) -> str:
 
 
 def _unclean(offline: Affected, header: Header) -> str:
-    """Says what an unclean election would cost, where a live replica could win it."""
+    """Return a clause with the cost of an unclean election, if a live replica could win it."""
     winners = [broker for broker in offline.others if broker in header.brokers]
     if not winners or not offline.brokers:
         return ""
@@ -191,7 +191,7 @@ def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
 
 def _leaderless(scene: Scene, found: Affected) -> Condition | None:
     if never_elected_count(scene.header):
-        return None  # the alert on all partitions that the controller refuses to touch says what to do
+        return None  # the alert on all partitions that the controller refuses to touch has the advice
     live = [broker for broker in found.brokers if broker in scene.header.brokers]
     cause = (
         f"{found.partitions} {found.verb} no leader{names(found.examples, found.count)}: no client can use "
@@ -202,7 +202,7 @@ def _leaderless(scene: Scene, found: Affected) -> Condition | None:
 
 
 def _election_due(scene: Scene, found: Affected) -> Condition | None:
-    """Elections that the controller has yet to hold; without a controller, also what the last one passed over."""
+    """Return the elections that the controller has yet to hold, or without a controller all missing ones."""
     due = found.of(PartitionIssue.ELECTION_DUE) if scene.header.acting else found
     if not due.groups:
         return None
@@ -215,7 +215,10 @@ def _election_due(scene: Scene, found: Affected) -> Condition | None:
 
 
 def _election_owed(scene: Scene, found: Affected) -> Condition | None:
-    """Elections that the controller passed over: its fault whatever excuses the brokers, for it has written since."""
+    """Return the elections that the controller passed over.
+
+    No excuse of the brokers counts, because the controller has written since.
+    """
     if not scene.header.acting:
         return None
     cause = (
@@ -256,7 +259,7 @@ def _elector(header: Header) -> str:
 
 
 def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
-    """Replicas on live brokers without an excuse; brokers that are away have an alert of their own."""
+    """Return the replicas on live brokers without an excuse. Absent brokers have their own alert."""
     header, patience_ms = scene.header, kinds.UNDER_REPLICATED.patience_ms
     lagging = {}
     for group in found.groups:
@@ -315,7 +318,7 @@ def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms
 
 
 def _ripe(groups: Iterable[Group], header: Header, patience_ms: Callable[[Group], int]) -> Affected:
-    """Groups that have lasted for their patience."""
+    """Return the groups that have lasted for their patience."""
     return together(group for group in groups if header.time_ms - group.since_ms >= patience_ms(group))
 
 
