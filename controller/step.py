@@ -56,14 +56,14 @@ from controller.watch import clock_step, complete_read, forgotten, loaded_states
 
 _STATES_IN_A_TRANSACTION: Final = 4_096
 _NODE: Final = RecordKind.NODE
-_DISCONNECTED: Final = ("suspended", "lost")  # the states of the forwarder's session in which it sees nothing
+_DISCONNECTED: Final = ("suspended", "lost")  # the states of the forwarder's session in which it is blind
 
 
 def step(context: Context, record: Record) -> Outcome:
-    """Apply one record; one at or before the context's position is a repetition and changes nothing.
+    """Apply one record. A record at or before the context's position is a repetition and has no effect.
 
-    Never raises for any content of ZooKeeper: a znode that cannot be read becomes a `RefusedRow`, and its last good
-    value stays in force.
+    Never raises for any content of ZooKeeper. An unreadable znode becomes a `RefusedRow`, and its last good value stays
+    in force.
     """
     return _in_one_transaction(context, (record,))
 
@@ -71,9 +71,9 @@ def step(context: Context, record: Record) -> Outcome:
 def steps(
     context: Context, records: Sequence[Record], *, shows_partitions: bool = True, shows_steps: bool = True
 ) -> Outcome:
-    """Apply records one after the other, as `step` does; records of partition states share transactions.
+    """Apply records one after the other, as `step` does. Records of partition states share transactions.
 
-    A caller can do without rows: of partitions (`shows_partitions`), of transitions and requests (`shows_steps`).
+    A caller can do without rows of partitions (`shows_partitions`), or of transitions and requests (`shows_steps`).
     """
     effects: list[Row] = []
     begin = 0
@@ -90,7 +90,7 @@ def steps(
 
 
 def _end_of_transaction(records: Sequence[Record], begin: int) -> int:
-    """Index after this batch of state records; any other record has a transaction of its own."""
+    """Return the index after this batch of state records. Any other record has its own transaction."""
     end, most = begin, min(len(records), begin + _STATES_IN_A_TRANSACTION)
     while end < most and records[end].kind is _NODE and records[end].path.endswith("/state"):
         end += 1
@@ -130,7 +130,7 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
     header = tx.header
     header.feed.forgotten = False
     if _lacks_records_before(record, last):
-        # Their content is not known, so nothing can be concluded until the next complete read.
+        # Their content is not known, which prevents conclusions until the next complete read.
         header.phase, header.feed.lacks_records = BOOTSTRAPPING, True
         tx.count(tx.happened.divergences, "records_missing")
     if tx.clock_set_by_ms:
@@ -143,7 +143,7 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
 
 
 def _lacks_records_before(record: Record, position: Position) -> bool:
-    """Whether records before this one never came; a generation's first record begins a complete read."""
+    """Return whether earlier records are missing. A generation's first record begins a complete read."""
     if record.generation == position.generation:
         return record.seq != position.seq + 1
     return record.kind is not RecordKind.SNAPSHOT_BEGIN
@@ -186,7 +186,7 @@ def _node(tx: Transaction, record: Record) -> None:
 
 
 def _created(tx: Transaction, record: Record) -> None:
-    # The value was gone before it could be read; a deletion request needs only its name.
+    # The value vanished before it could be read. A deletion request needs only its name.
     where = locate(record.path)
     if where.place is Place.DELETE_TOPIC and tx.header.phase is not BOOTSTRAPPING:
         topic_deletion.deletion_asked(tx, where.name)
@@ -233,7 +233,7 @@ def _snapshot_begin(tx: Transaction, record: Record) -> None:
     header, status = tx.header, decode_status(record.content)
     header.clocks.wall_clock_of = status.clock_of
     if status.session == REPLAYED:
-        _session(tx, record)  # before the first row: nobody may take one of the past for the present
+        _session(tx, record)  # before the first row, so that no past row passes for a present one
     complete_read.begin(tx)
 
 
@@ -361,7 +361,7 @@ _HANDLERS: Final[Mapping[RecordKind, Callable[[Transaction, Record], None]]] = {
 
 _WORDS: Final[Mapping[RecordKind, str]] = {kind: kind.value for kind in RecordKind}
 
-# Handlers of a znode's new value, by its place; other places mean nothing to the replica.
+# Handlers of a znode's new value, by its place. The replica ignores other places.
 _WRITTEN: Final[Mapping[Place, Callable[[Transaction, ZnodePath, Record], None]]] = {
     Place.CONTROLLER: _controller_written,
     Place.CONTROLLER_EPOCH: _epoch_written,

@@ -1,4 +1,4 @@
-"""Requests of brokers that no znode announces, and that no record has: for questions about a possible cluster."""
+"""Requests of brokers without a znode or a record, for questions about a possible cluster."""
 
 from __future__ import annotations
 

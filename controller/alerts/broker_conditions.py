@@ -135,7 +135,7 @@ def _lasting(ms: int) -> str:
     return f"{max(1, -(-ms // 1_000))} s" if ms < _IN_MINUTES_MS else f"{-(-ms // 60_000)} min"
 
 
-def _missed(  # noqa: PLR0913 (what the condition says)
+def _missed(  # noqa: PLR0913 (the parts of the condition)
     header: Header, kind: AlertKind, incident: Incident, brokers: list[int], replicas: int, cause: str
 ) -> Condition:
     """Return the condition of brokers that are away, as info if they host no replica."""

@@ -1,8 +1,7 @@
 """Incidents of brokers that are away or lag for one cause, under a name that stays while brokers join and leave.
 
-Brokers belong together in three cases. A partition lacks more than one of the brokers, or brokers of one rack left
-within the time in which the sessions of one failure expire, or they belonged together before and have all not recovered
-since.
+Brokers belong together in three cases. A partition lacks more than one of the brokers. Brokers of one rack left within
+the time in which the sessions of one failure expire. Or they belonged together before and none has recovered since.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ THE_CLUSTER: Final = "the cluster"
 _BUCKETS: Final = 256
 
 
-def note(  # noqa: PLR0913 (what an alert says)
+def note(  # noqa: PLR0913 (the parts of an alert)
     tx: MutableState,
     kind: AlertKind,
     cause: str,

@@ -279,7 +279,7 @@ def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:
 def replicas_went_offline(tx: Transaction, replicas: list[Replica], *, alone: bool = False) -> None:
     """Elect new leaders for partitions that lost theirs, then take the replicas offline and out of their ISR.
 
-    As Kafka 3.9's `onReplicasBecomeOffline`; `alone` leaves out all partitions but theirs.
+    As Kafka 3.9's `onReplicasBecomeOffline`. `alone` leaves out all partitions but theirs.
     """
     theirs = {replica.tp for replica in replicas}
     leaderless = [tp for tp in without_online_leader(tx) if not alone or tp in theirs]

@@ -227,7 +227,7 @@ def _count_election(tx: Transaction, tp: TopicPartition, action: Write, before: 
 def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> None:
     """Adapt the expected writes to the state now in ZooKeeper. `joined` are replicas that have just got in sync.
 
-    A write that would change nothing any more is dropped. If it is an election, its change to Online is taken back. The
+    A write that has become needless is dropped. If it is an election, its change to Online is taken back. The
     failed leader, which the election would have dropped, then leaves the ISR by its own write. So does a replica that
     was to go offline without a write, and got into the ISR before that.
     """

@@ -85,7 +85,7 @@ class Header(msgspec.Struct, array_like=True):
     migration: Migration = msgspec.field(default_factory=Migration)
 
     def copy(self) -> Header:
-        """Copy of the header whose parts can be changed without a change of this one."""
+        """Return a copy of the header whose parts can be changed without a change of this one."""
         copied = msgspec.structs.replace(
             self, **{part: msgspec.structs.replace(getattr(self, part)) for part in _PARTS}
         )

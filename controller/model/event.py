@@ -156,7 +156,7 @@ class StoredEvent(Event, frozen=True, array_like=True):  # type: ignore[misc]  #
     """Event in a context, protected from changes. A transaction opens a copy."""
 
     def opened(self) -> Event:
-        """Copy of the event to change."""
+        """Return a copy of the event to change."""
         copied = Event(*msgspec.structs.astuple(self))
         copied.due = list(self.due)
         return copied

@@ -35,7 +35,7 @@ class GaugeCounts(msgspec.Struct, array_like=True):
     under_min_isr: ByBroker = {}
 
     def copy(self) -> GaugeCounts:
-        """Copy to change."""
+        """Return a copy to change."""
         values: tuple[Any, ...] = msgspec.structs.astuple(self)
         copied: list[Any] = [value if isinstance(value, int) else value.copy() for value in values]
         return GaugeCounts(*copied)

@@ -57,7 +57,7 @@ class Happened(msgspec.Struct, array_like=True):
     inferred_events: Counts = {}  # events that no znode announced, by rule
 
     def copy(self) -> Happened:
-        """Copy to change."""
+        """Return a copy to change."""
         values: tuple[Any, ...] = msgspec.structs.astuple(self)
         copied: list[Any] = [value if isinstance(value, int) else value.copy() for value in values]
         return Happened(*copied)

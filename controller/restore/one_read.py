@@ -4,10 +4,10 @@ A read has no past. `controller.step` takes everything in it for new, and its co
 
 - **Dead leaders.** A controller that a read finds may have taken over long ago, and passed over the read's dead
   leaders. One look cannot know that, and mostly the leader has just died. The read therefore ends as of before its
-  death, and the death follows: the controller's next writes are then worked out as from any other.
+  death, and the death follows. The controller's next writes are then worked out as after any other.
 - **Dates.** A znode's last write is the latest moment from which a fact in it holds. A broker's absence has no date,
   for it leaves no znode.
-- **Patience.** Alerts wait until a condition has lasted. A read saw nothing begin, so its alerts open at once.
+- **Patience.** Alerts wait until a condition has lasted. A read saw no beginnings, so its alerts open at once.
 """
 
 from __future__ import annotations

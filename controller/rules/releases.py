@@ -34,7 +34,7 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "forgets_reassignments": (0, 11),  # KAFKA-5310
         "offlines_every_leaderless": (1, 0),
         "sends_new_and_offline_replicas": (1, 0),  # KIP-112, KIP-113
-        "keeps_last_isr_member": (1, 1),  # KAFKA-5642; before, only where unclean election is not allowed
+        "keeps_last_isr_member": (1, 1),  # KAFKA-5642 (before, only if unclean election is not allowed)
         "rewrites_preferred_that_lead": (1, 1),  # KAFKA-5642
         "shutdown_elects_among_live": (1, 1),  # KAFKA-5642
         "failover_drops_reassignments_of_queued_topics": (1, 1),
@@ -66,7 +66,7 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     shutdown_sends_to_leaving_broker: bool
     notices_bounces: bool
     sends_broker_epochs: bool
-    spares_known_metadata: bool  # UpdateMetadata about brokers alone has no partitions (before, all of them)
+    spares_known_metadata: bool  # UpdateMetadata about brokers alone has no partitions (before, it had all)
     skips_preferred_that_lead: bool
     sends_to_live_brokers_only: bool
     removes_offline_replicas_at_failover: bool
@@ -184,7 +184,7 @@ def release_word(release: Release) -> str:
 
 
 def read_release(text: str) -> Release:
-    """Release that the text names, like 2.8 or 3.9.2; raises ValueError."""
+    """Return the release that the text names, like 2.8 or 3.9.2. Raise ValueError."""
     parts = text.strip().split(".")
     if len(parts) < 2 or not all(part.isascii() and part.isdigit() for part in parts):
         raise ValueError(f"{text!r} is no Kafka release: expected one like 2.8 or 3.9.2")

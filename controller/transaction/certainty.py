@@ -1,4 +1,4 @@
-"""Certainty of events: which have begun, which of their batches are done, and what is published of them then.
+"""Certainty of events, with the rules by which their batches and actions become final and are published.
 
 ZooKeeper shows the controller's writes. It shows neither its events nor its requests nor the states in its memory. This
 module decides when a planned action has certainly happened. It rests on one fact: **the controller has one thread**. It
@@ -22,15 +22,15 @@ Rules
     3. **A partition's queue keeps its order.** A state change is final only at the front of the queue. Behind a due
        write of the same partition it waits, whichever event the write belongs to (`_flush`).
     4. **Requests wait for the whole event.** A batch of requests names many partitions. It is final when no due write
-       stands before it, in its own event (rule 2) or, in the queue of one of its partitions, in an older event
-       (`_certain_batches`).
+       precedes it. The write may be in its own event (rule 2), or in an older event in the queue of one of its
+       partitions (`_certain_batches`).
     5. **An event without due writes leaves no trace.** It is certain when no older event has a due write left, for the
        thread must have come past it (`_begun_now`).
     6. **Time ends waiting.** A due write that later writes have overtaken does not come any more (`has_written_all`).
        An event that a dead controller may never have handled waits until that controller shows a sign of life
        (`await_proof`).
-    7. **A lost term ends all.** A controller that resigns has done what is certain; the rest is withdrawn. Nothing
-       follows from an expired session (`conclude_events`).
+    7. **A lost term ends all.** A controller that resigns has done what is certain. The rest is withdrawn. An
+       expired session proves no actions (`conclude_events`).
 
 A worked example
     Topic t has t-0 on brokers 1 and 2 (leader 1) and t-1 on brokers 2 and 1 (leader 2). Broker 3 is the controller.

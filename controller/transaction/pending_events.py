@@ -198,7 +198,7 @@ class PendingEvents(MutableState):
         return PartitionState(state) in PARTITION_VALID_PREVIOUS[target]
 
     def removal_of(self, change: StateChange) -> RemoveFromIsr:
-        """Write that a replica's change to OfflineReplica turns out to need, due from now on."""
+        """Return the write that a replica's change to OfflineReplica turns out to need, due from now on."""
         assert change.replica is not None, "a partition leaves no ISR"
         event = self.open_event(change.event)
         event.due[change.at_batch] += 1
