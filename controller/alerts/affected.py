@@ -135,7 +135,7 @@ def where_they_are(brokers: Collection[int], header: Header) -> str:
 
 
 def worst_topics(affected: Affected, header: Header) -> str:
-    """Return the topics with most offline partitions, if the examples do not show as much."""
+    """Return a clause with the topics that have most offline partitions, if the examples do not show as much."""
     worst = sorted(header.tally.offline_by_topic.items(), key=lambda item: (-item[1], item[0]))[:_TOPICS_IN_A_SENTENCE]
     if len(worst) <= 1 or worst[0][1] == 1 or affected.count <= _NAMED_IN_A_SENTENCE:
         return ""

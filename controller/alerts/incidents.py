@@ -70,12 +70,12 @@ def brokers_away(header: Header) -> dict[int, int]:
 
 
 def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[int, Incident]:
-    """Return the incident by broker."""
+    """Return the incident of each broker."""
     return {broker: incident for incident in incidents for broker in incident.brokers}
 
 
 def _sharing(header: Header, away: Collection[int]) -> Iterator[tuple[int, ...]]:
-    """Yield the brokers with replicas of the same partitions, before the controller has written their ISRs."""
+    """Yield groups of brokers that share partitions, before the controller has written their ISRs."""
     for broker in away:
         departure = header.departures.last.get(broker)
         if departure is not None:

@@ -91,7 +91,7 @@ def conditions_of_partitions(
 
 
 def _unusable(scene: Scene) -> Iterator[Condition]:
-    """Yield the offline partitions, with the ones that refuse acks=all in the same sentence, or only the latter."""
+    """Yield a condition of offline partitions, which includes those that refuse acks=all, or of the latter alone."""
     refusing = scene.affected.of(PartitionIssue.UNDER_MIN_ISR).unexcused()
     offline = _offline(scene)
     if offline is not None:
@@ -101,7 +101,7 @@ def _unusable(scene: Scene) -> Iterator[Condition]:
 
 
 def _offline(scene: Scene) -> Condition | None:
-    """Return the offline partitions, with the brokers whose return ends it, and the rest of the incident in a line."""
+    """Return the condition of offline partitions, with the brokers whose return ends it and other effects."""
     header, kind = scene.header, kinds.PARTITIONS_OFFLINE
     offline = scene.affected.of(*OFFLINE_ISSUES).unexcused()
     lost = offline.of(PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
@@ -148,7 +148,7 @@ def _not_yet_paged(condition: Condition, lost: Affected, header: Header) -> Cond
 
 
 def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
-    """Return the partitions that only wait for an election, once the controller is late with it."""
+    """Return the condition of partitions that only wait for an election, once the controller is late with it."""
     kind, header = kinds.PARTITIONS_OFFLINE, scene.header
     cause = f"{_offline_partitions(waiting)} until {_elector(header)} elects a leader"
     condition = scene.condition(kind, waiting, cause, _BACK, patience_ms=0, replaces=(kinds.UNDER_MIN_ISR,))
@@ -202,7 +202,7 @@ def _leaderless(scene: Scene, found: Affected) -> Condition | None:
 
 
 def _election_due(scene: Scene, found: Affected) -> Condition | None:
-    """Return the elections that the controller has yet to hold, or without a controller all missing ones."""
+    """Return the condition of elections that the controller has yet to hold, or of all without a controller."""
     due = found.of(PartitionIssue.ELECTION_DUE) if scene.header.acting else found
     if not due.groups:
         return None
@@ -215,7 +215,7 @@ def _election_due(scene: Scene, found: Affected) -> Condition | None:
 
 
 def _election_owed(scene: Scene, found: Affected) -> Condition | None:
-    """Return the elections that the controller passed over.
+    """Return the condition of elections that the controller passed over.
 
     No excuse of the brokers counts, because the controller has written since.
     """
@@ -259,7 +259,7 @@ def _elector(header: Header) -> str:
 
 
 def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
-    """Return the replicas on live brokers without an excuse. Absent brokers have their own alert."""
+    """Return the condition of replicas on live brokers without an excuse. Absent brokers have their own alert."""
     header, patience_ms = scene.header, kinds.UNDER_REPLICATED.patience_ms
     lagging = {}
     for group in found.groups:
@@ -318,7 +318,7 @@ def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms
 
 
 def _ripe(groups: Iterable[Group], header: Header, patience_ms: Callable[[Group], int]) -> Affected:
-    """Return the groups that have lasted for their patience."""
+    """Return the partitions of groups that have lasted for their patience."""
     return together(group for group in groups if header.time_ms - group.since_ms >= patience_ms(group))
 
 

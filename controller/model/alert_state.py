@@ -16,7 +16,7 @@ class Incident(msgspec.Struct, frozen=True, array_like=True):
     """Brokers that are away or lag for one cause (see `alerts/incidents.py`)."""
 
     name: str  # stays the same while it lasts
-    broker: int  # its first
+    broker: int  # the first of the incident
     brokers: tuple[int, ...]  # the present ones, in order
 
 

@@ -56,20 +56,20 @@ class GaugeCounts(msgspec.Struct, array_like=True):
 
     @property
     def imbalanced_partitions(self) -> int:
-        """Return the partitions whose preferred replica does not lead."""
+        """Return the number of partitions whose preferred replica does not lead."""
         return sum(self.imbalanced.values())
 
     @property
     def under_replicated_partitions(self) -> int:
-        """Return the partitions with fewer in-sync replicas than replicas."""
+        """Return the number of partitions with fewer in-sync replicas than replicas."""
         return sum(self.under_replicated.values())
 
     @property
     def at_min_isr_partitions(self) -> int:
-        """Return the partitions with just as many in-sync replicas as acks=all needs."""
+        """Return the number of partitions with just as many in-sync replicas as acks=all needs."""
         return sum(self.at_min_isr.values())
 
     @property
     def under_min_isr_partitions(self) -> int:
-        """Return the partitions with fewer in-sync replicas than acks=all needs."""
+        """Return the number of partitions with fewer in-sync replicas than acks=all needs."""
         return sum(self.under_min_isr.values())

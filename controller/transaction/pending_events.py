@@ -289,7 +289,7 @@ class PendingEvents(MutableState):
         self.effects.append(row)
 
     def open_events(self) -> list[Event]:
-        """Return the in-flight events, the oldest first, to be read: `open_event` gives one that may be changed."""
+        """Return the in-flight events for reading, the oldest first. `open_event` returns one that may be changed."""
         events = {**self.header.events, **self._open}
         return [event for _, event in sorted(events.items()) if event.pending]
 

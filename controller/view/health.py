@@ -62,7 +62,7 @@ def _lacking_of_led(value: LeaderAndIsr, replicas: int, topic: Topic, rules: Cou
 
 
 def needed_in_sync(by_topic: int | None, leader: int, replicas: int, rules: CountingRules) -> int:
-    """Return the in-sync replicas that acks=all needs in a partition with this leader and number of replicas."""
+    """Return how many in-sync replicas acks=all needs in a partition with this leader and number of replicas."""
     # Called four times for a change of an ISR. Each saved call is a thirtieth of the change.
     needed = by_topic or (rules.least_in_sync_under(leader) if rules.least_in_sync_on else rules.least_in_sync)
     return replicas if needed > replicas and rules.least_is_capped else needed

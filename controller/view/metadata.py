@@ -44,7 +44,7 @@ class ControllerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="con
 
 
 class PartitionMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="partition"):
-    """Partition. Leader and leader epoch are -1 and the ISR is empty before its first state."""
+    """Partition. Before its first state, leader and leader epoch are -1 and the ISR is empty."""
 
     topic: str
     partition: int

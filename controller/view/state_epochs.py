@@ -12,7 +12,7 @@ from controller.model.topics import Partition, Topics
 
 
 def count_state_epochs(topics: Topics) -> dict[int, int]:
-    """Return the number of partitions by controller epoch, from a walk over all."""
+    """Count the partitions by controller epoch, in a walk over all."""
     return dict(
         Counter(
             partition.zk_state.controller_epoch
