@@ -55,7 +55,7 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ElectionPace(msgspec.Struct, frozen=True, array_like=True):
-    """Number of leader elections before this minute, and the number in the minute before."""
+    """Total of leader elections at the beginning of this minute, and the number in the minute before."""
 
     since_ms: int
     total: int

@@ -20,8 +20,8 @@ _SLEWED_1_MS_IN_MS: Final = 2_000
 # the time between two heartbeats counts as watched, so that no deadline passes in unwatched time.
 WATCHED_AT_MOST_MS: Final = 1_000
 
-# Each gap between generations that is longer than a heartbeat takes one entry. They last a year of restarts every three
-# days.
+# Each gap between generations that is longer than a heartbeat takes one entry. This is enough for a year with a restart
+# every three days.
 _WALL_CLOCKS_KEPT: Final = 128
 
 

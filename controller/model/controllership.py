@@ -45,7 +45,7 @@ class Term(msgspec.Struct, array_like=True):
     raised_epoch: int = -1  # written to /controller_epoch under a controller, by hand unless it elected one
     removed_replicas: bool = False  # it took a replica out of an ISR, which a poisoned controller cannot
     changed_isr_ms: int = 0  # when it last changed an ISR at its leader's request, as from 2.7 on
-    registration: BrokerEpoch = BrokerEpoch(-1)  # its broker's when it took over, else -1
+    registration: BrokerEpoch = BrokerEpoch(-1)  # of its broker when it took over, else -1
     acted_ms: int = 0  # when it last wrote a partition's state or removed a request
 
 

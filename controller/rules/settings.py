@@ -1,4 +1,4 @@
-"""Static broker settings that no znode shows, with Kafka's names, each release's defaults, and a reader of texts."""
+"""Static broker settings that no znode shows, with Kafka's names, each release's defaults, and the parsing of texts."""
 
 from __future__ import annotations
 
