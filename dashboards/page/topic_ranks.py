@@ -31,7 +31,7 @@ class TopicRanks:
         self._weight = lru_cache(10_000)(self._weight_of)
 
     def rank(self, name: str, topic: TopicRow | None) -> Rank:
-        """The topic's rank: the smallest sorts first. `topic` None: its settings are not known."""
+        """Return the topic's rank. The smallest sorts first. `topic` is None if its settings are unknown."""
         in_sync, replicas = (
             (0, 0) if topic is None else (topic.min_insync_replicas or 1, max(topic.replication_factors))
         )

@@ -17,7 +17,7 @@ class BuildCollector(Collector):
     """Answers each scrape with the version of this process."""
 
     def collect(self) -> Iterator[Family]:
-        """The one family."""
+        """Yield the one family."""
         yield family(process_metrics.BUILD_INFO, [((_build_version(), platform.python_version()), 1)])
 
 
