@@ -19,7 +19,7 @@ def pack(content: bytes) -> bytes:
 
 
 def unpack(packed: bytes) -> bytes:
-    """The content that was packed."""
+    """Return the content that was packed."""
     size = int.from_bytes(packed[:_SIZE_BYTES], "big")
     content: bytes = pa.decompress(packed[_SIZE_BYTES:], decompressed_size=size, codec=_CODEC, asbytes=True)
     return content
