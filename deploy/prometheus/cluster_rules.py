@@ -104,7 +104,7 @@ groups:
           page_url: clusters/{{ reReplaceAll "[+]" "%20" (urlquery $labels.kafka_cluster) }}
 """
 
-# As `dashboards.alerting.message` chooses it. Prometheus has only what a query must escape: there a blank is a plus.
+# As `dashboards.alerting.message` chooses it. Prometheus only escapes for a query, where a blank becomes a plus.
 _PAGE = """
           page_url: clusters/{{ reReplaceAll "[+]" "%20" (urlquery $labels.kafka_cluster)
             }}{{ if $labels.topic }}/topics/{{ reReplaceAll "[+]" "%20" (urlquery $labels.topic)
@@ -131,7 +131,7 @@ _RULE = """
 
 
 def cluster_rules() -> str:
-    """The whole file."""
+    """Return the whole file."""
     head = _HEAD.replace("LABELS", ", ".join(ALERT_SINCE.labels))
     rules = [_rule(kind, _BOARDS[section]) for section, kinds in SECTIONS.items() for kind in kinds]
     return head + "".join([*rules, _rule(_BROKER_VIEW, _BOARDS["Brokers"])])
