@@ -27,11 +27,11 @@ class Standing(Protocol):
         """Take the next line in."""
 
     def lines(self) -> Sequence[bytes]:
-        """The lines that hold, in an order in which they may be read."""
+        """Return the lines that hold, in an order in which they may be read."""
 
 
 def compact(directory: Path, begin: int, end: int, words: bytes, standing: Callable[[], Standing]) -> Segment | None:
-    """Return the segment that replaces the offsets, closed by a mark with the words, or None if it saves no space.
+    """Return the segment that replaces the offsets, if it saves space, closed by a mark with the words.
 
     Lines before a hole may be incomplete, so the new segment omits them.
     """

@@ -55,5 +55,5 @@ class Forwarding:
 
     @property
     def works(self) -> bool:
-        """Whether the cluster was read as a whole, or the forwarder takes part in an election."""
+        """Return whether the cluster was read as a whole, or the forwarder takes part in an election."""
         return self.heartbeat_ms > 0 or self.stands_for_election
