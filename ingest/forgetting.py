@@ -28,7 +28,7 @@ _LISTENS_SECONDS: Final = 3.0
 
 
 def newest_of(stream: Address, cluster: str, stop: threading.Event) -> Record | None:
-    """Return the cluster's newest record in the stream, or None. Raise IngestError."""
+    """Return the cluster's newest record in the stream, if any. Raise IngestError."""
     try:
         if isinstance(stream, JournalAddress):
             if read_format(stream.directory) is None:

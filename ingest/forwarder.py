@@ -157,7 +157,7 @@ class _Watch:
     def run(self, reason: ReadReason, complete_read_requested: Callable[[], bool]) -> bool:
         """Forward until asked to stop, or for a complete read, which is to be a new generation's.
 
-        Raises _RolledBackError where ZooKeeper is the reason for that.
+        Raise _RolledBackError if ZooKeeper is the reason.
         """
         self._reason = reason
         while not self._stop.is_set():

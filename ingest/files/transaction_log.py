@@ -163,7 +163,7 @@ def _multi(body: Jute, session: int) -> tuple[Change, ...]:
 
 
 def _closed_paths(body: bytes) -> tuple[str, ...]:
-    """Return the znodes that a closeSession names, none before 3.6 or if that is switched off."""
+    """Return the znodes that a closeSession names. ZooKeeper logs them from 3.6 on, unless it is switched off."""
     stream = io.BytesIO(body)
     reader = Jute(stream.read)
     try:
