@@ -19,8 +19,8 @@ Rank = tuple[float, bool, int, int, str]
 class TopicRanks:
     """Ranks by weight, then internal topics, min.insync.replicas, replication factor and name.
 
-    `weights` maps patterns such as `ledger*` to numbers. The first pattern that matches decides; the default is 0.
-    Raises ServeError for a weight that is no number.
+    `weights` maps patterns such as `ledger*` to numbers. The first pattern that matches decides. The default is 0.
+    Raise ServeError for a weight that is no number.
     """
 
     def __init__(self, weights: Mapping[str, str]) -> None:

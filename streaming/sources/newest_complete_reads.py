@@ -81,7 +81,7 @@ def as_text(starts: Starts) -> str:
 
 
 def from_text(text: str) -> Starts:
-    """Read the text of `as_text`; raises UndecodableError."""
+    """Read the text of `as_text`. Raise UndecodableError."""
     return JsonDecoder(dict[int, int]).decode(text)
 
 
