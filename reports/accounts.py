@@ -46,7 +46,7 @@ class PartsOfLines:
     complete_from_ms: int  # before it the outputs have only the current state
 
     def __call__(self, batches: Batches) -> Batches:
-        """The parts, in Spark's form."""
+        """Return the parts, in Spark's form."""
         groups = groupby(_lines(batches), key=lambda line: (line.cluster, line.subject))
         return _encoded((cluster, self._part(cluster, lines)) for (cluster, _), lines in groups)
 
@@ -96,7 +96,7 @@ class PartsOfFiles:
     config: ReportConfig
 
     def __call__(self, batches: Batches) -> Batches:
-        """The parts, in Spark's form."""
+        """Return the parts, in Spark's form."""
         assert isinstance(self.config.source, ZooKeeperFiles)
         clusters = sorted(self.config.source.directories)
         numbers = (number for batch in batches for number in batch.column("id").to_pylist())
@@ -142,7 +142,7 @@ class ReportsOfParts:
     config: ReportConfig
 
     def __call__(self, batches: Batches) -> Batches:
-        """The reports, in Spark's form."""
+        """Return the reports, in Spark's form."""
         decoder = msgspec.msgpack.Decoder(Part)
         contents = (row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns), strict=True))
         return in_batches(
