@@ -103,7 +103,7 @@ class Account:
 
 
 def added_up(parts: Iterable[Part]) -> Part:
-    """The whole cluster of its parts."""
+    """Return the sum of a cluster's parts."""
     whole, counted = Part(), Counter[Key]()
     for part in parts:
         if part.seen.newest_ms is not None:  # the heartbeats are in one part

@@ -68,7 +68,7 @@ class HypotheticalCluster:
 
     @property
     def brokers(self) -> Collection[int]:
-        """Registered brokers."""
+        """Return registered brokers."""
         return self.context.header.brokers.keys()
 
     def lose(self, brokers: Collection[int]) -> None:
@@ -160,7 +160,7 @@ class HypotheticalCluster:
         self._write("/controller_epoch", epoch)
 
     def _play(self) -> None:
-        """Write the controller's due writes in order, until none is due."""
+        """Write the controller's due writes in order, until no write is due."""
         for _ in range(_ROUNDS):
             due = sorted(self._due_states())
             assignments = [tp for tp in self._unwritten if self._pending_assignment(tp)]
@@ -219,7 +219,7 @@ class HypotheticalCluster:
         raise NoControllerError("the leaders' writes come to no end")
 
     def _with_all_live_in_sync(self, tp: TopicPartition) -> LeaderAndIsr | None:
-        """Return the state that the leader writes after all live replicas caught up, or None without a change."""
+        """Return the state that the leader writes after all live replicas caught up, if it is a change."""
         partition = self.context.topics.partition(tp)
         value = partition.zk_state if partition else None
         if partition is None or value is None or not self._is_live(value.leader, partition):
