@@ -70,7 +70,7 @@ def open_alerts() -> stat.Panel:
 
 
 def leaderless() -> stat.Panel:
-    """Return partitions without a leader."""
+    """Return the partitions without a leader."""
     return number(
         "Leaderless partitions",
         "Without a live leader right now, whether an election is due or not.",
@@ -100,7 +100,7 @@ def at_min_isr() -> stat.Panel:
 
 
 def pending_writes() -> stat.Panel:
-    """Return writes that the controller must still do."""
+    """Return the writes that the controller must still do."""
     return number(
         "Pending writes",
         "Writes to ZooKeeper that the controller must still do. A brief peak is normal work, a lasting one is a "
@@ -175,7 +175,7 @@ def partition_issues() -> timeseries.Panel:
 
 
 def elections() -> timeseries.Panel:
-    """Return leader elections by strategy."""
+    """Return the leader elections by strategy."""
     return graph(
         "Leader elections",
         "Confirmed elections a second, by strategy.",
