@@ -1,4 +1,4 @@
-"""Makes the bill of materials of Kontrast and the licences of its third parties in `dist/`.
+"""Builder of Kontrast's bill of materials and the licences of its third parties in `dist/`.
 
 Run it by `make dist`. The packages are the pins of `requirements/run.txt`, by cyclonedx-py. Their licences come from
 pip-licenses, which reads the installed packages. The jars are those of `artifacts.lock` and `artifacts.licences`. The

@@ -1,4 +1,4 @@
-"""Read every recorded znode in few requests, watched or not, and find where else below a ZooKeeper a Kafka may be."""
+"""Complete read of every recorded znode in few requests, watched or not, and a search for other Kafka chroots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read every znode that a migration to KRaft copies, with its users, once and without watches."""
+"""Read of every znode that a migration to KRaft copies, with its users, once and without watches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch one cluster's ZooKeeper and forward its changes into a sink, across lost connections and new leaders.
+"""Forwarder of one cluster's changes from ZooKeeper into a sink, across lost connections and new leaders.
 
 The order of work is: connect, watch, read everything, then forward windows of events and heartbeats. A lost connection
 repeats all of it.

@@ -1,4 +1,4 @@
-"""Read and write the file of maintenance windows, while people and commands write it, and find those in force."""
+"""File of maintenance windows, which people and commands may write at once, and the windows in force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read outputs from a directory that holds one journal an output."""
+"""Reader of outputs from a directory with one journal per output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read outputs from Kafka topics, one topic an output, named PREFIX.output."""
+"""Reader of outputs from Kafka topics, one topic per output, named PREFIX.output."""
 
 from __future__ import annotations
 

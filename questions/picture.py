@@ -66,7 +66,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         return None if topic is None else topic.partitions.get(tp.partition)
 
     def reason(self, tp: TopicPartition) -> str | None:
-        """Return the problem of a partition that there is, in a sentence that names brokers and zxids."""
+        """Return the problem of an existing partition, in a sentence that names brokers and zxids."""
         topic, partition = self.context.topics[tp.topic], self.partition(tp)
         assert partition is not None, f"there is no {tp}"
         if partition.problem is None:

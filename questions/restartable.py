@@ -1,4 +1,4 @@
-"""Whether a broker may be restarted now, with every reason against it.
+"""Judgement of a broker's restart now, with every reason against it.
 
 The question is for a person or a playbook in front of the next restart of a rolling restart. The answer is `unknown`
 where Kontrast does not see the present, and never `yes` by default.

@@ -40,7 +40,7 @@ class _Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartsOfLines:
-    """Gives the parts of clusters of their lines, which come by cluster and subject, in their order."""
+    """Function that returns the parts of clusters from their lines, which come by cluster and subject, in order."""
 
     config: ReportConfig
     complete_from_ms: int  # before it the outputs have only the current state
@@ -137,7 +137,7 @@ def part_of_records(cluster: str, records: Iterable[Record], config: ReportConfi
 
 @dataclass(frozen=True, slots=True)
 class ReportsOfParts:
-    """Gives the reports of clusters of their parts, which come by cluster."""
+    """Function that returns the reports of clusters from their parts, which come by cluster."""
 
     config: ReportConfig
 

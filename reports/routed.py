@@ -72,7 +72,7 @@ _ENVELOPE: Final = JsonDecoder(_Envelope)
 
 @dataclass(frozen=True, slots=True)
 class RouteOfJournals:
-    """Gives the lines of the parts of journals whose numbers come."""
+    """Function that returns the lines of the numbered parts of journals."""
 
     parts: tuple[JournalPart, ...]
 

@@ -1,4 +1,4 @@
-"""Compress bytes inside Spark, which copies them a dozen times, to a twentieth of their size.
+"""Compression of bytes inside Spark, which copies them a dozen times, to a twentieth of their size.
 
 Only Kontrast's own Python reads them. They outlive no batch.
 """

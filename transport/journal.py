@@ -79,7 +79,7 @@ _CHECK_SECONDS = 0.1  # a tenth of the guaranteed time, because a look costs as 
 
 
 class Fsync(Enum):
-    """When appended lines are forced to disk. Only a crash of the machine, not of a process, can lose unforced ones."""
+    """Policy for forcing lines to disk. Only a crash of the machine, not of a process, can lose unforced ones."""
 
     ALWAYS = "always"  # before an append returns
     INTERVAL = "interval"  # by the first append after the interval, and at close

@@ -1,4 +1,4 @@
-"""Read whole lines of a journal from an offset during writes, past damaged or missing parts."""
+"""Reader of whole lines of a journal from an offset during writes, past damaged or missing parts."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class _Layout:
         return self.segments[0].start if self.segments else 0
 
     def segment_of(self, offset: int) -> tuple[Segment, int]:
-        """Return the segment that has the offset, and where it ends for readers."""
+        """Return the segment with the offset, and its end for readers."""
         index = bisect_right(self.segments, offset, key=lambda segment: segment.start) - 1
         following = self.segments[index + 1 : index + 2]
         return self.segments[index], min(following[0].start, self.end) if following else self.end

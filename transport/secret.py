@@ -1,4 +1,4 @@
-"""Read a secret from the file or environment variable that a setting names."""
+"""Secrets from the file or environment variable that a setting names."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _KAFKA_GAUGES: Final[Mapping[str, Callable[[GaugesRow], Any]]] = {
 
 
 class RowWriter:
-    """Write the chosen outputs to standard output, and each transaction's gauges after it if they differ.
+    """Writer of the chosen outputs to standard output, with each transaction's gauges if they differ.
 
     The first znode starts the output, so a chroot without a cluster prints no row.
     """

@@ -1,4 +1,4 @@
-"""Requirements of a question on its source, and how a command asks it."""
+"""Requirements of a question on its source, and the request of a command."""
 
 from __future__ import annotations
 

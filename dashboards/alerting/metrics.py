@@ -1,4 +1,4 @@
-"""Collects the metrics of delivery to Alertmanagers."""
+"""Collector of the metrics of delivery to Alertmanagers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends the registry's messages to one Alertmanager, each again at an interval, with retries and counts.
+"""Sender of the registry's messages to one Alertmanager, each again at an interval, with retries and counts.
 
 Each Alertmanager has a sender and a thread of its own, so that one that is down holds up no other.
 """
@@ -29,7 +29,7 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 class Result(Enum):
-    """How sending an alert ended."""
+    """Result of sending an alert."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"  # the Alertmanager rejects them

@@ -1,4 +1,4 @@
-"""Writes every board as the JSON that people import into Grafana."""
+"""Writer of every board as the JSON that people import into Grafana."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def clock(ms: float) -> str:
 
 
 class TimeScale:
-    """Where a moment is in the picture."""
+    """Scale from moments to places in the picture."""
 
     def __init__(self, begin_ms: int, end_ms: int) -> None:
         self._begin_ms, self._lasts_ms = begin_ms, max(1, end_ms - begin_ms)

@@ -1,4 +1,4 @@
-"""Collects `/metrics`: every family of the catalogue's page, from one snapshot of everything."""
+"""Collector of `/metrics`, with every family of the catalogue's page from one snapshot."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ class _App:
 
 
 async def _on_event_loop(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the parts, each of which is made in less time than a thread takes to begin."""
+    """Yield the parts that take less time than the start of a thread."""
     for part in parts:
         yield part
 

@@ -1,4 +1,4 @@
-"""Follows the outputs of the streaming job into the view, in a thread of its own."""
+"""Follower of the streaming job's outputs into the view, in a separate thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Follows the newest transitions of each cluster, from the first request for them on."""
+"""Follower of the newest transitions of each cluster, from the first request for them on."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class View:
             return gauges is not None and gauges.ready
 
     def changed(self, cluster: str, begin_ms: int, end_ms: int) -> list[Row]:
-        """Return the kept rows of metadata and alerts of this time, and those that they replaced first."""
+        """Return the kept rows of metadata and alerts of this time, with the rows that they replaced first."""
         with self._lock:
             known = self._clusters.get(cluster)
             if known is None:
@@ -121,7 +121,7 @@ class View:
             return {name: dict(known.alerts.resolved) for name, known in self._clusters.items() if known.is_gone}
 
     def knows(self, cluster: str) -> bool:
-        """Return whether there is a cluster of this name."""
+        """Return whether the cluster exists."""
         with self._lock:
             return cluster in self._clusters and not self._clusters[cluster].is_gone
 
@@ -172,7 +172,7 @@ class View:
             return [] if known is None else list(known.past.notable)
 
     def alert_changes(self, cluster: str, begin_ms: int, end_ms: int) -> list[Row]:
-        """Return the kept rows of alerts of this time, and those that they replaced first."""
+        """Return the kept rows of alerts of this time, with the rows that they replaced first."""
         with self._lock:
             known = self._clusters.get(cluster)
             return [] if known is None else known.past.alerts.between(begin_ms, end_ms)

@@ -1,4 +1,4 @@
-"""Losses and restarts of brokers, played on a cluster that is made on demand and kept until its rows change."""
+"""Losses and restarts of brokers, played on a cluster that is kept until its rows change."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def next_restores(self) -> str:
-        """Return the gain of the next step, empty where it is not counted."""
+        """Return the gain of the next step, empty if it is not counted."""
         if not (self.returns and self.returns[0].restores):
             return ""
         return f"restores {self.returns[0].restores} of {counted(self.unusable, 'partition')}"
@@ -236,7 +236,7 @@ def short(name: str) -> str:
 def _returns(
     away: Mapping[int, BrokerRow | None], groups: Iterable[PartitionGroup], lacking_replicas: int, config: PageConfig
 ) -> Iterator[Return]:
-    """Yield the broker whose return restores most, then the one that restores most of the rest, and so on."""
+    """Yield the broker whose return restores most, then the next one for the rest, and so on."""
     waiting = [(group, group.lacking) for group in groups if not away.keys().isdisjoint(group.needs)]
     left = set(away)
     while waiting and left:

@@ -94,7 +94,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverviewMaker:
-    """Makes overviews of snapshots."""
+    """Maker of overviews from snapshots."""
 
     def __init__(self, config: PageConfig) -> None:
         self._config = config

@@ -33,7 +33,7 @@ class News(msgspec.Struct, frozen=True):
 
 
 def day_begin_ms(now_ms: int) -> int:
-    """Return the beginning of the first of the hours that are shown."""
+    """Return the beginning of the first shown hour."""
     return now_ms - HOURS * _HOUR_MS
 
 

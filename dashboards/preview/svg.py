@@ -1,4 +1,4 @@
-"""Draws rectangles, lines and text as SVG."""
+"""Drawing of rectangles, lines and text as SVG."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHARACTER_WIDTH = 0.56  # of the font's size, on average
 
 
 class Area(NamedTuple):
-    """Where something is drawn, in pixels."""
+    """Area of a drawing, in pixels."""
 
     x: float
     y: float
@@ -59,7 +59,7 @@ class Drawing:
         self, x: float, y: float, words: str, *, size: int = 11, color: str = "text", anchor: str = "start",
         bold: bool = False, room: float | None = None,
     ) -> None:  # fmt: skip
-        """Return words at a point, cut if they need more space than there is."""
+        """Return words at a point, cut if they are too long for their space."""
         if room is not None:
             most = max(1, int(room / (size * _CHARACTER_WIDTH)))
             words = words if len(words) <= most else f"{words[: most - 1]}…"

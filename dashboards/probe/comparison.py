@@ -16,7 +16,7 @@ PartitionName = tuple[str, int]  # topic and partition
 
 
 class Difference(Enum):
-    """How a partition differs in a broker's metadata."""
+    """Kind of a partition's difference in a broker's metadata."""
 
     STALE = "stale"  # an older leader epoch, or another leader of the same
     MISSING = "missing"  # the broker does not know it

@@ -76,7 +76,7 @@ class KafkaLoginConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeConfig(KafkaLoginConfig):
-    """Whether and how often to ask brokers. Raise ServeError with a sentence for an impossible setting.
+    """Settings of the questions to brokers. Raise ServeError with a sentence for an impossible setting.
 
     The brokers of a cluster are asked in turn each `interval_seconds`, at most `requests_per_second` of them. A
     difference counts if both sides are unchanged `confirm_seconds` later. The login applies to clusters outside

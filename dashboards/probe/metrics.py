@@ -1,4 +1,4 @@
-"""Collects the metrics of the probes of brokers and of quorums."""
+"""Collector of the metrics of the probes of brokers and of quorums."""
 
 from __future__ import annotations
 

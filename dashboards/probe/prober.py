@@ -1,4 +1,4 @@
-"""Asks the brokers of every cluster in rounds, and keeps the differences that last."""
+"""Prober that asks the brokers of every cluster in rounds, and keeps the differences that last."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class Prober:
         self._threads: list[threading.Thread] = []
 
     def probes(self) -> tuple[ClusterProbe, ...]:
-        """Return the running probes of the clusters that there are."""
+        """Return the running probes of the existing clusters."""
         return tuple(probe for probe in self._probes.copy().values() if self._view.knows(probe.cluster))
 
     def quorums(self) -> tuple[QuorumProbe, ...]:

@@ -1,4 +1,4 @@
-"""Collects the version of the running Kontrast."""
+"""Collector of the version of the running Kontrast."""
 
 from __future__ import annotations
 

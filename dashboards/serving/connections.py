@@ -36,7 +36,7 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 class Drop(Enum):
-    """Why a connection was ended."""
+    """Reason for the end of a connection."""
 
     LIMIT = "limit"  # it was the oldest of too many
     TIMEOUT = "timeout"  # no request came, or its answer was not taken

@@ -1,4 +1,4 @@
-"""Refuses requests for foreign host names, which a web page sends after it has rebound its own name to this server."""
+"""Protection from requests for foreign host names, which a web page sends after it rebinds its name to this server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serves pages over HTTP from a thread."""
+"""HTTP server of pages in a thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dashboards.serving.hosts import KnownHosts
 from transport.listening import Listening, ListeningError
 
 _GRACEFUL_SECONDS = 3
-_BACKLOG = 128  # asyncio accepts as many at once, before any of them can be ended
+_BACKLOG = 128  # asyncio accepts this many at once, before the server can end one
 
 # Of every answer. An answer is no script, frame or image of another site.
 _HEADERS = (

@@ -1,4 +1,4 @@
-"""Encodes metrics as a scraper asks, one rendering for all scrapers that wait."""
+"""Encoder of metrics as a scraper asks, with one rendering for all scrapers that wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints `kontrast-cluster.yml`: a rule for each kind of alert that Kontrast judges, for Prometheus to send.
+"""Writer of `kontrast-cluster.yml`, with a Prometheus rule for each kind of alert that Kontrast judges.
 
     python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
 

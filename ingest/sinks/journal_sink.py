@@ -1,4 +1,4 @@
-"""Append records to a journal. The clusters of a process share one writer per directory."""
+"""Sink that appends records to a journal. The clusters of a process share one writer per directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read many znodes per request, with ZooKeeper 3.6 and newer: the choice of paths per request."""
+"""Reads of many znodes per request, with ZooKeeper 3.6 and newer, and the choice of paths per request."""
 
 from __future__ import annotations
 

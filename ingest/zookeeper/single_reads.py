@@ -1,4 +1,4 @@
-"""Watch and read servers before 3.6, without persistent watches and MultiRead.
+"""Watches and reads for servers before 3.6, without persistent watches and MultiRead.
 
 A read sets a one-shot watch, which ends with its first event. Each event therefore causes another read with a watch,
 and lists of parents find children. A znode that came and went between two lists leaves no trace here.

@@ -106,7 +106,7 @@ def leadership_text(leader: int, leader_epoch: int, isr: Iterable[int]) -> str:
 
 
 def quota_text(value: float) -> str:
-    """Return a quota as a number of which 1000 and 1000.0 are the same."""
+    """Return a quota as a number, so that 1000 and 1000.0 are equal."""
     return f"{value:.15g}"
 
 

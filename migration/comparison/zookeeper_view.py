@@ -42,7 +42,7 @@ PLACES: Mapping[Subject, tuple[str, ...]] = {
 
 
 def zookeeper_values(tree: Tree, plain: Mapping[Subject, Collection[str]]) -> dict[Key, str]:
-    """Return all compared values. The value of a setting is shown only if its name is plain."""
+    """Return all compared values. A setting's value is visible only if its name is plain."""
     return {
         **dict(_topics(tree)),
         **dict(_settings(tree, Subject.TOPIC_CONFIGS, TOPIC_CONFIGS, plain)),
@@ -54,7 +54,7 @@ def zookeeper_values(tree: Tree, plain: Mapping[Subject, Collection[str]]) -> di
 
 
 def forbidden_subjects(tree: Tree) -> dict[Subject, str]:
-    """Return the subjects of which a znode may not be read, with the reason."""
+    """Return the subjects with an unreadable znode, with the reason."""
     found = {}
     for subject, places in PLACES.items():
         paths = sorted(path for path in tree.unreadable if any(f"{path}/".startswith(f"{place}/") for place in places))

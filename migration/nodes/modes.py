@@ -10,7 +10,7 @@ _LEADER_AND_ISR, _DESCRIBE_QUORUM, _BROKER_REGISTRATION = 4, 55, 62
 
 
 class Mode(Enum):
-    """How a node takes part in the way to KRaft."""
+    """Role of a Kafka node on the way to KRaft."""
 
     ZOOKEEPER = "zookeeper"  # a broker without the migration's flag
     ZOOKEEPER_MIGRATING = "zookeeper-migrating"  # a broker with zookeeper.metadata.migration.enable

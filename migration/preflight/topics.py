@@ -109,7 +109,7 @@ def shared_ids(tree: Tree) -> Iterator[Finding]:
 
 
 def reassignments(tree: Tree) -> Iterator[Finding]:
-    """Yield the topics of which partitions are being reassigned."""
+    """Yield the topics with a reassignment under way."""
     for name, topic in tree.kept_topics.items():
         moving = {number for number, brokers in topic.adding_replicas.items() if brokers}
         moving |= {number for number, brokers in topic.removing_replicas.items() if brokers}

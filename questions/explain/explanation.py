@@ -49,7 +49,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     is_well: bool
     since: Beginning | None  # start of the trouble, if any
     statements: tuple[Statement, ...]
-    causes: tuple[Cause, ...] | None  # oldest first, None if unknown
+    causes: tuple[Cause, ...] | None  # oldest first, or None if unknown
     findings: tuple[Finding, ...]  # the open alerts that are about it
     as_of_ms: int
 

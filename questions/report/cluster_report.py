@@ -99,7 +99,7 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     alerts: tuple[AlertsOfKind, ...]  # the worst first
     unreadable_lines: int = 0
     notes: tuple[str, ...] = ()  # why this may not be all
-    failed: bool = False  # unreadable; the notes give the reason
+    failed: bool = False  # unreadable, for the reason in the notes
 
 
 def report_of(cluster: str, whole: Part, since_ms: int | None = None, until_ms: int | None = None) -> ClusterReport:

@@ -44,7 +44,7 @@ class SeenTime(msgspec.Struct, array_like=True):
 
 
 class Heartbeats:
-    """Heartbeats as they come, as the time that was seen."""
+    """Heartbeats as the spans of seen time."""
 
     def __init__(self) -> None:
         self.seen = SeenTime()

@@ -18,7 +18,7 @@ from controller.contract.row import Row
 from questions.timeline.selection import CONTROLLER_GROUP, Selection
 from wording.sentences import bracketed, counted
 
-_MOST: Final = 30  # lanes per kind; readers cannot follow more
+_MOST: Final = 30  # lanes per kind, because readers cannot follow more
 _WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
 _BLINDING: Final = frozenset(
     kind.name for kind in (kinds.REPLICA_DISCONNECTED, kinds.REPLICA_LACKS_RECORDS, kinds.CLUSTER_QUARANTINED)
@@ -116,7 +116,7 @@ def _of_brokers(lanes: list[Lane], *, together: bool) -> tuple[list[Lane], list[
 
 
 def _worst(lanes: Iterable[Lane], *conditions: Condition) -> tuple[list[Lane], int]:
-    """Return the lanes that were in these conditions the longest, by name, and how many others there are."""
+    """Return the lanes that were in these conditions the longest, by name, and the number of the others."""
     by_time = sorted(lanes, key=lambda lane: -lane.lasted_ms(*conditions))
     return sorted(by_time[:_MOST], key=lambda lane: _by_number(lane.name)), max(0, len(by_time) - _MOST)
 

@@ -123,6 +123,6 @@ def _reason(after: Context, topic: Topic, partition: Partition) -> str | None:
 
 
 def worst_first(changes: Iterable[PartitionChange]) -> tuple[PartitionChange, ...]:
-    """Order the changes by their problem, then by name."""
+    """Return the order the changes by their problem, then by name."""
     ranks: dict[str | None, int] = {None: len(Problem), **{problem.value: rank for rank, problem in enumerate(Problem)}}
     return tuple(sorted(changes, key=lambda change: (ranks[change.problem], change.topic, change.partition)))

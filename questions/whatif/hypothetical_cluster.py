@@ -26,7 +26,7 @@ _REASSIGNED_AT_ONCE: Final = 100  # each is an event, and each write looks throu
 # Versions of znodes that were never seen. Others would show a newer release with other rules.
 _ANY_BROKER_VERSION: Final = 5
 _ANY_TOPIC_VERSION: Final = 3
-_ROUNDS: Final = 1_000  # chains of writes are much shorter; a longer one has no end
+_ROUNDS: Final = 1_000  # chains of writes are much shorter, and a longer one has no end
 
 
 class NoControllerError(ValueError):

@@ -1,4 +1,4 @@
-"""Write the output rows of a repeatable batch, to one journal or one Kafka topic per output.
+"""Sink for the output rows of a repeatable batch, with one journal or one Kafka topic per output.
 
 A journal skips its newest batch. Otherwise, and always in Kafka, a repeated batch writes its rows again under equal
 keys and places.

@@ -1,4 +1,4 @@
-"""Read records from a journal or a Kafka topic as one table of Spark, each line with its cluster."""
+"""Records from a journal or a Kafka topic as one table of Spark, each line with its cluster."""
 
 from __future__ import annotations
 

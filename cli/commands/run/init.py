@@ -121,7 +121,7 @@ class Found:
 
     @property
     def release(self) -> str:
-        """Return the release, or the span of those that write such znodes."""
+        """Return the release, or the range of releases that write such znodes."""
         oldest, newest = map(release_word, self.releases)
         return oldest if oldest == newest else f"{oldest} to {newest}"
 
