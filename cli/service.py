@@ -21,7 +21,7 @@ STOPPING: Final = "STOPPING=1"
 SOCKET_VARIABLE: Final = "NOTIFY_SOCKET"
 WATCHDOG_VARIABLE: Final = "WATCHDOG_USEC"
 
-# A service reports several times within the manager's time, and counts as alive for half of it.
+# A service reports several times within the manager's time, and counts as alive for half that time.
 _REPORTS: Final = 4
 _ALIVE_SHARE: Final = 0.5
 

@@ -1,6 +1,6 @@
 """Forwarder of one cluster's changes from ZooKeeper into a sink, across lost connections and new leaders.
 
-The order of work is: connect, watch, read everything, then forward windows of events and heartbeats. A lost connection
+It connects, watches, reads everything, then forwards windows of events and heartbeats. A lost connection
 repeats all of it.
 """
 

@@ -52,7 +52,7 @@ _AT_MIN_ISR: Final = (Concern.AT_MIN_ISR,)
 class JudgedPartition(PartitionMetadata, frozen=True, tag_field="type", tag="partition"):
     """A partition's metadata with what is wrong with it, the worst first."""
 
-    writable_acks_all: bool | None = None  # or None without a judgement
+    writable_acks_all: bool | None = None  # None without a judgement
     in_sync_lacking: int = 0
     in_sync_candidates: tuple[int, ...] = ()
     concerns: tuple[Concern, ...] = ()

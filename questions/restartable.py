@@ -138,7 +138,7 @@ def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str]) -> Reason
 
 
 def _brokers_away(header: Header) -> Iterator[Reason]:
-    """Yield all brokers that are shutting down, or that host replicas and are not registered."""
+    """Yield a reason for each broker that is shutting down, or hosts replicas and is not registered."""
     for away in sorted(replicas_by_broker(header).keys() - header.brokers.keys()):
         yield Reason(Obstacle.BROKER_DOWN, f"broker {away} is down: start it and wait until its replicas are in sync")
     for leaving in sorted(set(header.shutdowns.under_way) & header.brokers.keys()):

@@ -1,4 +1,4 @@
-"""Compact a journal: merge its oldest segments into one with their current lines, beside readers and across a crash.
+"""Compaction of a journal, which merges its oldest segments into one, beside readers and across a crash.
 
 The name of the new segment is an offset before its end, as for any other. It ends with the last segment that it
 replaces. Readers take it whole, because offsets inside it belonged to other segments.

@@ -172,7 +172,7 @@ def _selection(subject: Subject | None) -> Selection:
 
 
 def _cut(timeline: Timeline) -> Timeline:
-    """Return the timeline with one page of events. Alerts and beginnings of incidents have priority."""
+    """Return the timeline with one page of events, the newest ones and those around alerts."""
     events = timeline.events
     if len(events) <= _NAMED_EVENTS:
         return timeline

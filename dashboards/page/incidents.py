@@ -92,7 +92,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def next_restores(self) -> str:
-        """Return the gain of the next step, empty if it is not counted."""
+        """Return the gain of the next step, empty without a count."""
         if not (self.returns and self.returns[0].restores):
             return ""
         return f"restores {self.returns[0].restores} of {counted(self.unusable, 'partition')}"

@@ -292,7 +292,7 @@ class LivePage:
         return _Moment(past.nearest(asked_ms), OLDEST if asked_ms < past.since_ms else "")
 
     def _known_moment(self, request: Request) -> int | None:
-        """Return the answer's moment. Refuse one of which Kontrast knows no state."""
+        """Return the answer's moment. Refuse a moment without a known state."""
         at_ms = self._moment(request).at_ms
         self._refuse_unknown(request, at_ms)
         if at_ms is None and _asked_ms(request) is not None:

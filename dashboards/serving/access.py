@@ -71,7 +71,7 @@ def _digest(login: bytes) -> bytes:
 
 
 class Certificate:
-    """TLS certificate of the server. Raise ServeError at once if it is unusable. Use a renewed file."""
+    """TLS certificate of the server, which follows renewed files. Raise ServeError at once if it is unusable."""
 
     def __init__(self, listening: Listening) -> None:
         assert listening.tls_certificate_file is not None, "TLS without a certificate"

@@ -40,7 +40,7 @@ class Key(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Both values, None for a missing one."""
+    """Both values. A missing one is None."""
 
     zookeeper: str | None
     quorum: str | None

@@ -42,7 +42,7 @@ class Znode(Protocol):
 
     @property
     def version(self) -> int:
-        """Return the number of writes to the value."""
+        """Return the number of writes since the znode's creation."""
 
     @property
     def ephemeral_owner(self) -> int:

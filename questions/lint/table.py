@@ -24,7 +24,7 @@ class LintFinding(msgspec.Struct, frozen=True):
 
     check: str
     severity: Severity  # pages if no controller can load it or clients lose, and warns if the next change hurts
-    count: int | None  # None is unknown, because the source lacks the znodes
+    count: int | None  # None if the source lacks the znodes
     examples: tuple[str, ...]
     will: str
     mend: str

@@ -1,7 +1,7 @@
 """An imagined cluster: znodes change, and the writes of the controller and leaders follow.
 
 This module has no rules of its own. Each change is a record for `controller.step`. The due writes of the step return as
-written, until none is due.
+written, until no write is due.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class HypotheticalCluster:
         self._play()
 
     def _elect_controller(self) -> None:
-        """Let the first live broker become controller if there is none. The choice changes no election."""
+        """Let the first live broker become controller if the cluster lacks one. The choice changes no election."""
         header = self.context.header
         if header.controller != NO_BROKER or not header.brokers:
             return

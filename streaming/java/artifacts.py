@@ -119,7 +119,7 @@ Lock = Mapping[str, Mapping[str, str]]  # set → file name → sha256
 def jars(
     artifact_set: ArtifactSet, *, lock_file: Path | None = None, report: Callable[[str], None] = lambda _: None
 ) -> tuple[Path, ...]:
-    """Return the set's jars. Fetch them, with calls of `report`, if the cache has a missing or damaged one.
+    """Return the set's jars. Fetch them and call `report` if the cache has a missing or damaged one.
 
     Raise ArtifactError.
     """
