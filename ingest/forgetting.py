@@ -1,4 +1,4 @@
-"""Record that forgets a cluster, appended if no forwarder of it writes.
+"""Record that forgets a cluster, appended if no forwarder of the cluster writes.
 
 A journal has one writer, so its lock suffices. A topic has any number of writers, but heartbeats reveal a forwarder.
 """

@@ -50,7 +50,7 @@ def job_processes(java: int) -> dict[str, list[int]]:
 
 
 def uses_of(java: int) -> dict[str, ProcessUse]:
-    """Return what each role uses now, without roles that have no process."""
+    """Return the present use of each role that has a process."""
     uses = {role: [use for pid in pids if (use := _use_of(pid))] for role, pids in job_processes(java).items()}
     return {role: _together(of_role) for role, of_role in uses.items() if of_role}
 

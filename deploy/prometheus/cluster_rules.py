@@ -2,7 +2,7 @@
 
     python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
 
-A rule passes on what `controller.contract.alert_kinds` says of its kind; the core alone judges when an alert is open.
+A rule repeats the texts of its kind in `controller.contract.alert_kinds`. Only the core judges when an alert is open.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def _first(
     nodes: Iterable[Node],
     login: NodeLogin,
     timeout_seconds: float,
-) -> Any:  # noqa: ANN401 (what `ask` gives)
+) -> Any:  # noqa: ANN401 (the result of `ask`)
     """Return the answer of the first able node, if any."""
     for node in nodes:
         kafka = connect(node, login, timeout_seconds, _LARGEST_ANSWER_BYTES)
