@@ -110,8 +110,8 @@ class HypotheticalCluster:
     def reassign(self, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
         """Request a reassignment and play it as far as the live brokers allow.
 
-        Partitions that surely complete are requested in parts, and the others at once after them. A controller takes the
-        next part only after the last one. The end of a partition does not depend on the others.
+        Partitions that surely complete are requested in parts, and the others at once after them. A controller takes
+        the next part only after the last one. The end of a partition does not depend on the others.
         """
         done = [tp for tp, to in targets.items() if self._can_finish(tp, to)]
         parts = [done[at : at + _REASSIGNED_AT_ONCE] for at in range(0, len(done), _REASSIGNED_AT_ONCE)]
