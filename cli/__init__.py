@@ -1,1 +1,1 @@
-"""The `kontrast` command, which reads the configuration and connects the parts; no part imports it."""
+"""The `kontrast` command, which reads the configuration and connects the parts. No part imports it."""

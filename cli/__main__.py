@@ -1,4 +1,4 @@
-"""Run `python -m cli`, the same as `kontrast`."""
+"""Entry point of `python -m cli`, the same as `kontrast`."""
 
 from cli.start import main
 

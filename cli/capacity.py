@@ -1,4 +1,4 @@
-"""What Kontrast needs of one machine, by the measurements of `make bench-capacity` (decision 43).
+"""Needs of Kontrast on one machine, by the measurements of `make bench-capacity` (decision 43).
 
 `kontrast init` proposes settings by it, and `kontrast size` prints it.
 """
@@ -12,13 +12,13 @@ from typing import Final
 _MB: Final = 1_000_000
 _DAY_SECONDS: Final = 86_400
 
-# Megabytes of resident memory: at rest, and for 1,000 partitions. Measured with 2,000, 20,000 and 200,000 partitions.
+# Megabytes of resident memory at rest, and for 1,000 partitions. Measured with 2,000, 20,000 and 200,000 partitions.
 _MEMORY_MB: Final = {"watch": (25, 0.7), "stream, Python": (420, 1.7), "stream, Java": (560, 0.1), "serve": (60, 1.6)}
 _JAVA: Final = "stream, Java"
 _JAVA_BESIDE_HEAP_MB: Final = 300  # classes, threads and buffers
-_HEADROOM: Final = 1.25  # of the limit over what was measured
+_HEADROOM: Final = 1.25  # of the limit over the measurement
 
-# Bytes on disk: for each partition of a complete read, for each change, and for each cluster and second.
+# Bytes on disk for each partition of a complete read, for each change, and for each cluster and second.
 _CHANGES_BYTES: Final = (370, 360, 230)
 _OUTPUTS_BYTES: Final = (615, 3_800, 3_450)
 _CHECKPOINT_BYTES: Final = 20  # a partition
@@ -43,7 +43,7 @@ class Capacity:
 
     @property
     def cores(self) -> int:
-        """Cores of the machine."""
+        """Return the cores of the machine."""
         return max(_LEAST_CORES, math.ceil(self.changes_per_second / _CHANGES_A_CORE))
 
     @property
@@ -54,7 +54,7 @@ class Capacity:
 
     @property
     def memory_limit_mb(self) -> int:
-        """The limit for all parts together, with Java's heap full."""
+        """Return the limit for all parts together, with Java's heap full."""
         others = sum(size for part, size in self.memory_mb.items() if part != _JAVA)
         return round((others + self.heap_mb + _JAVA_BESIDE_HEAP_MB) * _HEADROOM)
 
@@ -65,22 +65,22 @@ class Capacity:
 
     @property
     def changes_bytes(self) -> int:
-        """Bytes of the stream over the days, its complete reads included."""
+        """Return the bytes of the stream over the days, its complete reads included."""
         return self._bytes(*_CHANGES_BYTES)
 
     @property
     def outputs_bytes(self) -> int:
-        """Bytes of all outputs over the days."""
+        """Return the bytes of all outputs over the days."""
         return self._bytes(*_OUTPUTS_BYTES)
 
     @property
     def checkpoint_bytes(self) -> int:
-        """Bytes of the checkpoint."""
+        """Return the bytes of the checkpoint."""
         return self.partitions * _CHECKPOINT_BYTES
 
     @property
     def retain_bytes(self) -> int:
-        """Bytes of a journal to keep: what the days bring, a power of two."""
+        """Return the bytes of a journal to keep, a power of two for the days' changes."""
         return _power_of_two(max(_LEAST_RETAIN_BYTES, self.changes_bytes))
 
     def _bytes(self, a_partition: int, a_change: int, a_second: int) -> int:
@@ -94,5 +94,5 @@ def _power_of_two(count: int) -> int:
 
 
 def shown_bytes(count: int) -> str:
-    """The number of bytes with its unit."""
+    """Return the number of bytes with its unit."""
     return f"{count / 1000**3:.1f} GB" if count >= 1000**3 else f"{count / _MB:.0f} MB"

@@ -1,4 +1,4 @@
-"""`--check` connects to everything that a command's settings name, and starts nothing."""
+"""Checks of `--check`, which connect to everything in a command's settings without starting the command."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Followed:
 
     @property
     def is_up(self) -> bool:
-        """Whether they can be read now."""
+        """Return whether they can be read now."""
         return self._reading.snapshot().source_up
 
     def newer(self) -> frozenset[str]:
@@ -87,7 +87,7 @@ class Followed:
 
 @contextmanager
 def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
-    """The wanted outputs while a thread reads them."""
+    """Yield the wanted outputs while a thread reads them."""
     view, reading, source = View(), Reading(), open_outputs(where.address, wanted)
     with without_waiting_words(), Follower(source, view, reading, where.timeout_seconds) as follower:
         yield Followed(view, where, source, wanted, reading, follower)

@@ -19,18 +19,18 @@ class Section(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are each in the module of its name, in the package of its section; - is _ there."""
+    """Group whose commands are modules of their name in the package of their section, with _ for each -."""
 
     def __init__(self, *arguments: Any, sections: Mapping[str, Section], **extra: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **extra)
         self._sections = sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands, in the order of the help page."""
+        """Return the names of all commands, in the order of the help page."""
         return [name for section in self._sections.values() for name in section.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, imported now."""
+        """Return the command of this name, imported now."""
         package = next((each.package for each in self._sections.values() if cmd_name in each.commands), None)
         if package is None:
             return None

@@ -29,7 +29,7 @@ def publish(history: History, publication: Publication, stop: threading.Event) -
 
 @contextmanager
 def _progress(history: History, publication: Publication) -> Iterator[Callable[[], None]]:
-    """A bar on standard error with the moment that is published, if a person sees it."""
+    """Yield a bar on standard error with the moment that is published, if a person sees it."""
     if not sys.stderr.isatty():
         yield lambda: None
         return

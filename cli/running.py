@@ -38,7 +38,7 @@ class ExitCode(IntEnum):
     FAILED = 1  # a defect in Kontrast, or a finding of a command that looks for some
     USAGE = 2
     UNAVAILABLE = 3
-    STALLED = 4  # the job hung and was ended; a supervisor starts it again
+    STALLED = 4  # the job hung and was ended, and a supervisor starts it again
 
 
 class _Stop(int):

@@ -26,7 +26,7 @@ class Page(NamedTuple):
 
 
 def page_of(layer: Layer, key: str, prefix: str, default: str | None = None) -> Page | None:
-    """Return the address of a process with these settings, or None without a fixed one."""
+    """Return the address of a process with these settings, if it is fixed."""
     listen = str(layer[key].value) if key in layer else default
     try:
         listening = None if listen is None else Listening(listen=listen)
@@ -63,7 +63,7 @@ def _text(answer: http.client.HTTPResponse | urllib.error.HTTPError) -> str:
 
 
 def sample_of(page: str, name: str, **labels: str) -> float | None:
-    """The value of the page's sample with this name and, among others, these labels."""
+    """Return the value of the page's sample with this name and, among others, these labels."""
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             if sample.name == name and labels.items() <= sample.labels.items():

@@ -1,7 +1,7 @@
-"""Tell a service's manager, systemd or `kontrast up`, that the service is ready, alive or stopping.
+"""Reports to a service's manager, systemd or `kontrast up`, that the service is ready, alive or stopping.
 
-The protocol is sd_notify(3): a datagram to the socket that `NOTIFY_SOCKET` names. Without that variable nothing is
-sent.
+The protocol is sd_notify(3), a datagram to the socket that `NOTIFY_SOCKET` names. Without that variable, `notify` does
+not send.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ STOPPING: Final = "STOPPING=1"
 SOCKET_VARIABLE: Final = "NOTIFY_SOCKET"
 WATCHDOG_VARIABLE: Final = "WATCHDOG_USEC"
 
-# A service reports several times within the manager's time, and counts as alive for half of it.
+# A service reports several times within the manager's time, and counts as alive for half that time.
 _REPORTS: Final = 4
 _ALIVE_SHARE: Final = 0.5
 
-# Read as: the part KEY works when its value is true.
+# Read as "the part KEY works when its value is true".
 Readiness = Mapping[str, Callable[[], bool]]
 
 
 class StopRequest(threading.Event):
-    """The wish that a part stops. It notes when the part last looked at it: a part that hangs does not look."""
+    """Request that a part stops. It records the part's last look, because a part that hangs does not look."""
 
     def __init__(self) -> None:
         super().__init__()
         self.looked_at = time.monotonic()
 
     def is_set(self) -> bool:
-        """As the event's own."""
+        """Return whether the stop was requested, and record the look."""
         self.looked_at = max(self.looked_at, time.monotonic())
         return super().is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """As the event's own; a part that waits for its end is alive."""
+        """Wait as an event does. A part that waits for its end counts as alive."""
         self.looked_at = float("inf") if timeout is None else max(self.looked_at, time.monotonic() + timeout)
         return super().wait(timeout)
 
 
 class Service:
-    """The parts of a process, and what their manager hears of them.
+    """Parts of a process, and the reports to their manager.
 
-    The process is ready once each part with an entry in `ready` works, and alive while each part looks whether to
-    stop. Without entries it is no service, and its manager hears nothing.
+    The process is ready once each part with an entry in `ready` works, and alive while each part looks whether to stop.
+    Without entries it is no service, and sends no reports.
     """
 
     def __init__(self, ready: Readiness, stops: Mapping[str, StopRequest]) -> None:
@@ -63,7 +63,7 @@ class Service:
         self._next_report = 0.0
 
     def look(self, ended: Collection[str]) -> None:
-        """Report what is due; parts that have ended are of no account beside others that work."""
+        """Report the state if it is due. Ended parts do not count while others work."""
         at_work = self._stops.keys() - ended
         asked = at_work & self._ready.keys()
         if not self._is_ready and asked and all(self._ready[name]() for name in asked):
@@ -92,7 +92,7 @@ def notify(state: str) -> None:
     address = os.environ.get(SOCKET_VARIABLE, "")
     if not address:
         return
-    if address.startswith("@"):  # no file: an abstract address
+    if address.startswith("@"):  # an abstract address without a file
         address = "\0" + address[1:]
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.sendto(state.encode(), socket.MSG_DONTWAIT, address)

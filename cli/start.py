@@ -1,6 +1,6 @@
-"""Begin the `kontrast` command: Ctrl-C ends it in order, whatever is being imported or taken down.
+"""Start of the `kontrast` command, with a Ctrl-C that ends it in order during imports and at its end.
 
-What is imported before the handler is set is not protected by it.
+Imports before the handler is set are not protected.
 """
 
 from cli.interrupts import leave_at_ctrl_c

@@ -1,8 +1,8 @@
-"""Run child processes as services: start again what ends, one log of all, and an orderly end.
+"""Supervisor of child processes as services, with restarts, one log, and an orderly end.
 
-One thread starts the children and looks at them in turn: the kernel ends a child with the thread that started it.
-Children report to their supervisor as they would to systemd (`cli.service`). Decision 42 has the libraries that were
-looked at.
+One thread starts the children and looks at each in turn, because the kernel ends a child with the thread that started
+it. Children report to their supervisor as they would to systemd (`cli.service`). Decision 42 lists the libraries that
+were considered.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ Show = Callable[[str, bytes], None]
 
 
 class SupervisedChild:
-    """One child: its process, the end of its output, and what it reports."""
+    """One child: its process, the end of its output, and its reports."""
 
     def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], directory: Path) -> None:
         self.name = name
         self.is_ready = self.was_ready = False
-        self.start_at = 0.0  # by the monotonic clock; the process does not run before
+        self.start_at = 0.0  # by the monotonic clock, the earliest start of the process
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         self._heard_at = self._ready_at = 0.0
         address = directory / name
@@ -66,7 +66,7 @@ class SupervisedChild:
         self._heard_at = time.monotonic()
 
     def ended(self) -> None:
-        """Note that the process is gone, and when it is to start again; nothing of its group remains."""
+        """Note the end of the process and the time of its next start. Kill the rest of its group."""
         self.process.kill()
         if self.is_ready and time.monotonic() - self._ready_at >= _STEADY_SECONDS:
             self._pause_seconds = _FIRST_PAUSE_SECONDS
@@ -75,7 +75,7 @@ class SupervisedChild:
         self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE_SECONDS)
 
     def hear(self) -> None:
-        """Take what the child has reported."""
+        """Read the child's reports."""
         with suppress(BlockingIOError):
             while report := self.reports.recv(_READ_BYTES):
                 states = report.decode(errors="replace").split("\n")
@@ -87,11 +87,11 @@ class SupervisedChild:
 
     @property
     def is_silent(self) -> bool:
-        """Whether a child that was ready has not reported for too long."""
+        """Return whether a child that was ready has not reported for too long."""
         return self.is_ready and time.monotonic() - self._heard_at > _SILENT_SECONDS
 
     def lines(self) -> Iterator[bytes]:
-        """The whole lines that have come; ends for now. What is behind the last newline follows from `rest`."""
+        """Yield the whole lines so far. `rest` returns the text after the last newline."""
         with suppress(BlockingIOError):
             while read := os.read(self.output, _READ_BYTES):
                 *lines, self._unfinished = (self._unfinished + read).split(b"\n")
@@ -100,13 +100,13 @@ class SupervisedChild:
                     yield self.rest()
 
     def rest(self) -> bytes:
-        """The line that has no end yet."""
+        """Return the line that has no end yet."""
         rest, self._unfinished = self._unfinished, b""
         return rest
 
 
 class Supervisor:
-    """Children in the order in which they end; `show` gets each line that one of them writes.
+    """Children in the order in which they end. `show` gets each line that one of them writes.
 
     `exit_code` is for the process, once `run` has returned.
     """
@@ -121,11 +121,11 @@ class Supervisor:
 
     @property
     def is_ready(self) -> bool:
-        """Whether every child is."""
+        """Return whether every child is ready."""
         return bool(self._children) and all(child.is_ready for child in self._children)
 
     def run(self, stop: threading.Event) -> int:
-        """Keep the children running until `stop` is set, or one ends with what no new start mends; the exit code."""
+        """Keep the children running until `stop` is set, or one fails for good. Return the exit code."""
         with ExitStack() as open_files, scratch_directory() as scratch:
             selector = open_files.enter_context(selectors.DefaultSelector())
             for name, command in self._commands.items():
@@ -146,7 +146,7 @@ class Supervisor:
         return self.exit_code
 
     def _look_at(self, child: SupervisedChild, selector: selectors.BaseSelector) -> None:
-        """Start what is due, end what hangs, and note what has ended."""
+        """Start children that are due, kill silent ones, and note ended ones."""
         if child.is_silent:
             output.complain(f"{child.name} has not reported for {_SILENT_SECONDS:g} s: it is killed and starts again")
             child.process.kill()
@@ -191,7 +191,7 @@ class Supervisor:
         child.output = -1
 
     def _end(self, child: SupervisedChild, selector: selectors.BaseSelector) -> None:
-        """Ask the child to end, and end it when it takes too long; the others go on meanwhile."""
+        """Ask the child to end, and kill it if it takes too long, while the others continue."""
         if child.output < 0:
             return
         ends_by_order = child.process.running
@@ -210,7 +210,7 @@ class Supervisor:
 
 
 def _how(status: int) -> str:
-    """The way in which a process ended, as a verb."""
+    """Return the way in which a process ended, as a verb."""
     if status >= 0:
         return f"ended with exit code {status}"
     with suppress(ValueError):

@@ -1,1 +1,1 @@
-"""What an operator looks at: the metric catalogue, the exporter, alert rules and Grafana boards."""
+"""The operator's view: the metric catalogue, the exporter, alert rules and Grafana boards."""

@@ -2,4 +2,4 @@
 
 
 class ServeError(Exception):
-    """A sentence for the person who started it: what, where, and what to do."""
+    """Sentence for the person who started Kontrast, with the error, its place and the next step."""

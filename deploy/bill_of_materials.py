@@ -1,4 +1,4 @@
-"""Makes the bill of materials of Kontrast and the licences of its third parties in `dist/`.
+"""Builder of Kontrast's bill of materials and the licences of its third parties in `dist/`.
 
 Run it by `make dist`. The packages are the pins of `requirements/run.txt`, by cyclonedx-py. Their licences come from
 pip-licenses, which reads the installed packages. The jars are those of `artifacts.lock` and `artifacts.licences`. The
@@ -39,7 +39,7 @@ _RULE = "-" * 80
 
 
 def make(directory: Path) -> tuple[Path, ...]:
-    """Write kontrast.cdx.json and NOTICE into this directory; raises LicenceError, CalledProcessError."""
+    """Write kontrast.cdx.json and NOTICE into this directory. Raise LicenceError or CalledProcessError."""
     directory.mkdir(parents=True, exist_ok=True)
     bill, notice = directory / "kontrast.cdx.json", directory / "NOTICE"
     packages = installed_licences()
@@ -49,14 +49,14 @@ def make(directory: Path) -> tuple[Path, ...]:
 
 
 def installed_licences() -> Sequence[Mapping[str, str]]:
-    """The pinned packages that this Python needs, with the names and texts of their licences."""
+    """Return the pinned packages that this Python needs, with the names and texts of their licences."""
     pinned = re.findall(r"^([a-z0-9-]+)==", _PINS.read_text(encoding="utf-8"), re.MULTILINE)
     texts = ("--with-license-file", "--no-license-path", "--with-notice-file")
     return json.loads(_run("piplicenses", "--format=json", "--with-urls", *texts, "--packages", *sorted({*pinned})))
 
 
 def bill_of_materials(packages: Sequence[Mapping[str, str]]) -> str:
-    """The bill in CycloneDX's JSON, which its schema accepts."""
+    """Return the bill in CycloneDX's JSON, which its schema accepts."""
     pins = ("requirements", str(_PINS), "--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible")
     bill = Bom.from_json(json.loads(_run("cyclonedx_py", *pins)))
     licences = {(canonicalize_name(each["Name"]), each["Version"]): each["License"] for each in packages}

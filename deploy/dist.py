@@ -1,6 +1,6 @@
-"""Makes what spark-submit needs in `dist/`: Kontrast's code for --py-files, the program, and the list for --jars.
+"""Builder of the files for spark-submit in `dist/`: code for --py-files, the program, and the list for --jars.
 
-Run it by `make dist`. Standard library only. The archive is the same for the same code, byte for byte.
+Run it by `make dist`. Standard library only. Equal code gives an equal archive, byte for byte.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FILE_MODE = 0o644 << 16
 
 
 def make(directory: Path) -> tuple[Path, ...]:
-    """The files in this directory: kontrast.zip, kontrast-stream.py, kontrast-report.py, jars.txt."""
+    """Make the files in this directory: kontrast.zip, kontrast-stream.py, kontrast-report.py, jars.txt."""
     directory.mkdir(parents=True, exist_ok=True)
     code = directory / "kontrast.zip"
     with zipfile.ZipFile(code, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -47,7 +47,7 @@ def make(directory: Path) -> tuple[Path, ...]:
 
 
 def connector_jars() -> list[str]:
-    """The jars of Spark's Kafka connector, by Maven's names, for clusters that cannot reach a repository."""
+    """Return the jars of Spark's Kafka connector, by Maven's names, for clusters that cannot reach a repository."""
     from streaming.java.artifacts import LOCK_FILE, SPARK_KAFKA_CONNECTOR, read_lock
 
     return sorted(read_lock(LOCK_FILE)[SPARK_KAFKA_CONNECTOR.name])

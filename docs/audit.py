@@ -35,7 +35,7 @@ _MEND = "give pyproject.toml or requirements/tools.in another bound, then `make 
 
 
 class NotOfferedError(Exception):
-    """The index does not say it, or not now."""
+    """Answer that the index lacks, at least now."""
 
 
 class UnknownError(NotOfferedError):
@@ -43,7 +43,7 @@ class UnknownError(NotOfferedError):
 
 
 class Answer(NamedTuple):
-    """What the index says of a pin; None: nothing."""
+    """Facts of the index about a pin. None is unknown."""
 
     files: Sequence[Mapping[str, Any]] | None
     vulnerabilities: Sequence[Mapping[str, Any]] | None
@@ -66,7 +66,7 @@ class Index:
         )
 
     def answer(self, pin: pins.Pin) -> Answer:
-        """What it says of a pin."""
+        """Return the index's answer about a pin."""
         return Answer(self._files(pin), self._vulnerabilities(pin))
 
     def _files(self, pin: pins.Pin) -> Sequence[Mapping[str, Any]] | None:
@@ -103,7 +103,7 @@ class Index:
 
 
 def _pip_settings() -> dict[str, str]:
-    """The settings that `pip install` would have, by name; what is said later holds."""
+    """Return the settings of `pip install` by name. A later source replaces an earlier one."""
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     settings: dict[str, str] = {}
@@ -116,7 +116,7 @@ def _pip_settings() -> dict[str, str]:
 
 
 def problems(pin: pins.Pin, pinned: frozenset[str], answer: Answer) -> list[str]:
-    """What is wrong with a pin, by what the index says."""
+    """Return the faults of a pin according to the index."""
     found = []
     name = "==".join(pin)
     if answer.files is not None:
@@ -133,7 +133,7 @@ def problems(pin: pins.Pin, pinned: frozenset[str], answer: Answer) -> list[str]
 
 
 def outdated(pin: pins.Pin, answer: Answer) -> str | None:
-    """Why a tool of the environment is not current."""
+    """Return the reason why a tool of the environment is not current."""
     newest = max(filter(None, map(_release, answer.files or ())), default=Version(pin.version))
     if newest > Version(pin.version):
         return f"{pin.name} {newest} is out and {pin.version} is pinned: `make lock` takes it"
@@ -143,7 +143,7 @@ def outdated(pin: pins.Pin, answer: Answer) -> str | None:
 
 
 def _release(file: Mapping[str, Any]) -> Version | None:
-    """The version of a wheel that the oldest Python can install and that is no pre-release."""
+    """Return the version of a wheel that the oldest Python can install and that is no pre-release."""
     try:
         version = parse_wheel_filename(str(file["filename"]))[1]
     except InvalidWheelFilename:
@@ -153,7 +153,7 @@ def _release(file: Mapping[str, Any]) -> Version | None:
 
 
 def renewed(answers: Mapping[pins.Pin, Answer]) -> dict[pins.Pin, pins.Audited]:
-    """The days of the page, with today's for all that the index spoke of."""
+    """Return the page's days, with today's for all pins in the index's answers."""
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     listed = pins.listed()
     return {
@@ -165,7 +165,7 @@ def renewed(answers: Mapping[pins.Pin, Answer]) -> dict[pins.Pin, pins.Audited]:
 
 
 def main() -> int:
-    """Print what is wrong, what could not be audited and what was; 1 if something is wrong."""
+    """Print faults, unaudited pins and audited ones. Return 1 if a pin has a fault."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--write-days", action="store_true", help="renew the days in docs/reference/pins.md")
     given = arguments.parse_args()

@@ -55,7 +55,7 @@ def page(before: str) -> str:
 
 
 def picture() -> str:
-    """Return a bar for each figure: the time after the change as a share of the time before it."""
+    """Return a bar for each figure, the time after the change as a share of the time before it."""
     shown = rows()
     drawing = Drawing(_WIDTH, _ROW * (len(shown) + 2))
     drawing.text(8, _ROW, "after / before: shorter is faster, the line is no change", bold=True)

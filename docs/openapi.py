@@ -1,4 +1,4 @@
-"""Write `openapi.json`, the OpenAPI document of the JSON interface. `make docs` runs it."""
+"""Writer of `openapi.json`, the OpenAPI document of the JSON interface. `make docs` runs it."""
 
 from __future__ import annotations
 

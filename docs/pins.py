@@ -1,4 +1,4 @@
-"""Write `reference/pins.md`: every pin of `requirements/*.txt` with its reason and the day of its last audit.
+"""Writer of `reference/pins.md`, with the reason and last audit of every pin in `requirements/*.txt`.
 
 `docs/audit.py` finds the days. A day belongs to one version. The reasons come from decision 4.
 """

@@ -1,4 +1,4 @@
-"""Write `boards/*.svg`: each board over the recorded incidents of the tests. `make previews` runs it."""
+"""Writer of `boards/*.svg`, each board over the recorded incidents of the tests. `make previews` runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write `schemas/OUTPUT.json`, the JSON Schema of each output, from the structs of its rows. `make docs` runs it."""
+"""Writer of `schemas/OUTPUT.json`, the JSON Schema of each output, from its rows' structs. `make docs` runs it."""
 
 from __future__ import annotations
 

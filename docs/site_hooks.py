@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: the navigation of runbooks and decisions, and links that leave `docs/`.
+"""Hooks of mkdocs for the navigation of runbooks and decisions, and for links that leave `docs/`.
 
 `make docs-site` runs them. The repository has no address of its own, so a link to a file outside of `docs/`, or to a
 folder, becomes the file's path. A link to a file that does not exist fails the build.

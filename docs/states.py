@@ -63,7 +63,7 @@ _PROBLEM_MEANING: Mapping[Problem, str] = {
 
 
 def states_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     partition = _section("Partition", PARTITION_VALID_PREVIOUS, _PARTITION_MEANING, PartitionState.NON_EXISTENT)
     replica = _section("Replica", REPLICA_VALID_PREVIOUS, _REPLICA_MEANING, ReplicaState.NON_EXISTENT)
     return "\n".join([_HEAD, partition, replica, _migration(), _problems(), _older()])

@@ -1,4 +1,4 @@
-"""The forwarder's two clocks: the wall clock, and a steady one.
+"""The forwarder's two clocks, the wall clock and a steady one.
 
 Their readings are taken together, so that their difference changes only if the wall clock was set.
 """
@@ -16,7 +16,7 @@ _MS_IN_NS: Final = 1_000_000
 
 
 def boot_time_ns() -> int:
-    """The time since the machine was started, also while it was suspended, where the system has that clock."""
+    """Return the time since the machine was started, also while it was suspended, where the system has that clock."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)
 

@@ -1,4 +1,4 @@
-"""Read every recorded znode in few requests, watched or not, and find where else below a ZooKeeper a Kafka may be."""
+"""Complete read of every recorded znode in few requests, watched or not, and a search for other Kafka chroots."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NODE = RecordKind.NODE  # to find a member in its enum takes Python 3.11 0.2 µ
 # The parents of which a child has a topic's name.
 _BY_TOPIC = (TOPICS, "/config/topics", "/admin/delete_topics")
 
-# The znodes below the chroot of every Kafka cluster from its first start on (0.10 to 3.9): this, and one of these.
+# The znodes of every Kafka cluster below its chroot from its first start on (0.10 to 3.9), this and one of these.
 _KAFKAS_CHILD = "brokers"
 _KAFKAS_CHILDREN = frozenset({"admin", "config", "controller_epoch"})
 _ZOOKEEPERS_OWN = "/zookeeper"
@@ -96,18 +96,18 @@ def _complain_of_a_long_list(parent: str, names: list[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CompleteRead:
-    """Result of one complete read: the znodes' values by path, and the paths that an ACL hides."""
+    """Result of one complete read, with the znodes' values by path, and the paths that an ACL hides."""
 
     values: Mapping[str, Value]
     forbidden: frozenset[str] = frozenset()
 
     @property
     def written_ms(self) -> dict[str, int]:
-        """When each znode was last written, by ZooKeeper's clock."""
+        """Return when each znode was last written, by ZooKeeper's clock."""
         return {path: value.mtime_ms for path, value in self.values.items()}
 
     def records(self, cluster: str) -> list[Record]:
-        """The records of a complete read, as a forwarder would have written them just now."""
+        """Return the records of a complete read, as a forwarder would have written them just now."""
         now_ms = time.time_ns() // 1_000_000
         newest = max((value.mzxid for value in self.values.values()), default=-1)
         causes: list[str] = []
@@ -124,7 +124,7 @@ class CompleteRead:
         return [bound(0, RecordKind.SNAPSHOT_BEGIN), *nodes, bound(len(nodes) + 1, RecordKind.SNAPSHOT_END)]
 
     def without(self, partitions: Mapping[str, Collection[int]]) -> CompleteRead:
-        """The read of the same cluster if these partitions, by topic, were neither assigned nor had a state."""
+        """Return the read of the same cluster if these partitions, by topic, were neither assigned nor had a state."""
         values = dict(self.values)
         for topic, numbers in partitions.items():
             path = topic_path(topic)
@@ -180,7 +180,7 @@ def read_once(
 
 
 def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> frozenset[int]:
-    """The brokers that are registered now. Raises IngestError where ZooKeeper cannot be reached or read."""
+    """Return the brokers that are registered now. Raise IngestError if ZooKeeper is unreachable or unreadable."""
 
     def ask(zookeeper: WatchedZooKeeper) -> frozenset[int]:
         names = zookeeper.read_children([BROKERS]).get(BROKERS)

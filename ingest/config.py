@@ -162,7 +162,7 @@ class IngestConfig(ZooKeeperConfig):
 
     @property
     def listening(self) -> Listening | None:
-        """Return the address and login of the forwarder's metrics, or None. Raise ListeningError."""
+        """Return the address and login of the forwarder's metrics, if configured. Raise ListeningError."""
         given = {name: getattr(self, f"{_METRICS}{name}") for name in _LISTENING}
         if self.metrics_listen is not None:
             return Listening(listen=self.metrics_listen, prefix=_METRICS, **given)

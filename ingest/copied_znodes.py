@@ -1,4 +1,4 @@
-"""Read every znode that a migration to KRaft copies, with its users, once and without watches."""
+"""Read of every znode that a migration to KRaft copies, with its users, once and without watches."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _read_besides(zookeeper: WatchedZooKeeper) -> dict[str, Value]:
 
 
 def _with_acls(values: Iterable[str]) -> list[str]:
-    """Return the znodes whose ACL matters: parents, and znodes that Kafka hides. A topic has its parent's owner."""
+    """Return the znodes whose ACL matters, parents and znodes that Kafka hides. A topic has its parent's owner."""
     return sorted({*_PARENTS, *(path for path in values if path.startswith(_SECRET))})
 
 

@@ -1,7 +1,7 @@
-"""Elect one of a cluster's forwarders over a separate ZooKeeper ensemble.
+"""Election of one of a cluster's forwarders over a separate ZooKeeper ensemble.
 
 Only this part of the ingest writes to a ZooKeeper, and to the watched one only with permission in the configuration.
-The generation protects the stream: it grows from term to term, and readers drop older ones. A leader that stops by
+The generation protects the stream. It grows from term to term, and readers drop older ones. A leader that stops by
 itself saves them this work.
 """
 
@@ -35,13 +35,13 @@ _LOOK_SECONDS = 0.2
 
 
 def clock_generation() -> int:
-    """Return a generation that grows with every start on hosts with correct clocks: milliseconds since 1970."""
+    """Return milliseconds since 1970 as the generation. It grows with every start if the hosts' clocks are correct."""
     return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One term of forwarding: its generation, and whether it still holds (which may wait for an answer)."""
+    """One term of forwarding, with its generation, and whether it still holds (which may wait for an answer)."""
 
     generation: int
     holds: Callable[[], bool]
@@ -78,7 +78,7 @@ class UnopposedTerms:
         self._generation = 0
 
     def next_term(self) -> Term | None:
-        """A term without rivals."""
+        """Return a term without rivals."""
         while not self._stop.is_set():
             try:
                 self._generation = max(self._generation + 1, self._newest() + 1, clock_generation())

@@ -1,4 +1,4 @@
-"""Append the record that forgets a cluster, if no forwarder of it writes.
+"""Record that forgets a cluster, appended if no forwarder of the cluster writes.
 
 A journal has one writer, so its lock suffices. A topic has any number of writers, but heartbeats reveal a forwarder.
 """
@@ -22,13 +22,13 @@ from transport.segments import read_format
 if TYPE_CHECKING:
     from ingest.sinks.kafka_sink import KafkaSink
 
-# Heartbeats come each second by default. The first limit relies on clocks, which may differ. The second needs none.
+# Heartbeats come each second by default. The first limit relies on clocks, which may differ. The second does not.
 _RECENT_SECONDS: Final = 30.0
 _LISTENS_SECONDS: Final = 3.0
 
 
 def newest_of(stream: Address, cluster: str, stop: threading.Event) -> Record | None:
-    """Return the cluster's newest record in the stream, or None. Raise IngestError."""
+    """Return the cluster's newest record in the stream, if any. Raise IngestError."""
     try:
         if isinstance(stream, JournalAddress):
             if read_format(stream.directory) is None:

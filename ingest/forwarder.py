@@ -1,6 +1,6 @@
-"""Watch one cluster's ZooKeeper and forward its changes into a sink, across lost connections and new leaders.
+"""Forwarder of one cluster's changes from ZooKeeper into a sink, across lost connections and new leaders.
 
-The order of work is: connect, watch, read everything, then forward windows of events and heartbeats. A lost connection
+It connects, watches, reads everything, then forwards windows of events and heartbeats. A lost connection
 repeats all of it.
 """
 
@@ -157,7 +157,7 @@ class _Watch:
     def run(self, reason: ReadReason, complete_read_requested: Callable[[], bool]) -> bool:
         """Forward until asked to stop, or for a complete read, which is to be a new generation's.
 
-        Raises _RolledBackError where ZooKeeper is the reason for that.
+        Raise _RolledBackError if ZooKeeper is the reason.
         """
         self._reason = reason
         while not self._stop.is_set():

@@ -1,4 +1,4 @@
-"""Read and write the file of maintenance windows, while people and commands write it, and find those in force."""
+"""File of maintenance windows, which people and commands may write at once, and the windows in force."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class AnnouncedWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def until_ms(self) -> int:
-        """When it ends, in milliseconds since 1970."""
+        """Return when it ends, in milliseconds since 1970."""
         return int(self.until.timestamp() * 1000)
 
     @property
     def name(self) -> str:
-        """Return the name that ends the window: its id, or a name made from its other fields."""
+        """Return the name that ends the window, its id or a name made from its other fields."""
         said = f"{self.cluster} {self.until_ms} {self.brokers} {self.reason}"
         return self.id or hashlib.sha256(said.encode()).hexdigest()[:8]
 
@@ -64,7 +64,7 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_windows(path: Path) -> tuple[AnnouncedWindow, ...]:
-    """Return the windows of a file, including ended ones, or none without the file.
+    """Return the windows of a file, including ended ones. A missing file has no windows.
 
     Raise IngestError for other content.
     """
@@ -180,7 +180,7 @@ class MaintenanceFile:
         self._windows: tuple[AnnouncedWindow, ...] = ()
 
     def in_force(self, now_ms: int) -> tuple[MaintenanceWindow, ...]:
-        """The cluster's windows that have not ended at this time."""
+        """Return the cluster's windows that have not ended at this time."""
         if self._path is not None:
             self._look(self._path)
         windows = tuple(

@@ -44,7 +44,7 @@ class Publisher:
     and a missing number is a lost record.
     """
 
-    def __init__(  # noqa: PLR0913 (what it works with)
+    def __init__(  # noqa: PLR0913 (its parts)
         self,
         sink: Sink,
         term: Term,

@@ -64,7 +64,7 @@ class _Watched:
         return _Look(self.session.moment()[1], stats)  # Exists is answered with a stat
 
     def read(self, path: str) -> bytes | None:
-        """Return the znode's data, or None if it is missing or hidden."""
+        """Return the znode's data, unless it is missing or hidden."""
         try:
             found = self.session.wait(self.session.call(SingleRead(GetData.type, self.session.absolute(path).encode())))
         except (NoNodeError, NoAuthError):
@@ -135,7 +135,7 @@ def evidence_of_one(
 
 
 def registered_addresses(raw: bytes | None) -> set[str]:
-    """Return HOST:PORT of each listener in a broker's znode, or none if it is unreadable."""
+    """Return HOST:PORT of each listener in a broker's znode. An unreadable znode has no listeners."""
     try:
         return {address.partition("://")[2] for address in decode(raw, BrokerZnode).addresses()}
     except ZnodeError:
@@ -184,7 +184,7 @@ def _is_new(look: _Look) -> bool:
 
 
 def _are_twins(watched: _Watched, other: _Other) -> bool:
-    """Whether a session of the other is no change of the watched ensemble."""
+    """Return whether a session of the other is no change of the watched ensemble."""
     before = watched.look()
     other.meet_again()
     return watched.look().zxid == before.zxid

@@ -1,4 +1,4 @@
-"""Read the job's outputs, or the changes that it reads, from journals or Kafka topics."""
+"""Readers of the job's outputs, or of the changes that it reads, from journals or Kafka topics."""
 
 from __future__ import annotations
 

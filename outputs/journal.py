@@ -1,4 +1,4 @@
-"""Read outputs from a directory that holds one journal an output."""
+"""Reader of outputs from a directory with one journal per output."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _FollowedJournal:
         )
 
     def _is_another(self) -> bool:
-        """Whether the journal was replaced since it was read last."""
+        """Return whether the journal was replaced since it was read last."""
         before, now = self._identity, journal_identity(self._directory)
         self._identity = now or before
         return bool(before and now) and before != now
@@ -88,12 +88,12 @@ class JournalSource:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The wanted outputs that were not there at the newest poll."""
+        """Return the wanted outputs that did not exist at the newest poll."""
         return self._missing
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything that was there at the first poll has been given."""
+        """Return whether all rows that existed at the first poll have been returned."""
         return bool(self._journals) and all(journal.caught_up for journal in self._journals)
 
     def poll(self) -> Sequence[Chunk]:
@@ -138,4 +138,4 @@ class JournalSource:
         return chunks
 
     def close(self) -> None:
-        """Do nothing. No file stays open between two polls."""
+        """Do nothing. Files are closed between two polls."""

@@ -1,4 +1,4 @@
-"""Read outputs from Kafka topics, one topic an output, named PREFIX.output."""
+"""Reader of outputs from Kafka topics, one topic per output, named PREFIX.output."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class KafkaSource:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The wanted outputs that were not there at the newest look."""
+        """Return the wanted outputs that did not exist at the newest look."""
         return self._missing
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything that was there at the first poll has been given."""
+        """Return whether all rows that existed at the first poll have been returned."""
         return self._connected_once and all(
             self._positions.get(partition, 0) >= offset for partition, offset in self._live_from.items()
         )
@@ -123,7 +123,7 @@ class KafkaSource:
         for partition, messages in polled.items():
             live_from, thinned = self._live_from[partition], self._is_thinned(partition, messages)
             for live in (False, True):
-                # A compacted topic's tombstone has no value. Kontrast writes none, because its own rows report
+                # A compacted topic's tombstone has no value. Kontrast skips tombstones, because its own rows report
                 # removals.
                 lines = [
                     message.value

@@ -52,9 +52,9 @@ def in_words(error: Exception) -> str:
 
 
 def client_options(address: KafkaAddress) -> dict[str, Any]:
-    """The options by which consumers, producers and admins reach an address, with the secrets as they are now.
+    """Return the options by which consumers, producers and admins reach an address, with the secrets as they are now.
 
-    Raises KafkaError, like the clients themselves.
+    Raise KafkaError, like the clients themselves.
     """
     try:
         login = _login_options(address.login)
@@ -81,14 +81,14 @@ def _login_options(login: KafkaLogin) -> dict[str, Any]:
 
 
 class _TokenOfFile(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
-    """Read the token's file at each login: another program renews it."""
+    """Token from its file, read again at each login because another program renews it."""
 
     def __init__(self, login: KafkaLogin) -> None:
         super().__init__()
         self._login = login
 
     def token(self) -> str:
-        """The token as it is now; raises KafkaError."""
+        """Return the current token. Raise KafkaError."""
         try:
             return self._login.token or ""
         except KafkaLoginError as error:
@@ -96,7 +96,7 @@ class _TokenOfFile(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python
 
 
 class RefusedConnectionError(KafkaConnectionError):  # type: ignore[misc]  # kafka-python has no types
-    """A broker that is there and that TLS or a login keeps away; in words for people."""
+    """Refusal by a broker that is reachable and denies TLS or a login, in words for people."""
 
 
 class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
@@ -109,14 +109,14 @@ class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
     _refusal: KafkaError | None = None
 
     def bootstrap(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 (kafka-python's own)
-        """As the library's own; raises KafkaError."""
+        """Connect as the library does. Raise KafkaError."""
         try:
             super().bootstrap(*arguments, **options)
         except KafkaTimeoutError as error:
             raise self._refusal or error from error
 
     def get_connection(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
-        """As the library's own."""
+        """Return the connection as the library does."""
         connection = super().get_connection(*arguments, **options)
         connection.init_future.add_errback(self._note)
         return connection
@@ -156,7 +156,7 @@ class _TurnTakingSocket:
         self._left_bytes = _TURN_BYTES
 
     def recv(self, count: int) -> bytes:
-        """As the socket's own."""
+        """Receive as the socket does."""
         # The selector does not know of data that TLS has already decrypted.
         if self._left_bytes <= 0 and not (hasattr(self._socket, "pending") and self._socket.pending()):
             self._left_bytes = _TURN_BYTES

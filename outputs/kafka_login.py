@@ -19,7 +19,7 @@ class NodeLogin:
 
     @property
     def tls(self) -> bool:
-        """Whether TLS is spoken."""
+        """Return whether the login uses TLS."""
         return self.protocol.endswith("SSL")
 
 

@@ -16,7 +16,7 @@ _DONE: Final = "OK"
 
 
 def existing_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> list[ExistingTopic]:
-    """The topics that exist, with the settings that may be seen. Raises KafkaError."""
+    """Return the existing topics with their visible settings. Raise KafkaError."""
     present = set(admin.list_topics())
     there = [topic for topic in topics if topic.name in present]
     if not there:
@@ -29,9 +29,9 @@ def existing_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> list[Ex
 
 
 def create_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[Topic, KafkaError]:
-    """Make the topics with their settings, wait for them, and return the refusal of each that the brokers refused.
+    """Make the topics with their settings, wait for them, and return the brokers' refusals by topic.
 
-    Raises KafkaError; IncompatibleBrokerVersion before 2.4, where the client would have to choose the replicas.
+    Raise KafkaError. Raise IncompatibleBrokerVersion before 2.4, where the client would have to choose the replicas.
     """
     wanted = {topic.name: {"num_partitions": PARTITIONS, "configs": topic.settings} for topic in topics}
     answers = {answer["name"]: answer for answer in admin.create_topics(wanted, raise_errors=False)["topics"]}
@@ -46,7 +46,7 @@ def create_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[Topi
 
 
 def set_topic_settings(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[Topic, str]:
-    """Give existing topics their settings; return the refusal of each that the brokers refused. Raises KafkaError."""
+    """Give existing topics their settings. Return the brokers' refusals by topic. Raise KafkaError."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name, dict(topic.settings)) for topic in topics]
     answers = admin.alter_configs(resources, raise_on_unknown=False).get("topic", _NONE)
     return {topic: answers[topic.name] for topic in topics if answers[topic.name] != _DONE}

@@ -35,11 +35,11 @@ class OutputsSource(Protocol):
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything that was there at the first poll has been given."""
+        """Return whether all rows that existed at the first poll have been returned."""
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The wanted outputs that were not there at the newest poll."""
+        """Return the wanted outputs that did not exist at the newest poll."""
 
     def close(self) -> None:
         """Let go of connections."""

@@ -56,7 +56,7 @@ class Health(msgspec.Struct, frozen=True):
 
     @property
     def worst(self) -> Severity | None:
-        """The severity of the worst finding."""
+        """Return the severity of the worst finding."""
         return self.findings[0].severity if self.findings else None
 
     @property
@@ -84,7 +84,7 @@ def check(picture: Picture, now_ms: int | None = None, counts: Counts | None = N
 
 
 def finding_of(row: AlertRow, picture: Picture) -> Finding:
-    """The open alert as a finding."""
+    """Return the open alert as a finding."""
     return Finding(
         severity=row.severity,
         alert=row.alert,
@@ -100,7 +100,7 @@ def finding_of(row: AlertRow, picture: Picture) -> Finding:
 
 
 def counts_in(picture: Picture) -> Counts:
-    """Counts of a picture that has all partitions."""
+    """Return counts of a picture that has all partitions."""
     header = picture.header
     row = gauges_row(header, (header.cluster, 0, 0, 0, header.zxid, picture.as_of_ms))
     hosting = replicas_by_broker(header)
@@ -108,7 +108,7 @@ def counts_in(picture: Picture) -> Counts:
 
 
 def counts_of(row: GaugesRow, brokers_away: int) -> Counts:
-    """The counts that a row of gauges has, and the number of brokers away, which it has not."""
+    """Return the counts that a row of gauges has, with the number of brokers away, which the row lacks."""
     return Counts(
         brokers=row.active_brokers,
         brokers_away=brokers_away,

@@ -25,7 +25,7 @@ _KINDS = {name: place for place, name in enumerate(ALERT_KINDS)}  # partitions, 
 
 
 def keep_nothing(_row: Row) -> bool:
-    """The choice of a question that has no use for the past."""
+    """Return the choice of a question that ignores the past."""
     return False
 
 
@@ -43,7 +43,7 @@ class Gathering:
 
     @property
     def has_znodes(self) -> bool:
-        """Whether there is anything of a cluster."""
+        """Return whether the cluster has any znodes."""
         return bool(self._records)
 
     def take(self, records: Sequence[Record]) -> None:
@@ -58,7 +58,7 @@ class Gathering:
         self._take_rows(outcome.effects)
 
     def picture(self) -> Picture:
-        """The cluster after the last record."""
+        """Return the cluster after the last record."""
         return self._picture(Origin.HISTORY)
 
     def look(

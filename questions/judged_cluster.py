@@ -1,8 +1,8 @@
-"""Partitions of one complete read as `kontrast snapshot` shows them: each with the concerns about it, and why.
+"""Partitions of one complete read as `kontrast snapshot` shows them, each with its concerns and their reasons.
 
-A partition that is led by a registered broker, with all its replicas in sync and no move under way, is judged by its
-znodes. The replica takes in the others alone. Most partitions of most clusters are of the first kind, and each that the
-replica takes in costs it ten times as much.
+The znodes suffice for a partition with a registered leader, all its replicas in sync, and no move under way. The
+replica takes in only the others. Most partitions of most clusters are of the first kind. Each of the second kind costs
+ten times as much.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _AT_MIN_ISR: Final = (Concern.AT_MIN_ISR,)
 class JudgedPartition(PartitionMetadata, frozen=True, tag_field="type", tag="partition"):
     """A partition's metadata with what is wrong with it, the worst first."""
 
-    writable_acks_all: bool | None = None  # None: it cannot be judged
+    writable_acks_all: bool | None = None  # None without a judgement
     in_sync_lacking: int = 0
     in_sync_candidates: tuple[int, ...] = ()
     concerns: tuple[Concern, ...] = ()
@@ -60,14 +60,14 @@ class JudgedPartition(PartitionMetadata, frozen=True, tag_field="type", tag="par
 
     @property
     def name(self) -> str:
-        """TOPIC-PARTITION."""
+        """Return TOPIC-PARTITION."""
         return f"{self.topic}-{self.partition}"
 
 
 class JudgedCluster:
     """A cluster at one moment, from the metadata of its znodes.
 
-    `replicated` gives what the replica makes of the same znodes without the partitions that it is given.
+    `replicated` returns the replica's view of the same znodes, without the partitions that it is given.
     """
 
     def __init__(self, metadata: Collection[Metadata], replicated: Callable[[Sound], Outcome]) -> None:
@@ -149,7 +149,7 @@ def _with(  # noqa: PLR0913 (all that is added)
     concerns: tuple[Concern, ...],
     reason: str | None,
 ) -> JudgedPartition:
-    # By position: it is made for every partition.
+    # By position, because there is one for every partition.
     return JudgedPartition(
         line.topic,
         line.partition,
@@ -170,12 +170,12 @@ def _with(  # noqa: PLR0913 (all that is added)
 
 
 def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
-    """The concerns by partition, as the gauges count them."""
+    """Return the concerns by partition, as the gauges count them."""
     rules = context.header.counting_rules
     found: dict[_Key, tuple[Concern, ...]] = {}
     for name, topic in context.topics:
         if topic.queued_for_deletion:
-            continue  # nobody asks any more who is left of it
+            continue  # its remaining replicas no longer matter
         for number, partition in topic.partitions.items():
             *_, under_replicated, at_min_isr, under_min_isr = leadership(topic, partition, rules)
             counted_in = {

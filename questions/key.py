@@ -24,7 +24,7 @@ class KeyFormat(Enum):
     UTF8 = "utf8"  # StringSerializer
     HEX = "hex"  # ByteArraySerializer
     LONG = "long"  # LongSerializer
-    UUID = "uuid"  # UUIDSerializer: the text in lower case, as Java writes it
+    UUID = "uuid"  # UUIDSerializer writes the text in lower case, as Java does
 
 
 class KeyAnswer(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class KeyAnswer(msgspec.Struct, frozen=True):
 
     topic: str
     partition: int
-    partitions: int  # of the topic; another number moves the key
+    partitions: int  # of the topic, because another number moves the key
     leader: int | None  # a live one
     takes_acks_1: bool
     takes_acks_all: bool
@@ -49,7 +49,7 @@ def key_bytes(text: str, key_format: KeyFormat) -> bytes:
 
 
 def explain_key(picture: Picture, topic_name: str, key: bytes) -> KeyAnswer:
-    """The partition that Kafka's default partitioner sends the key to, in a topic that there is."""
+    """Return the partition of an existing topic to which Kafka's default partitioner sends the key."""
     topic = picture.topic(topic_name)
     assert topic is not None, f"there is no topic {topic_name}"
     tp = TopicPartition(topic_name, partition_for_key(key, len(topic.partitions)))

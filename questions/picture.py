@@ -56,17 +56,17 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         return self.context.header
 
     def topic(self, name: str) -> Topic | None:
-        """Return the topic of this name, or None."""
+        """Return the topic of this name, if it exists."""
         topic = self.context.topics.get(name)
         return topic if topic is not None and topic.exists else None
 
     def partition(self, tp: TopicPartition) -> Partition | None:
-        """Return the partition of this name, or None."""
+        """Return the partition of this name, if it exists."""
         topic = self.topic(tp.topic)
         return None if topic is None else topic.partitions.get(tp.partition)
 
     def reason(self, tp: TopicPartition) -> str | None:
-        """The problem of a partition that there is, in a sentence that names brokers and zxids."""
+        """Return the problem of an existing partition, in a sentence that names brokers and zxids."""
         topic, partition = self.context.topics[tp.topic], self.partition(tp)
         assert partition is not None, f"there is no {tp}"
         if partition.problem is None:
@@ -86,5 +86,5 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         return Beginning(wall_ms, exact=self.origin is not Origin.LOOK and wall_ms > began_ms)
 
     def unregistered(self, brokers: Brokers) -> Brokers:
-        """The brokers among these that are not registered."""
+        """Return the brokers among these that are not registered."""
         return tuple(broker for broker in brokers if broker not in self.header.brokers)

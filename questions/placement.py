@@ -45,7 +45,7 @@ class Movement(msgspec.Struct, frozen=True):
 
     @property
     def copies(self) -> int:
-        """Number of replicas that must be copied."""
+        """Return the number of replicas that must be copied."""
         return sum(self.replicas_added.values())
 
 
@@ -119,7 +119,7 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
     """Reassignment to the goal in which every replica that may stay stays, in its place in the order.
 
     New replicas go to the broker that has the fewest then, in a rack that has the fewest of the partition where racks
-    count. Raises UnplaceableError.
+    count. Raise UnplaceableError.
     """
     racks = _usable(context, brokers, goal)
     hosted = Counter(chain.from_iterable(replicas for _, _, replicas in _replicas_of(context)))
@@ -157,7 +157,7 @@ def _counted(replicas: Iterable[int]) -> dict[int, int]:
 
 
 def _usable(context: Context, brokers: Collection[int], goal: Goal) -> dict[int, str | None]:
-    """Racks of the brokers that may get replicas."""
+    """Return the racks of the brokers that may get replicas."""
     registered = context.header.brokers
     absent = sorted(set(brokers) - registered.keys())
     if absent:

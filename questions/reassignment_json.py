@@ -42,7 +42,7 @@ def decode_reassignment(content: bytes) -> dict[TopicPartition, tuple[int, ...]]
 
 
 def encode_reassignment(targets: Mapping[TopicPartition, tuple[int, ...]]) -> bytes:
-    """The JSON, a partition a line, in order."""
+    """Return the JSON, a partition a line, in order."""
     entries = [_Entry(tp.topic, tp.partition, replicas) for tp, replicas in sorted(targets.items())]
     lines = b",\n  ".join(map(msgspec.json.encode, entries))
     return b'{"version":1,"partitions":[' + (b"\n  " + lines + b"\n" if entries else b"") + b"]}"

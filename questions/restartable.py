@@ -1,4 +1,4 @@
-"""Whether a broker may be restarted now, with every reason against it.
+"""Judgement of a broker's restart now, with every reason against it.
 
 The question is for a person or a playbook in front of the next restart of a rolling restart. The answer is `unknown`
 where Kontrast does not see the present, and never `yes` by default.
@@ -102,7 +102,7 @@ def restartable(
 
 
 def _reasons(picture: Picture, broker: int, accepted_topics: Collection[str]) -> Iterator[Reason]:
-    """Reasons against the restart, those that clients would feel first."""
+    """Yield the reasons against the restart, those that clients would feel first."""
     context, header, counts = picture.context, picture.header, counts_in(picture)
     if broker in header.brokers:
         yield from _consequences(play(context, [Step(Change.SHUT_DOWN, (broker,))]), broker, accepted_topics)
@@ -138,7 +138,7 @@ def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str]) -> Reason
 
 
 def _brokers_away(header: Header) -> Iterator[Reason]:
-    """Brokers that host replicas and are not registered, the one in question included, and those that shut down."""
+    """Yield a reason for each broker that is shutting down, or hosts replicas and is not registered."""
     for away in sorted(replicas_by_broker(header).keys() - header.brokers.keys()):
         yield Reason(Obstacle.BROKER_DOWN, f"broker {away} is down: start it and wait until its replicas are in sync")
     for leaving in sorted(set(header.shutdowns.under_way) & header.brokers.keys()):
@@ -146,7 +146,7 @@ def _brokers_away(header: Header) -> Iterator[Reason]:
 
 
 def _catching_up(context: Context, broker: int) -> Iterator[Reason]:
-    """Other registered brokers whose replicas are not in sync, as after their own restart."""
+    """Yield other registered brokers whose replicas are not in sync, as after their own restart."""
     registered = context.header.brokers.keys() - {broker}
     lagging: dict[int, Counter[str]] = {}
     for name, topic in context.topics:

@@ -40,13 +40,13 @@ class _Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartsOfLines:
-    """Gives the parts of clusters of their lines, which come by cluster and subject, in their order."""
+    """Function that returns the parts of clusters from their lines, which come by cluster and subject, in order."""
 
     config: ReportConfig
     complete_from_ms: int  # before it the outputs have only the current state
 
     def __call__(self, batches: Batches) -> Batches:
-        """The parts, in Spark's form."""
+        """Return the parts, in Spark's form."""
         groups = groupby(_lines(batches), key=lambda line: (line.cluster, line.subject))
         return _encoded((cluster, self._part(cluster, lines)) for (cluster, _), lines in groups)
 
@@ -96,7 +96,7 @@ class PartsOfFiles:
     config: ReportConfig
 
     def __call__(self, batches: Batches) -> Batches:
-        """The parts, in Spark's form."""
+        """Return the parts, in Spark's form."""
         assert isinstance(self.config.source, ZooKeeperFiles)
         clusters = sorted(self.config.source.directories)
         numbers = (number for batch in batches for number in batch.column("id").to_pylist())
@@ -137,12 +137,12 @@ def part_of_records(cluster: str, records: Iterable[Record], config: ReportConfi
 
 @dataclass(frozen=True, slots=True)
 class ReportsOfParts:
-    """Gives the reports of clusters of their parts, which come by cluster."""
+    """Function that returns the reports of clusters from their parts, which come by cluster."""
 
     config: ReportConfig
 
     def __call__(self, batches: Batches) -> Batches:
-        """The reports, in Spark's form."""
+        """Return the reports, in Spark's form."""
         decoder = msgspec.msgpack.Decoder(Part)
         contents = (row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns), strict=True))
         return in_batches(

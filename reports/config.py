@@ -43,5 +43,5 @@ class ReportConfig:
     resources: Resources = field(default_factory=Resources)
 
     def brokers_of(self, cluster: str) -> BrokersConfig:
-        """The configuration of a cluster's brokers."""
+        """Return the configuration of a cluster's brokers."""
         return self.brokers.get(cluster, self.other_brokers)

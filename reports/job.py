@@ -67,7 +67,7 @@ def run(config: ReportConfig, stop: threading.Event) -> tuple[ClusterReport, ...
 
 
 def reports_of(session: SparkSession, config: ReportConfig, stop: threading.Event) -> tuple[ClusterReport, ...]:
-    """The same in a session that is there."""
+    """Return the reports, computed in an existing session."""
     at_once = _PARTS_A_CORE * session.sparkContext.defaultParallelism
     with _cancelled_by(stop, session):
         try:
@@ -94,7 +94,7 @@ def _parts(session: SparkSession, config: ReportConfig, at_once: int) -> DataFra
 
 
 def _lines(session: SparkSession, source: Address) -> tuple[DataFrame, int]:
-    """The lines of the source, and from when on they are complete."""
+    """Return the lines of the source, and from when on they are complete."""
     if isinstance(source, JournalAddress):
         return _of_journals(session, source)
     topics = _topics(source)
@@ -105,7 +105,7 @@ def _lines(session: SparkSession, source: Address) -> tuple[DataFrame, int]:
 
 
 def _topics(address: KafkaAddress) -> dict[str, str]:
-    """Return the topics to read with their outputs: the changes, which have no output, or the existing outputs."""
+    """Return the topics to read with their outputs, the changes without one, or the existing outputs."""
     outputs = {output_topic(address, output): output for output in OUTPUTS}
     for reader, topics in ((open_changes(address), {address.topic: ""}), (open_outputs(address, OUTPUTS), outputs)):
         try:

@@ -72,12 +72,12 @@ _ENVELOPE: Final = JsonDecoder(_Envelope)
 
 @dataclass(frozen=True, slots=True)
 class RouteOfJournals:
-    """Gives the lines of the parts of journals whose numbers come."""
+    """Function that returns the lines of the numbered parts of journals."""
 
     parts: tuple[JournalPart, ...]
 
     def __call__(self, batches: Batches) -> Batches:
-        """The lines, in Spark's form."""
+        """Return the lines, in Spark's form."""
         numbers = (number for batch in batches for number in batch.column("id").to_pylist())
         return _as_arrow(routed for number in numbers for routed in _of_journal(self.parts[number]))
 
@@ -89,7 +89,7 @@ class RouteOfTopics:
     outputs: dict[str, str]
 
     def __call__(self, batches: Batches) -> Batches:
-        """The lines, in Spark's form."""
+        """Return the lines, in Spark's form."""
         return _as_arrow(self._routed(batches))
 
     def _routed(self, batches: Batches) -> Iterator[Routed]:
@@ -127,7 +127,7 @@ def _routed(line: bytes, output: str, place: int, piece: int) -> Iterator[Routed
     if found.cluster == UNROUTED:
         yield _unrouted(b"", place)
         return
-    if not output:  # keep the order of arrival; `step` ignores late and repeated changes
+    if not output:  # keep the order of arrival, because `step` ignores late and repeated changes
         yield Routed(found.cluster, "", 0, 0, 0, place, output, piece, 0, line)
         return
     for subject in _subjects(found, output):
@@ -156,7 +156,7 @@ def _as_arrow(lines: Iterable[Routed]) -> Batches:
 
 
 def in_batches(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> Batches:
-    """Rows in Spark's form, some at once."""
+    """Yield rows in Spark's form, some at once."""
     waiting: list[tuple[object, ...]] = []
     for row in rows:
         waiting.append(row)

@@ -75,7 +75,7 @@ class BrokersConfig:
             raise StreamError(str(error)) from error
 
     def read(self) -> tuple[GivenSettings, Profile | None]:
-        """The settings that are given, and the profile if a release is."""
+        """Return the given settings, with the profile of a given release."""
         profile = None if self.kafka_version is None else profile_of(read_release(self.kafka_version))
         return read_settings(self.broker_config), profile
 
@@ -152,11 +152,11 @@ class StreamConfig:
 
     @property
     def checkpoint_directory(self) -> Path:
-        """The directory of the checkpoint, as an absolute path."""
+        """Return the directory of the checkpoint, as an absolute path."""
         return Path(self.checkpoint).expanduser().absolute()
 
     def with_shuffle_partitions(self, fixed: int | None) -> StreamConfig:
-        """Return the settings with a number of shuffle partitions: the given, the fixed, or a sensible one."""
+        """Return the settings with a number of shuffle partitions, either given, fixed, or sensible."""
         if self.shuffle_partitions is not None:
             return self
         cores = _LOCAL_MASTER.fullmatch(self.master)
@@ -165,7 +165,7 @@ class StreamConfig:
         return replace(self, shuffle_partitions=fixed or max(1, min(there_are, len(self.clusters))))
 
     def brokers_of(self, cluster: str) -> BrokersConfig:
-        """The configuration of a cluster's brokers."""
+        """Return the configuration of a cluster's brokers."""
         return self.clusters.get(cluster) or self._brokers_of_the_others()
 
     def _brokers_of_the_others(self) -> BrokersConfig:
@@ -177,5 +177,5 @@ class StreamConfig:
 
     @property
     def kafka_addresses(self) -> tuple[KafkaAddress, ...]:
-        """The ends of the job that are Kafka topics."""
+        """Return the ends of the job that are Kafka topics."""
         return tuple(address for address in (self.source, self.sink) if isinstance(address, KafkaAddress))

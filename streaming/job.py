@@ -161,14 +161,14 @@ class Job:
                 logger.debug("the query failed", exc_info=failure)
                 damage = damage_behind(failure, self.checkpoint.spark_directory)
                 raise damage or stream_error(failure) from failure
-            # The batch repeats, because it counts only when all of it is written.
+            # The batch repeats, because it counts only when it is completely written.
             logger.warning("%s; the job waits for room", self._full(failure))
             stop.wait(pause_seconds)
             pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
         logger.info("stopped between two batches")
 
     def _full(self, failure: Exception) -> str:
-        """The sentence that names the disk without room."""
+        """Return the sentence that names the disk without room."""
         if isinstance(failure, JournalFullError):
             return str(failure)
         return f"checkpoint {self.checkpoint.directory}: {no_room(self.checkpoint.directory)}"
@@ -182,8 +182,8 @@ class Job:
         available_now: bool,
         started: Callable[[], object],
     ) -> Exception | None:
-        """Run a query until `stop` is set or it ends. Return its failure, or None."""
-        failures: list[Exception] = []  # raised during a batch's write; Spark would report it as Java's error
+        """Run a query until `stop` is set or it ends. Return its failure, if any."""
+        failures: list[Exception] = []  # raised during a batch's write, which Spark would report as Java's error
         java = java_process(session)
         progress = JobProgress(self._name, self.config, java)
         session.streams.addListener(progress)
@@ -225,7 +225,7 @@ class Job:
         logger.info("rebuild: begins at the newest complete reads of %s", self.config.source)
 
     def _starts(self, stored: Settings) -> Starts:
-        """From where the source is read after a rebuild."""
+        """Return the place of the source from which a rebuild reads."""
         try:
             return from_text(str(stored.get(_STARTS, "{}")))
         except UndecodableError as error:
@@ -320,7 +320,7 @@ def _jars(config: StreamConfig) -> tuple[Path, ...]:
 
 
 def fast_files(config: StreamConfig) -> tuple[Path, ...]:
-    """The jar that the fast way of writing checkpoints needs, where it is configured."""
+    """Return the jar for the fast way of writing checkpoints, if it is configured."""
     if submitted() or config.file_system != "fast":
         return ()
     return jars(LOCAL_FILE_SYSTEM, report=logger.info)

@@ -1,4 +1,4 @@
-"""The options of Kafka's Java client for an address: as Spark's sources, sinks and admin clients take them."""
+"""Options of Kafka's Java client for an address, as Spark's sources, sinks and admin clients take them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _PEM: Final = "PEM"
 
 
 def java_options(address: KafkaAddress) -> dict[str, str]:
-    """Options by Kafka's names, with the secrets as their files have them now; raises StreamError.
+    """Return options by Kafka's names, with the secrets as their files have them now. Raise StreamError.
 
-    Certificates and keys are in the options themselves: Spark's executors need not have the files. A token's file is
-    read by each client again.
+    The options contain certificates and keys, so Spark's executors need no files. Each client reads a token's file
+    again.
     """
     options = {"bootstrap.servers": address.bootstrap_servers, "security.protocol": address.login.protocol}
     try:
@@ -33,7 +33,7 @@ def java_options(address: KafkaAddress) -> dict[str, str]:
 
 
 def spark_options(address: KafkaAddress) -> dict[str, str]:
-    """The same as options of a reader or writer of Spark."""
+    """Return these options in the form of Spark's readers and writers."""
     return {f"kafka.{name}": value for name, value in java_options(address).items()}
 
 

@@ -1,4 +1,4 @@
-"""Compress bytes inside Spark, which copies them a dozen times, to a twentieth of their size.
+"""Compression of bytes inside Spark, which copies them a dozen times, to a twentieth of their size.
 
 Only Kontrast's own Python reads them. They outlive no batch.
 """
@@ -19,7 +19,7 @@ def pack(content: bytes) -> bytes:
 
 
 def unpack(packed: bytes) -> bytes:
-    """The content that was packed."""
+    """Return the content that was packed."""
     size = int.from_bytes(packed[:_SIZE_BYTES], "big")
     content: bytes = pa.decompress(packed[_SIZE_BYTES:], decompressed_size=size, codec=_CODEC, asbytes=True)
     return content

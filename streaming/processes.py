@@ -42,7 +42,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def job_processes(java: int) -> dict[str, list[int]]:
-    """Return the processes by role: this process, Spark's Java process and the Python workers below it.
+    """Return the processes by role: this process, Spark's Java process and its Python workers.
 
     Under spark-submit this process is below Java too.
     """
@@ -50,13 +50,13 @@ def job_processes(java: int) -> dict[str, list[int]]:
 
 
 def uses_of(java: int) -> dict[str, ProcessUse]:
-    """Return what each role uses now; a role without a process is missing."""
+    """Return the present use of each role that has a process."""
     uses = {role: [use for pid in pids if (use := _use_of(pid))] for role, pids in job_processes(java).items()}
     return {role: _together(of_role) for role, of_role in uses.items() if of_role}
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Kill these processes. Those that have ended are passed over."""
+    """Kill these processes. Ignore ended ones."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

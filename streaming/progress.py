@@ -61,7 +61,7 @@ def observed(rows: DataFrame) -> DataFrame:
 
 
 class JobProgress(StreamingQueryListener):
-    """Listens to one query and keeps the newest row about it; `java` is Spark's process."""
+    """Listener to one query that keeps its newest row. `java` is Spark's process."""
 
     def __init__(self, query_name: str, config: StreamConfig, java: int) -> None:
         self._query_name = query_name
@@ -80,30 +80,30 @@ class JobProgress(StreamingQueryListener):
         self.lacking: Mapping[str, int] = {}  # clusters of which records are missing, and their failures in a row
 
     def written(self, batch: int) -> None:
-        """The rows of a batch are out."""
+        """Note that the rows of a batch are written."""
         with self._lock:
             self._written_ms[batch] = _now_ms()
             while len(self._written_ms) > _REMEMBERED_BATCHES:
                 del self._written_ms[min(self._written_ms)]
 
     def take_row(self) -> JobRow | None:
-        """The newest row, if it was not taken yet."""
+        """Return the newest row, if it was not taken yet."""
         with self._lock:
             row, self._row = self._row, None
             return row
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
-        """Do nothing, because no batch exists yet."""
+        """Ignore the start, because no batch exists yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)
-        """A batch is done."""
+        """Note a finished batch."""
         progress = event.progress
         if progress.name == self._query_name and progress.stateOperators:
             with self._lock:
                 self._row = self._row_of(progress)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's name)
-        """The job itself knows why."""
+        """Ignore the end, because the job itself knows the reason."""
 
     @property
     def _jlistener(self) -> Any:  # noqa: ANN401 (an object of Java's)
@@ -197,7 +197,7 @@ class _InOneCall(JStreamingQueryListener):
         self.pylistener.onQueryProgress(QueryProgressEvent.fromJson({"progress": progress}))
 
     def onQueryIdle(self, jevent: Any) -> None:  # noqa: ANN401, N802 (the same)
-        """Not needed."""
+        """Ignore idle queries."""
 
 
 def _now_ms() -> int:

@@ -54,7 +54,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _picture(header: Header) -> str:
-    """The cluster in a sentence."""
+    """Return the cluster in a sentence."""
     position = header.position
     row = gauges_row(header, (header.cluster, position.generation, position.seq, 0, header.zxid, header.time_ms))
     partitions, topics = counted(sum(row.partitions_by_state.values()), "partition"), counted(row.topics, "topic")

@@ -86,7 +86,7 @@ class Chunks:
         self.state = state
 
     def load(self, chunk: int) -> bytes | None:
-        """Return the stored chunk, or None."""
+        """Return the stored chunk, if there is one."""
         try:
             found = self.state.getValue((chunk,))
         except Exception as error:
@@ -130,7 +130,7 @@ class ReplicaProcessor(StatefulProcessor):
         rows: Iterator[Row],
         timerValues: TimerValues,  # noqa: N803 (the same)
     ) -> Iterator[Row]:
-        """The output rows of one cluster's records of a batch, refused lines first."""
+        """Yield the output rows of one cluster's records of a batch, refused lines first."""
         (cluster,) = key
         records, refused = self._decode(cluster, rows)
         published = Published(refused, packed=isinstance(self._config.sink, JournalAddress))
@@ -148,7 +148,7 @@ class ReplicaProcessor(StatefulProcessor):
         return published.to_spark()
 
     def close(self) -> None:
-        """Do nothing, because no resource is open."""
+        """Ignore the end, because no resource is open."""
 
     def _decode(self, cluster: str, rows: Iterable[Row]) -> tuple[list[Record], list[OutputRow]]:
         records: list[Record] = []
@@ -216,7 +216,7 @@ class ReplicaProcessor(StatefulProcessor):
         return outcome.context
 
     def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[int, ...]]:
-        """The settings, release and preferred controllers that are configured of the cluster's brokers."""
+        """Return the configured settings, release and preferred controllers of the cluster's brokers."""
         brokers = self._config.brokers_of(cluster)
         return *brokers.read(), brokers.preferred_controllers
 
@@ -260,7 +260,7 @@ def _place_of(error: BaseException) -> str:
 
 
 def _lines_of(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:
-    """Partition, offset and bytes of each line or message."""
+    """Yield partition, offset and bytes of each line or message."""
     for row in rows:
         if row.offsets is None:
             yield row.partition, row.offset, bytes(row.value)
@@ -272,7 +272,7 @@ def _lines_of(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _refuse_record(record: Record, reason: str) -> RefusedRow:
-    """A record that was read and could not be applied, whole."""
+    """Return a row for a whole record that was read and could not be applied."""
     return RefusedRow(
         cluster=record.cluster,
         generation=record.generation,

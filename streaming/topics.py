@@ -55,7 +55,7 @@ def prepare_topics(session: SparkSession, config: StreamConfig, stop: threading.
 
 
 class SourceTopic:
-    """The source's topic while the job runs; asks its brokers by one connection, in one thread."""
+    """Topic of the source while the job runs. One thread asks its brokers by one connection."""
 
     def __init__(self, session: SparkSession, address: KafkaAddress) -> None:
         self._java: _Java = session._jvm
@@ -63,7 +63,7 @@ class SourceTopic:
         self._admin = _admin(session._jvm, address, _ASK_MS)
 
     def exists(self) -> bool | None:
-        """Whether the topic exists; None where the brokers do not tell."""
+        """Return whether the topic exists, or None without the brokers' answer."""
         names = self._java.java.util.ArrayList()
         names.add(self._address.topic)
         try:
@@ -115,7 +115,7 @@ class _Brokers:
         return [StreamBroker(node.id(), _address(node), str(self._address), cluster_id) for node in nodes]
 
     def missing(self, topics: Sequence[Topic]) -> list[Topic]:
-        """The topics that do not exist, or that this client may not see."""
+        """Return the topics that do not exist, or that this client may not see."""
         present = self._answer(self._admin.listTopics().names())
         return [topic for topic in topics if not present.contains(topic.name)]
 
@@ -202,7 +202,7 @@ def _address(node: _Java) -> str:
 
 
 def _reason(error: Py4JJavaError) -> str:
-    """Kafka's own sentence, without the names of Java's exceptions."""
+    """Return Kafka's own sentence, without the names of Java's exceptions."""
     throwable = error.java_exception
     cause = throwable.getCause() or throwable
     return f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"

@@ -1,6 +1,6 @@
-"""End a job that hangs: records wait, and no batch finishes.
+"""Watchdog for a job that hangs, with waiting records and no finished batch.
 
-Here belongs the judgement, from files and from whether Java answers. Spark reports nothing while it hangs.
+It judges by files and by Java's answers, because Spark reports nothing while it hangs.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LOOK_SECONDS = 1.0
 
 
 class Watchdog:
-    """Kills Spark's processes after `stalled_after_seconds` without a batch while records wait.
+    """Watchdog that kills Spark's processes after `stalled_after_seconds` without a batch while records wait.
 
-    Only time counts in which the watchdog itself ran: a machine that was suspended stalled nothing. Time in which
-    `is_out_of_reach` is true does not count, because a restart would not bring Kafka back.
+    Only the watchdog's own running time counts, so a suspended machine stalls no job. Time in which `is_out_of_reach`
+    is true does not count, because a restart would not bring Kafka back.
     """
 
     def __init__(self, config: StreamConfig, java: int, is_out_of_reach: Callable[[], bool]) -> None:
@@ -46,7 +46,7 @@ class Watchdog:
 
     @contextmanager
     def watching(self) -> Iterator[Watchdog]:
-        """Look each second while the body runs; raises StalledError in place of the failure that the kill causes."""
+        """Look each second while the body runs. Raise StalledError in place of the failure after the kill."""
         ended = threading.Event()
         thread = threading.Thread(target=self._look_until, args=(ended,), name="watchdog", daemon=True)
         thread.start()
@@ -63,7 +63,7 @@ class Watchdog:
             raise StalledError(self._sentence)
 
     def look(self, passed_seconds: float) -> None:
-        """Judge the time since the look before; kill Spark's processes when the limit is reached."""
+        """Judge the time since the last look. Kill Spark's processes at the limit."""
         finished = max(numbered(self._spark_directory / "commits"), default=-1)
         stands = finished == self._finished and self._waits(finished) and not self._is_out_of_reach()
         self._stalled_seconds = self._stalled_seconds + passed_seconds if stands else 0.0
@@ -82,7 +82,7 @@ class Watchdog:
             looked_at = now
 
     def _waits(self, finished: int) -> bool:
-        """Whether a batch is planned, the source has more, or Java does not even answer."""
+        """Return whether a batch is planned, the source has more, or Java does not answer."""
         planned = max(numbered(self._spark_directory / "offsets"), default=-1)
         if planned > finished or not self._answered:
             return True

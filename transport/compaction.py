@@ -1,4 +1,4 @@
-"""Compact a journal: merge its oldest segments into one with their current lines, beside readers and across a crash.
+"""Compaction of a journal, which merges its oldest segments into one, beside readers and across a crash.
 
 The name of the new segment is an offset before its end, as for any other. It ends with the last segment that it
 replaces. Readers take it whole, because offsets inside it belonged to other segments.
@@ -27,11 +27,11 @@ class Standing(Protocol):
         """Take the next line in."""
 
     def lines(self) -> Sequence[bytes]:
-        """The lines that hold, in an order in which they may be read."""
+        """Return the lines that hold, in an order in which they may be read."""
 
 
 def compact(directory: Path, begin: int, end: int, words: bytes, standing: Callable[[], Standing]) -> Segment | None:
-    """Return the segment that replaces the offsets, closed by a mark with the words, or None if it saves no space.
+    """Return the segment that replaces the offsets, if it saves space, closed by a mark with the words.
 
     Lines before a hole may be incomplete, so the new segment omits them.
     """

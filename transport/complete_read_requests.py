@@ -1,4 +1,4 @@
-"""Requests of readers for a complete read: a file beside the journal, or a topic beside the stream's."""
+"""Requests of readers for a complete read, in a file beside the journal or a topic beside the stream's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def request_complete_read(directory: Path) -> None:
 
 
 def complete_read_requested_ns(directory: Path) -> int:
-    """When a complete read was requested last, in nanoseconds since 1970; 0 for never."""
+    """Return when a complete read was requested last, in nanoseconds since 1970, or 0 for never."""
     try:
         return (directory / _FILE).stat().st_mtime_ns
     except FileNotFoundError:
@@ -28,5 +28,5 @@ def complete_read_requested_ns(directory: Path) -> int:
 
 
 def request_topic(address: KafkaAddress) -> str:
-    """The topic in which any message asks the writers of a stream for a complete read."""
+    """Return the topic in which any message asks the writers of a stream for a complete read."""
     return address.topic + _TOPIC_SUFFIX

@@ -15,7 +15,7 @@ FORWARDING_LAG_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 class ReadReason(Enum):
-    """Why everything was read."""
+    """Reason for a complete read."""
 
     START = "start"
     ASKED = "asked"  # by a reader of the stream that lacks its beginning
@@ -55,5 +55,5 @@ class Forwarding:
 
     @property
     def works(self) -> bool:
-        """Whether the cluster was read as a whole, or the forwarder takes part in an election."""
+        """Return whether the cluster was read as a whole, or the forwarder takes part in an election."""
         return self.heartbeat_ms > 0 or self.stands_for_election

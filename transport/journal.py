@@ -75,11 +75,11 @@ _SEGMENT_BYTES = 64 * 1024**2
 # More than a forwarder writes in the second, or the machine keeps for half a minute, that was not forced to disk.
 _LOST_AT_MOST_BYTES = 256 * 1024**2
 _COMPACT_AGAIN_SECONDS = 60.0
-_CHECK_SECONDS = 0.1  # a tenth of the guaranteed time; a look costs as much as a short append's write
+_CHECK_SECONDS = 0.1  # a tenth of the guaranteed time, because a look costs as much as a short append's write
 
 
 class Fsync(Enum):
-    """When appended lines are forced to disk. Only a crash of the machine, not of a process, can lose unforced ones."""
+    """Policy for forcing lines to disk. Only a crash of the machine, not of a process, can lose unforced ones."""
 
     ALWAYS = "always"  # before an append returns
     INTERVAL = "interval"  # by the first append after the interval, and at close
@@ -87,7 +87,7 @@ class Fsync(Enum):
 
 
 def _segment_bytes_for(retain_bytes: int | None) -> int:
-    """Return the size of a segment: a quarter of a small retention, which drops whole segments only."""
+    """Return the size of a segment, a quarter of a small retention, which drops whole segments only."""
     return _SEGMENT_BYTES if retain_bytes is None else min(_SEGMENT_BYTES, max(1, retain_bytes // 4))
 
 
@@ -144,12 +144,12 @@ class JournalWriter:
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last appended line."""
+        """Return the offset after the last appended line."""
         return self._end
 
     @property
     def identity(self) -> str:
-        """A text that no other journal in its place has had."""
+        """Return a text that differs from that of every earlier journal in this place."""
         return self._format.identity
 
     @property
@@ -159,7 +159,7 @@ class JournalWriter:
 
     @property
     def last_batch(self) -> Batch:
-        """The newest batch as its mark names it."""
+        """Return the newest batch as its mark names it."""
         return self._last_batch
 
     def append(self, lines: Sequence[bytes]) -> int:
@@ -327,7 +327,7 @@ class JournalWriter:
             self._synced_at = now
 
     def _drop_old_segments(self) -> None:
-        """Called after a write only, so the newest segment holds a line and, with batches, the newest mark."""
+        """Drop old segments. Call this after a write, when the newest segment holds a line and the newest mark."""
         old = 0
         while old < len(self._segments) - 1 and self._is_old(self._segments[old]):
             old += 1
@@ -377,7 +377,7 @@ def _check(lines: Sequence[bytes]) -> None:
 
 
 def _boot() -> bytes:
-    """A text that no other run of the machine has had."""
+    """Return a text that is unique to this run of the machine."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     except OSError:

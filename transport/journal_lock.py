@@ -1,4 +1,4 @@
-"""Lock of a journal: one process writes at a time, even if someone removes the lock's file."""
+"""Lock of a journal for one writing process, even if someone removes the lock's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read whole lines of a journal from an offset during writes, past damaged or missing parts."""
+"""Reader of whole lines of a journal from an offset during writes, past damaged or missing parts."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class JournalBatch:
 
     @property
     def lines(self) -> tuple[bytes, ...]:
-        """The lines in order."""
+        """Return the lines in order."""
         return tuple(line for piece in self.pieces for line in piece.lines)
 
     def placed(self) -> Iterator[tuple[int, bytes]]:
-        """Each line with its offset."""
+        """Yield each line with its offset."""
         for offset, lines in self.pieces:
             for line in lines:
                 yield offset, line
@@ -66,7 +66,7 @@ def earliest_offset(directory: Path) -> int:
 
 
 def is_complete(directory: Path) -> bool:
-    """Return whether the journal still has every current line: no segment was dropped without compaction."""
+    """Return whether the journal still has every current line, with no segment dropped without compaction."""
     segments = list_segments(directory)
     return not segments or segments[0].start == 0 or (segments[0].compacted and not segments[0].after_loss)
 
@@ -124,7 +124,7 @@ class _Layout:
         return self.segments[0].start if self.segments else 0
 
     def segment_of(self, offset: int) -> tuple[Segment, int]:
-        """The segment that has the offset, and where it ends for readers."""
+        """Return the segment with the offset, and its end for readers."""
         index = bisect_right(self.segments, offset, key=lambda segment: segment.start) - 1
         following = self.segments[index + 1 : index + 2]
         return self.segments[index], min(following[0].start, self.end) if following else self.end
@@ -204,7 +204,7 @@ class _SegmentFile:
         self._buffered_at = -1
 
     def lines_at(self, offset: int, max_bytes: int) -> tuple[Piece, int] | None:
-        """Return whole lines without checksums and the offset after them, or None.
+        """Return whole lines without checksums, if any, and the offset after them.
 
         Raise ValueError if the offset is inside a line.
         """
@@ -226,14 +226,14 @@ class _SegmentFile:
     def good_pieces(self, offset: int, read_ahead: int) -> tuple[list[Piece], int]:
         """Return the undamaged pieces from the offset on and the offset after them.
 
-        Return None if the offset is inside a piece, or the piece exceeds the bytes to read.
+        The list is empty if the offset is inside a piece, or the piece exceeds the bytes to read.
         """
         self._buffer, self._buffered_at = self._read(offset, LONGEST_MARK_BYTES + read_ahead), offset
         pieces, behind = good_pieces(self._buffer, offset, read_ahead)
         return pieces, offset + behind
 
     def piece_at(self, offset: int, read_ahead: int) -> tuple[Piece, int] | None:
-        """Return the piece at the offset, from there on, and the offset after it, or None if it is damaged.
+        """Return the piece at the offset, from there on, and the offset after it. Return None if it is damaged.
 
         Raise ValueError if the offset is inside a line.
         """
@@ -272,7 +272,7 @@ class _SegmentFile:
         return None if cut.lines is None else (Piece(begin, cut.lines), self._buffered_at + cut.end)
 
     def _piece_begin(self, offset: int) -> int:
-        """Behind the nearest mark before the offset."""
+        """Return the offset after the nearest mark before the given one."""
         size = _SEARCH_BYTES
         while True:
             begin = max(self.segment.start, offset - size)

@@ -1,4 +1,4 @@
-"""The settings of a Kafka client's connection: TLS and SASL, with every secret in a file or in the environment."""
+"""Settings of a Kafka client's connection, TLS and SASL, with every secret in a file or in the environment."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _FILES: Final = ("ca_file", "certificate_file", "key_file", "password_file", "to
 
 
 class KafkaLoginError(ValueError):
-    """A setting that cannot be, or a secret that cannot be read: one sentence that names it."""
+    """An impossible setting or an unreadable secret, named in one sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaLogin:
-    """How one speaks to a Kafka cluster's brokers; raises KafkaLoginError for what cannot work.
+    """Login to a Kafka cluster's brokers. Raise KafkaLoginError for impossible settings.
 
     With a username, `sasl_mechanism` logs in by the password. OAUTHBEARER logs in by the token in `token_file`, which
-    another program renews. Secrets are in files or in the environment: nothing here is one. `prefix` comes before the
-    names of the settings in what KafkaLoginError says.
+    another program renews. All secrets are in files or in the environment. `prefix` precedes the names of settings in
+    KafkaLoginError's sentence.
     """
 
     tls: bool = False
@@ -77,28 +77,28 @@ class KafkaLogin:
 
     @property
     def mechanism(self) -> Mechanism | None:
-        """The SASL mechanism of a login; None: there is no login."""
+        """Return the SASL mechanism of a login, if there is a login."""
         return self.sasl_mechanism if self.username is not None or self.token_file is not None else None
 
     @property
     def protocol(self) -> str:
-        """Kafka's name of the security protocol."""
+        """Return Kafka's name of the security protocol."""
         if self.mechanism is None:
             return "SSL" if self.tls else "PLAINTEXT"
         return "SASL_SSL" if self.tls else "SASL_PLAINTEXT"
 
     @property
     def password(self) -> str | None:
-        """What the password's file or variable holds now; raises KafkaLoginError."""
+        """Return the current password from its file or variable. Raise KafkaLoginError."""
         return self._secret("password_file", self.password_variable)
 
     @property
     def token(self) -> str | None:
-        """What the token's file holds now; raises KafkaLoginError."""
+        """Return the current token from its file. Raise KafkaLoginError."""
         return self._secret("token_file", None)
 
     def text_of(self, name: str) -> str:
-        """The content of the file that the setting `name` names, now; raises KafkaLoginError."""
+        """Return the current content of the file that the setting `name` names. Raise KafkaLoginError."""
         file = getattr(self, name)
         try:
             return Path(file).read_text(encoding="utf-8")

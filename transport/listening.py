@@ -76,13 +76,13 @@ class Listening:
 
     @property
     def host(self) -> str:
-        """The host of `listen`, without brackets."""
+        """Return the host of `listen`, without brackets."""
         host, _, _ = self.listen.rpartition(":")
         return host.strip("[]")
 
     @property
     def port(self) -> int:
-        """The port of `listen`."""
+        """Return the port of `listen`."""
         return int(self.listen.rpartition(":")[2])
 
     @property

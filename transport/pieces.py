@@ -30,7 +30,7 @@ class Batch(NamedTuple):
     rows: int | None = None  # the checksum of its lines
 
     def words(self) -> bytes:
-        """The words of its mark before the sum."""
+        """Return the words of its mark before the sum."""
         return b"batch %d %08x %08x" % (self.number, self.source or 0, self.rows or 0)
 
 
@@ -54,7 +54,7 @@ def checksum(content: bytes) -> int:
 
 
 def sealed(lines: Sequence[bytes], offset: int, words: bytes) -> bytes:
-    """The lines as pieces that stand from the offset on, the last one closed by a mark with these words."""
+    """Return the lines as pieces from the offset on, the last one closed by a mark with these words."""
     if len(lines) == 1:  # as most appends have
         block = b"%b\n#%b" % (lines[0], words)
         return block + b" %08x\n" % zlib.crc32(block, _seed(offset))
@@ -96,7 +96,7 @@ def good_pieces(buffer: bytes, offset: int, enough: int) -> tuple[list[Piece], i
 
 
 def next_piece(buffer: bytes, at: int, offset: int) -> CutPiece | None:
-    """Return the piece at `at` of the buffer, at the journal's `offset`, or None if the buffer ends inside it."""
+    """Return the piece at `at` of the buffer and the journal's `offset`, if the buffer has all of it."""
     mark = at if buffer.startswith(b"#", at) else buffer.find(b"\n#", at) + 1
     end = buffer.find(b"\n", mark) + 1
     if (mark == 0 and at != 0) or not end or not buffer.startswith(b"#", mark):

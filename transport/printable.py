@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def printable(text: str, longest: int | None = None) -> str:
-    """The text with every line end, control and direction character escaped, cut behind `longest` characters."""
+    """Return the text with every line end, control and direction character escaped, cut behind `longest` characters."""
     if longest is not None and len(text) > longest:
         text = text[:longest] + "…"
     if text.isprintable():

@@ -1,4 +1,4 @@
-"""Read a secret from the file or environment variable that a setting names."""
+"""Secrets from the file or environment variable that a setting names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def read_secret(file: str | Path | None, variable: str | None) -> str | None:
-    """Return the content of the file, without the newline at its end, or of the variable, or None.
+    """Return the secret from the file, without the newline at its end, or from the variable, if one is given.
 
     Raise OSError or UnicodeDecodeError for the file, and KeyError for the variable.
     """

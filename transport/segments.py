@@ -38,7 +38,7 @@ class JournalLockedError(JournalError):
 
 
 class JournalFullError(JournalError):
-    """No space for an append. No part of it was kept."""
+    """Lack of space for an append, which left no part behind."""
 
 
 class JournalRemovedError(JournalError):
@@ -107,12 +107,12 @@ class Tail:
 
 
 def segment_at(directory: Path, start: int) -> Segment:
-    """The segment that starts at this offset, whether it is there or not."""
+    """Return the segment that starts at this offset, whether it is there or not."""
     return Segment(start, directory / f"{start:020d}.log")
 
 
 def compacted_segment_at(directory: Path, start: int, *, after_loss: bool) -> Segment:
-    """The same of one that is compacted."""
+    """Return the compacted segment that starts at this offset, whether it is there or not."""
     name = f"{start:020d}.{_AFTER_LOSS if after_loss else _COMPACTED}.log"
     return Segment(start, directory / name, compacted=True, after_loss=after_loss)
 
@@ -148,7 +148,7 @@ def all_segments(directory: Path) -> tuple[Segment, ...]:
 
 
 def read_format(directory: Path) -> JournalFormat | None:
-    """Return the description of the journal, or None before its first write."""
+    """Return the description of the journal, if it has had a write."""
     path = directory / FORMAT_FILE
     try:
         settings = json.loads(path.read_bytes())

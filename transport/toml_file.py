@@ -1,4 +1,4 @@
-"""Read TOML files that people write, with a sentence for each mistake."""
+"""TOML files that people write, read with a sentence for each mistake."""
 
 from __future__ import annotations
 

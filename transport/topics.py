@@ -32,7 +32,7 @@ class Topic:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings to create it with, whatever the brokers' defaults are."""
+        """Return the settings to create it with, whatever the brokers' defaults are."""
         return {CLEANUP_POLICY: "compact" if self.compacted else "delete"}
 
 
@@ -62,7 +62,7 @@ class _Fault:
 
 
 def stream_topics(address: KafkaAddress) -> tuple[Topic, ...]:
-    """The topic of a stream, and the one beside it in which complete reads are requested."""
+    """Return the topic of a stream, and the one beside it in which complete reads are requested."""
     return Topic(address.topic, ordered_by_key=True), Topic(request_topic(address))
 
 
@@ -72,7 +72,7 @@ def output_topic(address: KafkaAddress, output: str) -> str:
 
 
 def refusal(address: KafkaAddress, topics: Sequence[Topic], reason: str) -> str:
-    """One sentence for topics that are missing and that the brokers do not let Kontrast make."""
+    """Return one sentence for topics that are missing and that the brokers do not let Kontrast make."""
     names, one = ", ".join(topic.name for topic in topics), len(topics) == 1
     return (
         f"Kafka at {address.bootstrap_servers} lacks the {'topic' if one else 'topics'} {names} and refuses to create "
@@ -82,7 +82,7 @@ def refusal(address: KafkaAddress, topics: Sequence[Topic], reason: str) -> str:
 
 
 def creation_command(bootstrap_servers: str, topics: Iterable[Topic]) -> str:
-    """A line for a shell that makes the topics with Kafka's own tool."""
+    """Return a line for a shell that makes the topics with Kafka's own tool."""
     by_settings: dict[str, list[str]] = {}
     for topic in topics:
         settings = "".join(f" --config {name}={value}" for name, value in topic.settings.items())

@@ -9,7 +9,7 @@ _BROKERS_IN_A_SENTENCE: Final = 10
 
 
 def plural(count: int, one: str, many: str) -> str:
-    """Singular or plural, by the count."""
+    """Return the singular or plural, by the count."""
     return one if count == 1 else many
 
 
@@ -19,12 +19,12 @@ def counted(count: int, noun: str) -> str:
 
 
 def named(brokers: Collection[int]) -> str:
-    """Brokers as a subject: broker 3, brokers 2,3."""
+    """Return brokers as a subject, such as "broker 3" or "brokers 2,3"."""
     return f"{plural(len(brokers), 'broker', 'brokers')} {','.join(map(str, sorted(brokers)))}"
 
 
 def listed(brokers: Collection[int]) -> str:
-    """Brokers in a sentence: no broker, broker 3, brokers 1 and 3, 12 brokers (1, 2, 3, …)."""
+    """Return brokers in a sentence: no broker, broker 3, brokers 1 and 3, 12 brokers (1, 2, 3, …)."""
     shown = [str(broker) for broker in sorted(brokers)]
     if not shown:
         return "no broker"
@@ -36,11 +36,11 @@ def listed(brokers: Collection[int]) -> str:
 
 
 def either(brokers: Iterable[int]) -> str:
-    """Brokers as a choice: 2 or 3; 1, 2 or 3."""
+    """Return brokers as a choice, such as "2 or 3" or "1, 2 or 3"."""
     shown = [str(broker) for broker in sorted(brokers)]
     return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def bracketed(brokers: Iterable[int]) -> str:
-    """Brokers as ZooKeeper lists them, in their order: [1,2]."""
+    """Return brokers as ZooKeeper lists them, in their order, such as [1,2]."""
     return "[" + ",".join(map(str, brokers)) + "]"

@@ -54,5 +54,5 @@ class Narrator:
 
 
 def _escaped(sentence: str) -> str:
-    """The sentence without markup, control and direction characters."""
+    """Return the sentence without markup, control and direction characters."""
     return escaped_markup(printable(sentence))

@@ -50,7 +50,7 @@ class Published:
         self._rows = _Rows(derived)
 
     def picture(self) -> PublishedCluster | None:
-        """Return the newest picture, or None while the exporter is silent or has no complete one."""
+        """Return the newest picture, if the exporter answers and has a complete one."""
         samples = self._scrape()
         if _count(samples, pipeline_metrics.READY) != 1:
             return None
@@ -107,5 +107,5 @@ def _of(samples: Sequence[Sample], metric: Metric) -> list[Sample]:
 
 
 def _count(samples: Sequence[Sample], metric: Metric, **labels: str) -> int:
-    """The sum of the metric's samples that have these labels."""
+    """Return the sum of the metric's samples that have these labels."""
     return int(sum(sample.value for sample in _of(samples, metric) if labels.items() <= sample.labels.items()))

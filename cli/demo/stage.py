@@ -55,12 +55,12 @@ class Stage:
 
     @property
     def page_address(self) -> str:
-        """The address of the live page."""
+        """Return the address of the live page."""
         return f"http://{self._listen}/"
 
     @property
     def metrics_address(self) -> str:
-        """The address that Prometheus would scrape."""
+        """Return the address that Prometheus would scrape."""
         return f"http://{self._listen}/metrics"
 
     def check(self) -> None:

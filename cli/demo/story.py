@@ -160,7 +160,7 @@ def _differences(picture: PublishedCluster | None, expectations: _Expectations) 
 
 
 def _assignments(topics: _Assignments) -> dict[str, tuple[int, ...]]:
-    """Each partition's replicas by its name."""
+    """Return each partition's replicas by its name."""
     return {
         f"{topic}-{number}": replicas
         for topic, partitions in topics.items()

@@ -37,7 +37,7 @@ def java_command(
     heap_mb: int,
     system_properties: Mapping[str, str] | None = None,
 ) -> list[str | Path]:
-    """The command line of a small server that logs to its standard output."""
+    """Return the command line of a small server that logs to its standard output."""
     return [
         find_java(),
         f"-Xmx{heap_mb}m",

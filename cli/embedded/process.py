@@ -39,17 +39,17 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Whether the process is there, paused or not."""
+        """Return whether the process is there, paused or not."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int | None:
-        """The process id while it runs."""
+        """Return the process id while it runs."""
         return self._process.pid if self._process is not None and self.running else None
 
     @property
     def exit_status(self) -> int | None:
-        """Return its exit status, negative for a signal, or None while it runs and before its first start."""
+        """Return its exit status, negative for a signal, once it has ended."""
         return self._process.poll() if self._process is not None else None
 
     def launch_into(self, output: int, directory: Path | None = None) -> None:
@@ -133,12 +133,12 @@ class ChildProcess(Child):
             time.sleep(_POLL_SECONDS)
 
     def describe(self, sentence: str) -> str:
-        """The sentence about this child, with the last lines that it wrote."""
+        """Return the sentence about this child, with the last lines that it wrote."""
         tail = self.log_tail()
         return f"{self.name} {sentence}" + (f"; the end of {self.log}:\n{tail}" if tail else f"; {self.log} is empty")
 
     def log_tail(self, lines: int = _TAIL_LINES) -> str:
-        """The last lines of its log."""
+        """Return the last lines of its log."""
         try:
             text = self.log.read_text(errors="replace")
         except FileNotFoundError:
@@ -147,7 +147,7 @@ class ChildProcess(Child):
 
 
 def own_command(*arguments: str) -> tuple[list[str], dict[str, str]]:
-    """The command line of Kontrast's own command, and the environment in which it finds this code alone."""
+    """Return the command line of Kontrast's own command, and the environment in which it finds this code alone."""
     root = str(Path(__file__).parents[2])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
@@ -174,7 +174,7 @@ def free_port() -> int:
 
 
 def accepts_connections(port: int) -> bool:
-    """Whether a process listens on this loopback port."""
+    """Return whether a process listens on this loopback port."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False

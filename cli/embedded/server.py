@@ -49,12 +49,12 @@ class OneProcess:
 
     @property
     def log(self) -> Path:
-        """The file of its output."""
+        """Return the file of its output."""
         return self._process.log
 
     @property
     def running(self) -> bool:
-        """Whether its process is there, paused or not."""
+        """Return whether its process is there, paused or not."""
         return self._process.running
 
     def kill(self) -> None:
@@ -70,7 +70,7 @@ class OneProcess:
         self._process.resume()
 
     def describe(self, sentence: str) -> str:
-        """The sentence about it, with the end of its log."""
+        """Return the sentence about it, with the end of its log."""
         return self._process.describe(sentence)
 
 

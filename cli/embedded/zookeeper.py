@@ -79,7 +79,7 @@ class ZooKeeper(Server):
 
     @property
     def data_directory(self) -> Path:
-        """The directory of its transaction logs and snapshot files, in the folder version-2."""
+        """Return the directory of its transaction logs and snapshot files, in the folder version-2."""
         return self._directory / "data"
 
     def launch(self) -> None:
@@ -105,7 +105,7 @@ class ZooKeeper(Server):
         write_configuration(self._configuration, settings)
 
     def ask(self, word: str) -> str:
-        """The answer to one of ZooKeeper's four-letter words, empty if it does not answer."""
+        """Return the answer to one of ZooKeeper's four-letter words, empty if it does not answer."""
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
             connection.sendall(word.encode())
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode()

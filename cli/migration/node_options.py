@@ -33,7 +33,7 @@ def _read_addresses(_ctx: click.Context, _param: click.Parameter, text: str | No
 
 
 def bootstrap_option(help_text: str, *, required: bool) -> Callable[[Any], Any]:
-    """A decorator that gives a command `--bootstrap` and the options of the login."""
+    """Return a decorator that gives a command `--bootstrap` and the options of the login."""
     option = click.option(
         "--bootstrap", callback=_read_addresses, required=required, metavar="HOST:PORT[,HOST:PORT...]", help=help_text
     )

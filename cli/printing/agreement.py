@@ -36,7 +36,7 @@ class Agreement(NamedTuple):
         return Agreement(self.writes.since(earlier.writes), dict(by_rule))
 
     def fields(self) -> dict[str, Any]:
-        """Fields of the JSON object."""
+        """Return fields of the JSON object."""
         writes = msgspec.structs.asdict(self.writes)
         return {"writes": writes, "inferences": dict(self.inferences), "agreement": self.writes.agreement}
 

@@ -17,7 +17,7 @@ COLOURS: Final = {"page": "bold red", "warn": "yellow", "info": "cyan", "ok": "g
 
 
 def time_of(ms: int) -> str:
-    """A moment as a time of day in UTC."""
+    """Return a moment as a time of day in UTC."""
     return datetime.fromtimestamp(ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
 
 
@@ -39,5 +39,5 @@ def line(*parts: str | tuple[str, str], indent: int = 0) -> RenderableType:
 
 
 def severity_word(word: str) -> tuple[str, str]:
-    """A word in the colour of its severity."""
+    """Return a word in the colour of its severity."""
     return word, COLOURS.get(word, "")

@@ -103,7 +103,7 @@ def probe_state(health: Health) -> ProbeState:
 
 
 def probe_line(health: Health) -> str:
-    """The one line of a monitoring plugin, with its performance data."""
+    """Return the one line of a monitoring plugin, with its performance data."""
     first = next(
         (f"{finding.alert}: {finding.cause}" for finding in health.findings if finding.severity in _STATES), ""
     )

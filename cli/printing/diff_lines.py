@@ -18,7 +18,7 @@ _NAMED: Final = 20
 
 
 def print_differences(differences: Differences, *, is_all: bool) -> None:
-    """Print the number of differences, and the worst of them or all."""
+    """Print the number of differences, and the worst or all."""
     print_renderables(_lines(differences, None if is_all else _NAMED))
 
 

@@ -15,7 +15,7 @@ _SURE = {certainty: "" if certainty is Certainty.SEEN else f"  [{certainty.value
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[RenderableType]:
-    """The explanation, on a screen."""
+    """Yield the explanation, on a screen."""
     verdict = severity_word("ok" if explanation.is_well else "page")[1]
     yield line(f"{explanation.subject}: ", (explanation.headline, verdict))
     if explanation.since is not None:
@@ -43,7 +43,7 @@ def _cause(cause: Cause) -> Iterator[RenderableType]:
 
 
 def key_lines(answer: KeyAnswer) -> Iterator[RenderableType]:
-    """Where the key goes, and whether a producer can write it there."""
+    """Yield where the key goes, and whether a producer can write it there."""
     yield line(f"the key goes to {answer.topic}-{answer.partition}, one of {answer.partitions} partitions")
     yield line(f"leader: {'none' if answer.leader is None else f'broker {answer.leader}'}", indent=2)
     for acks, accepted in (("1", answer.takes_acks_1), ("all", answer.takes_acks_all)):

@@ -74,7 +74,7 @@ class MigrationPast:
             }
 
     def lines(self, time_in_words: Callable[[int], str]) -> Iterator[str]:
-        """Return the lines for people, none without a migration."""
+        """Yield the lines for people, if there is a migration."""
         if not self._phases:
             return
         yield "the way to KRaft, by phase:"

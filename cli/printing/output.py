@@ -80,7 +80,7 @@ class _OnceAMinute(logging.Filter):
 
 
 class _StandardError(logging.Handler):
-    """Writes to the standard error of the moment, in colour only on a terminal."""
+    """Writer to the current standard error, in colour only on a terminal."""
 
     def __init__(self, formatter: logging.Formatter) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ from questions.report.cluster_report import report_of
 
 EMITTABLE: Final = OUTPUTS
 
-# Fields about the usual stream of a row. A replay has none.
+# Fields about the usual stream of a row, which a replay lacks.
 _OF_THE_STREAM: Final = frozenset({"v", "cluster", "generation", "seq", "ordinal", "effect", "status"})
 
 # Kafka's name of each gauge, and where the row has it.
@@ -52,7 +52,7 @@ _KAFKA_GAUGES: Final[Mapping[str, Callable[[GaugesRow], Any]]] = {
 
 
 class RowWriter:
-    """Write the chosen outputs to standard output, and each transaction's gauges after it if they differ.
+    """Writer of the chosen outputs to standard output, with each transaction's gauges if they differ.
 
     The first znode starts the output, so a chroot without a cluster prints no row.
     """
@@ -88,7 +88,7 @@ class RowWriter:
                 self._write(fields)
 
     def end(self, context: Context) -> None:
-        """No record comes any more."""
+        """Finish after the last record."""
         self._write_gauges(context)
         if not self.saw_znodes:
             return
@@ -166,7 +166,7 @@ class RowWriter:
 
 
 def row_object(row: Row) -> dict[str, Any]:
-    """The row's JSON object, with the time and the zxid in front and the cause at the end."""
+    """Return the row's JSON object, with the time and the zxid in front and the cause at the end."""
     fields = {key: value for key, value in msgspec.to_builtins(row).items() if key not in _OF_THE_STREAM}
     common = {"kind": fields.pop("kind"), "zxid": _hex(row.zxid), "time_ms": fields.pop("time_ms")}
     last = {"cause": fields.pop("cause")} if "cause" in fields else {}
@@ -206,7 +206,7 @@ def sentence(fields: Mapping[str, Any]) -> str:
 
 
 def time_in_words(time_ms: int) -> str:
-    """A moment in UTC, to the millisecond."""
+    """Return a moment in UTC, to the millisecond."""
     moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
     return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
 
@@ -253,7 +253,7 @@ def _pairs(fields: Mapping[str, Any]) -> str:
 
 
 def in_words(value: object) -> str:
-    """A value without Python's marks."""
+    """Return a value without Python's marks."""
     if isinstance(value, Mapping):
         return " ".join(f"{key}:{in_words(count)}" for key, count in value.items()) or "none"
     if isinstance(value, bool):

@@ -42,7 +42,7 @@ _TABLES: Final[Mapping[str, Sequence[str]]] = {
 
 
 def report_lines(report: Report) -> Iterator[RenderableType]:
-    """The objective first, then the clusters by name."""
+    """Yield the objective first, then the clusters by name."""
     if report.objective_percent is not None:
         yield from _objective(report)
     for cluster in report.clusters:

@@ -35,7 +35,7 @@ class Selection:
         return bool(self.topics) or self.only is not None
 
     def has(self, partition: JudgedPartition) -> bool:
-        """Whether it is shown."""
+        """Return whether it is shown."""
         of_topic = not self.topics or partition.topic in self.topics
         return of_topic and (self.only is None or self.only in partition.concerns)
 
@@ -51,7 +51,7 @@ def print_json(snapshot: JudgedCluster, selection: Selection) -> None:
 
 
 def print_summary(snapshot: JudgedCluster, selection: Selection) -> None:
-    """The brokers, the counts, and the partitions that are chosen or not well, the worst first."""
+    """Print the brokers, the counts, and the chosen or troubled partitions, worst first."""
     for line in (*_cluster_lines(snapshot), *_partition_lines(snapshot, selection)):
         print_line(line, flush=False)
     flush()

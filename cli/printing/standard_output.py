@@ -43,7 +43,7 @@ def print_json_line(line: bytes, *, flush: bool = True) -> None:
 
 
 def print_json_lines(values: Sequence[Any]) -> None:
-    """Print these as JSON objects, one a line, all at once; `flush` hands them to the reader."""
+    """Print these as JSON objects, one a line, all at once. `flush` hands them to the reader."""
     lines = _ENCODER.encode_lines(values)
     if lines.isascii() and b"\x7f" not in lines:
         _write(lines, flush=False)
@@ -65,7 +65,7 @@ def print_renderables(items: Iterable[RenderableType]) -> None:
 
 
 def plain_lines(items: Iterable[RenderableType]) -> list[str]:
-    """Lines without colours, wraps and trailing blanks."""
+    """Return lines without colours, wraps and trailing blanks."""
     from rich.console import Console  # not for --help
 
     console = Console(width=_UNBOUNDED, color_system=None, force_terminal=False)

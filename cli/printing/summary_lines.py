@@ -15,7 +15,7 @@ _NAMED: Final = 10
 
 
 def summary_lines(report: ClusterReport) -> Iterator[str]:
-    """The summary, a few lines for each figure."""
+    """Yield the summary, a few lines for each figure."""
     window = report.window
     if window.seen_from_ms is None:
         yield "summary: nothing was seen"

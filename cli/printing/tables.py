@@ -30,7 +30,7 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, is_one_li
 
 
 def age_of(seconds: float) -> str:
-    """A time that has passed, in the two largest units."""
+    """Return a time that has passed, in the two largest units."""
     left = max(0, int(seconds))
     parts: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):

@@ -17,7 +17,7 @@ _NAMED: Final = 8
 
 
 def timeline_lines(timeline: Timeline) -> Iterator[RenderableType]:
-    """The events, the oldest first."""
+    """Yield the events, the oldest first."""
     about = f" of {timeline.about}" if timeline.about else ""
     count = counted(len(timeline.events), "event")
     span = f"{time_of(timeline.begin_ms)} to {time_of(timeline.end_ms)}"

@@ -1,1 +1,1 @@
-"""Read settings from the TOML file, the environment and the command line."""
+"""Settings from the TOML file, the environment and the command line."""

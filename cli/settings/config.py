@@ -72,7 +72,7 @@ class Settings:
 
 
 def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings:
-    """The settings of a TOML file, if one is given, and of the environment, which overrides it key by key."""
+    """Return the settings of a TOML file, if one is given, and of the environment, which overrides it key by key."""
     sections: dict[str, dict[str, Setting]] = {name: {} for name in SECTIONS}
     clusters: dict[str, dict[str, Setting]] = {}
     for name, table in ({} if path is None else _load(path)).items():
@@ -92,7 +92,7 @@ def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings
 
 
 def read_flags(section: str, values: Mapping[str, Any]) -> Layer:
-    """Return the settings of a command line, values by option, None for an absent flag."""
+    """Return the settings of a command line, values by option, without those of absent flags."""
     given = {}
     for key in keys_of(SECTIONS[section]).values():
         value = values.get(option_name(section, key))
@@ -200,13 +200,13 @@ def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
 
 
 def known_clusters(settings: Settings) -> list[str]:
-    """The clusters that the file and the environment name."""
+    """Return the clusters that the file and the environment name."""
     named = settings.sections["watch"].get("cluster")
     return list(dict.fromkeys([*settings.clusters, *([str(named.value)] if named else [])]))
 
 
 def cluster_zookeeper(settings: Settings, cluster: str) -> ZooKeeperConfig | None:
-    """Return the address of a cluster's ZooKeeper, or None. Raise ConfigError."""
+    """Return the address of a cluster's ZooKeeper, if it is configured. Raise ConfigError."""
     own, everywhere = settings.clusters.get(cluster, {}), settings.sections["watch"]
     if "zookeeper" not in {**everywhere, **own}:
         return None
@@ -214,7 +214,7 @@ def cluster_zookeeper(settings: Settings, cluster: str) -> ZooKeeperConfig | Non
 
 
 def watched_into(settings: Settings, stream: Address, connect_timeout_seconds: float) -> list[IngestConfig]:
-    """Each cluster whose ZooKeeper is configured, as if it was watched into this stream."""
+    """Return each cluster whose ZooKeeper is configured, as if it was watched into this stream."""
     job = "the job"
     to = {"to": Setting(stream, job), "connect_timeout_seconds": Setting(connect_timeout_seconds, job)}
     everywhere = {key: value for key, value in settings.sections["watch"].items() if key != "cluster"}
@@ -236,7 +236,7 @@ def maintenance_files(settings: Settings, flags: Layer) -> list[Path]:
 
 
 def stream_config(settings: Settings, flags: Layer) -> StreamConfig:
-    """The job, and the settings of each cluster's brokers."""
+    """Return the job, and the settings of each cluster's brokers."""
     everywhere = settings.sections["stream"]
     brokers = {
         name: build(BrokersConfig, "stream", everywhere, layer, flags, subject=f"cluster {name}")
@@ -248,14 +248,14 @@ def stream_config(settings: Settings, flags: Layer) -> StreamConfig:
 
 
 def reached(settings: Settings, address: Address) -> Address:
-    """The address of a stream with the login of [kafka], which all Kafka streams and outputs share."""
+    """Return the address of a stream with the login of [kafka], which all Kafka streams and outputs share."""
     if not isinstance(address, KafkaAddress):
         return address
     return dataclasses.replace(address, login=build(KafkaLogin, "kafka", settings.sections["kafka"]))
 
 
 def variable_name(section: str, key: Key) -> str:
-    """The environment variable of a section's key."""
+    """Return the environment variable of a section's key."""
     return f"{_PREFIX}{section.replace('.', _NESTING)}{_NESTING}{key.name}".upper()
 
 
@@ -266,7 +266,7 @@ def flag_name(section: str, key: Key) -> str:
 
 
 def option_name(section: str, key: Key) -> str:
-    """The name of the flag's value in a command."""
+    """Return the name of the flag's value in a command."""
     *_, table = section.split(".")
     return key.field if table == section else f"{table}_{key.field}"
 
@@ -293,14 +293,14 @@ def _table(value: object, place: str) -> dict[str, Any]:
 
 
 def _tables_of(section: str) -> list[str]:
-    """The names of the tables within a section's."""
+    """Return the names of the tables within a section's."""
     within = f"{section}." if section else ""
     rest = [name.removeprefix(within) for name in SECTIONS if name.startswith(within)]
     return [name for name in rest if "." not in name]
 
 
 def _read_section(section: str, table: Mapping[str, Any], path: Path | None) -> dict[str, dict[str, Setting]]:
-    """The settings of a section's table and of the tables within it, by section."""
+    """Return the settings of a section's table and of the tables within it, by section."""
     inner = _tables_of(section)
     sections = {}
     for name in inner:

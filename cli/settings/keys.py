@@ -47,37 +47,37 @@ class Key:
 
     @property
     def required(self) -> bool:
-        """Whether the part cannot run without it."""
+        """Return whether the part cannot run without it."""
         return self.default is dataclasses.MISSING
 
     @property
     def flag(self) -> str:
-        """The key on a command line."""
+        """Return the key on a command line."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def can_be_none(self) -> bool:
-        """Whether the setting may be switched off."""
+        """Return whether the setting may be switched off."""
         return types.NoneType in typing.get_args(self.hint)
 
     @property
     def is_switch(self) -> bool:
-        """Whether the key is only ever true or false."""
+        """Return whether the key is only ever true or false."""
         return _without_none(self.hint) == (bool,)
 
     @property
     def is_table(self) -> bool:
-        """Whether the key holds names and values of its own."""
+        """Return whether the key holds names and values of its own."""
         return typing.get_origin(self.hint) is collections.abc.Mapping
 
     @property
     def is_address(self) -> bool:
-        """Whether the key names a stream."""
+        """Return whether the key names a stream."""
         return JournalAddress in typing.get_args(self.hint)
 
     @property
     def expected(self) -> str:
-        """The values that may be written, in words."""
+        """Return the values that may be written, in words."""
         words = [_words(hint) for hint in _without_none(self.hint)]
         return " or ".join([*words, repr(NONE)] if self.can_be_none else words)
 
@@ -117,7 +117,7 @@ class Key:
 
 
 def keys_of(config_type: type) -> dict[str, Key]:
-    """The keys of a part's configuration by name, in the order of its fields."""
+    """Return the keys of a part's configuration by name, in the order of its fields."""
     hints = typing.get_type_hints(config_type)
     keys = {}
     for field in dataclasses.fields(config_type):

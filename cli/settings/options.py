@@ -251,7 +251,7 @@ def _option(section: str, key: Key) -> Callable[[Command], Command]:
 
 
 def _joined(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> str | None:
-    """Return the pairs as in the environment, or None without the flag."""
+    """Return the pairs as in the environment, if the flag is given."""
     return ",".join(pairs) if pairs else None
 
 

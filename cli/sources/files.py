@@ -37,7 +37,7 @@ class FilesSource:
     brokers: BrokersConfig
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
-        """The cluster at the end of the files, or at the wanted moment."""
+        """Return the cluster at the end of the files, or at the wanted moment."""
         history = History(self.directories, self.cluster, chroot=self.chroot, until=self.until)
         gathering = Gathering(new_context(self.cluster, *self.brokers.read()), scope.keeps)
         take_all(gathering, history.records(), stop)
@@ -50,12 +50,12 @@ class FilesSource:
         return gathering.picture()
 
     def side_at(self, moment: Until, stop: threading.Event) -> Side:
-        """The cluster at the moment."""
+        """Return the cluster at the moment."""
         return side_of(replace(self, until=moment).picture(Scope(), stop))
 
 
 def side_of(picture: Picture) -> Side:
-    """The cluster in a picture as one side of a comparison."""
+    """Return the cluster in a picture as one side of a comparison."""
     return Side(moment_named(picture.header.zxid, picture.as_of_ms), dict(of_context(picture.context)))
 
 

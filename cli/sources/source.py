@@ -1,4 +1,4 @@
-"""Requirements of a question on its source, and how a command asks it."""
+"""Requirements of a question on its source, and the request of a command."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Source(Protocol):
     has_past: ClassVar[bool]
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
-        """The cluster, of which there may be more than the scope asks for.
+        """Return at least the part of the cluster in the scope.
 
-        Raises NotFoundError, StoppedError, and the error of the part that cannot read it.
+        Raise NotFoundError, StoppedError, and the error of the part that cannot read it.
         """
 
 

@@ -41,7 +41,7 @@ class StreamSource:
     brokers: BrokersConfig
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
-        """The cluster as it was written last."""
+        """Return the cluster as it was written last."""
         address = self.where.address
         beginnings = self._beginnings(Until(), stop)
         if not beginnings:
@@ -53,7 +53,7 @@ class StreamSource:
         return self._of_changes(cluster, 0 if scope.past else newest, scope, Until(), stop)
 
     def side_at(self, moment: Until, stop: threading.Event) -> Side:
-        """The cluster at the moment."""
+        """Return the cluster at the moment."""
         beginnings = self._beginnings(moment, stop)
         if not beginnings:
             rows = earlier_rows(self.where, moment, stop)
@@ -96,7 +96,7 @@ class StreamSource:
         return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms)
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:
-        """Return the rows that the question keeps, in order, or None if an output is unreadable."""
+        """Return the rows that the question keeps, in order, if every output is readable."""
         if not scope.past:
             return None
         kept: dict[tuple[int, int, int], Row] = {}  # a batch that Kafka has twice is one
@@ -124,7 +124,7 @@ class StreamSource:
 
 
 def newest_records(where: Where, stop: threading.Event) -> Iterator[Record]:
-    """Each cluster's records from its newest complete read on; raises ServeError, StoppedError."""
+    """Yield each cluster's records from its newest complete read on. Raise ServeError, StoppedError."""
     beginnings = _beginnings(where, Until(), stop)
     for at, record in _placed_records(where, stop):
         begin = beginnings.get(record.cluster)
@@ -133,7 +133,7 @@ def newest_records(where: Where, stop: threading.Event) -> Iterator[Record]:
 
 
 def _beginnings(where: Where, until: Until, stop: threading.Event) -> dict[str, int | None]:
-    """Return the line of each cluster's newest complete read until the moment, or None."""
+    """Return the line of each cluster's newest complete read until the moment, if there is one."""
     begun: dict[str, tuple[int, int]] = {}
     found: dict[str, int | None] = {}
 
@@ -164,7 +164,7 @@ def _placed_records(where: Where, stop: threading.Event) -> Iterator[tuple[int, 
 
 
 def _until(placed: Iterable[tuple[int, Record]], until: Until) -> Iterator[tuple[int, Record]]:
-    """The records of each cluster up to the first that comes after the moment."""
+    """Yield the records of each cluster up to the first that comes after the moment."""
     ended: set[str] = set()
     for at, record in placed:
         if until.is_passed(record.zxid, record.observed_ms):

@@ -81,7 +81,7 @@ def where_clusters_are(config: ZooKeeperConfig, stop: threading.Event) -> str:
 
 @contextmanager
 def shown_progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, if a person sees it."""
+    """Yield a bar on standard error, if a person sees it."""
     if not sys.stderr.isatty():
         yield lambda _count, _total: None
         return

@@ -29,7 +29,7 @@ _SOURCES = {f"{NAME_PREFIX}{STALE}": Source.STALENESS, f"{NAME_PREFIX}{BROKER_VI
 
 
 def source_of(alert_name: str) -> Source:
-    """The source of the alerts of this name."""
+    """Return the source of the alerts of this name."""
     return _SOURCES.get(alert_name, Source.OUTPUTS)
 
 
@@ -48,7 +48,7 @@ class ActiveAlerts:
 
 
 def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> ActiveAlerts:
-    """The alerts of the streaming job's outputs."""
+    """Return the alerts of the streaming job's outputs."""
     return ActiveAlerts(
         cluster=snapshot.cluster,
         source=Source.OUTPUTS,

@@ -160,7 +160,7 @@ class Alertmanager:
 
 
 def _root_of(error: BaseException) -> str:
-    """The operating system's reason below the libraries' own."""
+    """Return the operating system's reason below the libraries' own."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = getattr(cause, "exceptions", (cause,))[0]  # the first of several tried addresses
     if isinstance(error, ConnectionError) and error.errno:

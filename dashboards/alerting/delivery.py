@@ -77,7 +77,7 @@ class Delivery:
             thread.join(max(0.0, give_up_at - time.monotonic()))  # daemons do not keep the process alive
 
     def active_alerts(self) -> Mapping[str, Sequence[Message]]:
-        """The active alerts of each cluster at this moment, as Prometheus rules use them."""
+        """Return the active alerts of each cluster at this moment, as Prometheus rules use them."""
         self._look()
         return self._registry.active()
 

@@ -39,22 +39,22 @@ class Message:
     ended_ms: int | None = None
 
     def label(self, name: str) -> str:
-        """The label's value, empty without it."""
+        """Return the label's value, empty without it."""
         return dict(self.labels).get(name, "")
 
     @property
     def severity(self) -> Severity:
-        """The severity of the row."""
+        """Return the severity of the row."""
         return _SEVERITIES[self.label("severity")]
 
     def unknown(self) -> Message:
-        """The same alert in the state unknown."""
+        """Return the same alert in the state unknown."""
         if ("state", "unknown") in self.annotations:
             return self
         return self.annotated(state="unknown")
 
     def annotated(self, **annotations: str) -> Message:
-        """The same alert with these annotations in the place of the former ones."""
+        """Return the same alert with these annotations in the place of the former ones."""
         return replace(self, annotations=_pairs({**dict(self.annotations), **annotations}))
 
     def as_json(self, now_ms: int, config: AlertmanagerConfig) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Message:
 
 
 def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
-    """The message for the alert of this row."""
+    """Return the message for the alert of this row."""
     kind = f"{NAME_PREFIX}{row.alert}"
     labels = {
         **config.external_labels,
@@ -132,7 +132,7 @@ def _component(row: AlertRow) -> str:
 
 
 def _says_more_than_its_broker(row: AlertRow) -> bool:
-    """Whether the brokers are others than the one in the incident's name, which may be back."""
+    """Return whether the brokers are others than the one in the incident's name, which may be back."""
     return len(row.brokers) > 1 or (row.broker is not None and row.brokers not in ((), (row.broker,)))
 
 

@@ -1,4 +1,4 @@
-"""Collects the metrics of delivery to Alertmanagers."""
+"""Collector of the metrics of delivery to Alertmanagers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DeliveryCollector(Collector):
         self._senders = senders
 
     def collect(self) -> Iterator[Family]:
-        """Every family of the delivery, in the catalogue's order."""
+        """Yield every family of the delivery, in the catalogue's order."""
         for metric, samples in _SAMPLES.items():
             yield family(
                 metric,

@@ -1,7 +1,7 @@
-"""Messages that every Alertmanager must have, the active alerts, and those that ended within its time-out.
+"""Messages for every Alertmanager, with the active alerts and those that ended within its time-out.
 
-A sent alert ends by a row that resolves it, because it continues under other labels, or because a certain source has
-not mentioned it for a minute.
+A sent alert ends in three ways. A row resolves it, it continues under other labels, or a certain source has not
+mentioned it for a minute.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class AlertRegistry:
         self._active: dict[str, list[Message]] | None = None  # made when it is asked for
 
     def messages(self) -> tuple[Message, ...] | None:
-        """Return all messages, or None before the first update."""
+        """Return all messages, once an update has made them."""
         with self._lock:
             return self._messages
 

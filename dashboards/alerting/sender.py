@@ -1,4 +1,4 @@
-"""Sends the registry's messages to one Alertmanager, each again at an interval, with retries and counts.
+"""Sender of the registry's messages to one Alertmanager, each again at an interval, with retries and counts.
 
 Each Alertmanager has a sender and a thread of its own, so that one that is down holds up no other.
 """
@@ -29,11 +29,11 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 class Result(Enum):
-    """How sending an alert ended."""
+    """Result of sending an alert."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"  # the Alertmanager rejects them
-    FAILED = "failed"  # no answer; the sender retries
+    FAILED = "failed"  # no answer, so the sender retries
 
 
 class Sender:
@@ -42,7 +42,7 @@ class Sender:
     def __init__(self, alertmanager: Alertmanager, config: AlertmanagerConfig, registry: AlertRegistry) -> None:
         self.url = alertmanager.url
         self.results: Counter[Result] = Counter(dict.fromkeys(Result, 0))
-        self.is_up: bool | None = None  # None before the first attempt
+        self.is_up: bool | None = None  # unset before the first attempt
         self.delivered_ms = 0  # when it last took something, since 1970; 0: never
         self._alertmanager = alertmanager
         self._config = config
@@ -50,14 +50,14 @@ class Sender:
         self._sent: dict[Labels, tuple[Message, float]] = {}  # and when
         self._changed_at: dict[Labels, float] = {}  # since when a message differs from the sent one
         self._done: tuple[Message, ...] | None = None  # the newest messages that were all sent
-        self._resend_at = 0.0  # the first of them
+        self._resend_at = 0.0  # the first
         self._asked = False  # for alerts from before this process began
         self._check_at = 0.0  # when to check again that an Alertmanager answers
         self._failing_since: float | None = None
         self._retry_seconds = _FIRST_RETRY_SECONDS
 
     def run(self, stop: threading.Event) -> None:
-        """Send until `stop`; alerts that are active then are left to the Alertmanager's time-out, not resolved."""
+        """Send until `stop`. Active alerts then end by the Alertmanager's time-out. They are not resolved."""
         while not stop.is_set():
             wait_seconds = _LOOK_SECONDS
             try:

@@ -1,4 +1,4 @@
-"""Writes every board as the JSON that people import into Grafana."""
+"""Writer of every board as the JSON that people import into Grafana."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DIRECTORY = Path(__file__).parent.parent / "grafana"
 
 
 def board_files() -> dict[str, str]:
-    """The text of every board's file, by its name."""
+    """Return the text of every board's file, by its name."""
     built = [module.board().build() for module in _BOARDS]
     return {f"{board.uid}.json": board_json(board) for board in built}
 

@@ -24,7 +24,7 @@ _EPOCHS = of_clusters(controller_metrics.CONTROLLER_EPOCH)
 
 
 def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
-    """A board without panels."""
+    """Return a board without panels."""
     return (
         dashboard.Dashboard(f"Kontrast: {title}")
         .uid(f"kontrast-{uid}")
@@ -69,7 +69,7 @@ def section(board: dashboard.Dashboard, title: str, *panels: Builder[models.Pane
 
 
 def board_json(built: models.Dashboard) -> str:
-    """The text of the board's file."""
+    """Return the text of the board's file."""
     for number_of_panel, panel in enumerate(built.panels or [], start=1):
         panel.id_val = number_of_panel
     # The SDK would hide them in a menu that only the newest Grafana has.

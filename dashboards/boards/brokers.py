@@ -17,7 +17,7 @@ _REGISTERED = newest(broker_metrics.BROKER_REGISTERED, "broker")
 
 
 def board() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     brokers = new_board("brokers", "brokers", "Registered brokers, their leaderships and replicas, and their balance.")
     section(
         brokers,

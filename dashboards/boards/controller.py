@@ -17,7 +17,7 @@ _PENDING_WRITES = of_clusters(controller_metrics.PENDING_WRITES)
 
 
 def board() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     controller = new_board(
         "controller",
         "controller",

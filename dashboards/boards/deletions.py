@@ -15,7 +15,7 @@ _DELETING = 'state=~"deletion_.*"'
 
 
 def board() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     deletions = new_board(
         "deletions", "deletions and reassignments", "Queued and stuck deletions, and elections by reassignments."
     )

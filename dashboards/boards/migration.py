@@ -34,7 +34,7 @@ _LAG = Limits(orange=20)
 
 
 def board() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     way = new_board(
         "migration",
         "the way to KRaft",

@@ -12,7 +12,7 @@ from dashboards.catalogue import alert_metrics, broker_metrics, partition_metric
 
 
 def board() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     overview = new_board(
         "overview",
         "overview",

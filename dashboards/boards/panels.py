@@ -49,15 +49,15 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Values from which a number turns green, orange and red. None is never."""
+    """Values from which a number turns green, orange and red. An unset limit never applies."""
 
     orange: float | None = None
     red: float | None = None
     green: float | None = None
-    below: str = "green"  # the colour below all of them
+    below: str = "green"  # the colour below the limits
 
     def thresholds(self) -> dashboard.ThresholdsConfig:
-        """The limits as Grafana has them."""
+        """Return the limits as Grafana has them."""
         steps = [models.Threshold(value=None, color=self.below)]
         steps += [
             models.Threshold(value=value, color=color)
@@ -74,7 +74,7 @@ NONE_IS_BAD = Limits(below="red", green=1)
 
 
 def words(meaning: Mapping[int, tuple[str, str]]) -> list[models.ValueMap]:
-    """A word and a colour in place of each of these values."""
+    """Return a word and a colour in place of each of these values."""
     options = {
         str(value): models.ValueMappingResult(text=text, color=color) for value, (text, color) in meaning.items()
     }
@@ -173,7 +173,7 @@ def listing(  # noqa: PLR0913 (settings with defaults)
     descending: bool = False,
     empty: str = "none known",
 ) -> table.Panel:
-    """A row for each combination of these labels (after the cluster's), as it is now.
+    """Return a row for each combination of these labels (after the cluster's), as it is now.
 
     Each leads to the live page that explains it.
     """
@@ -226,7 +226,7 @@ def _page_of_row(headings: Mapping[str, str]) -> models.DynamicConfigValue:
 
 
 def _page_of_series(line: Line) -> models.DynamicConfigValue:
-    """The link to the page of the broker or the cluster that the series are of."""
+    """Return the link to the page of the broker or the cluster that the series are of."""
     if CLUSTER_LABEL not in line.expression:
         return _page()
     cluster = ("clusters", _label(CLUSTER_LABEL))

@@ -12,7 +12,7 @@ from dashboards.catalogue import partition_metrics, topic_metrics
 
 
 def board() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     partitions = new_board(
         "partitions",
         "partitions and leadership",

@@ -25,7 +25,7 @@ _LATE = Limits(orange=15, red=60)
 
 
 def board() -> dashboard.Dashboard:
-    """The board."""
+    """Return the board."""
     pipeline = new_board(
         "pipeline", "Kontrast itself", "Whether the other boards are correct and current, and which part is slow."
     )

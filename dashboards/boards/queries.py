@@ -16,12 +16,12 @@ _CHOSEN = f'{CLUSTER_LABEL}=~"$kafka_cluster"'
 
 
 def legend(*labels: str, word: str = "") -> str:
-    """The cluster's name, then these labels' values, then a word."""
+    """Return the cluster's name, then these labels' values, then a word."""
     return " ".join([CLUSTER_LEGEND, *(f"{{{{{label}}}}}" for label in labels), *([word] if word else [])])
 
 
 def of_clusters(metric: Metric, *matchers: str, suffix: str = "") -> str:
-    """The metric's selector for the clusters that are chosen on the board."""
+    """Return the metric's selector for the clusters that are chosen on the board."""
     chosen = (_CHOSEN,) if CLUSTER_LABEL in metric.labels else ()
     both = ", ".join((*chosen, *matchers))
     return f"{metric.name}{suffix}{{{both}}}" if both else f"{metric.name}{suffix}"
@@ -43,14 +43,14 @@ def increase(metric: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> st
 
 
 def quantile(share: float, histogram: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> str:
-    """A quantile of a histogram by cluster and labels."""
+    """Return a quantile of a histogram by cluster and labels."""
     buckets = of_clusters(histogram, *matchers, suffix="_bucket")
     by = ", ".join((CLUSTER_LABEL, *labels, "le"))
     return f"histogram_quantile({share}, sum by ({by}) (rate({buckets}[$__rate_interval])))"
 
 
 def age(metric: Metric) -> str:
-    """Seconds since the timestamp in the metric."""
+    """Return seconds since the timestamp in the metric."""
     return f"time() - {newest(metric)}"
 
 

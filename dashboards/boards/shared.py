@@ -25,7 +25,7 @@ _NOBODY = f"{newest(controller_metrics.CONTROLLER_ACTIVE)} == 0"
 
 
 def active_controller() -> stat.Panel:
-    """Which broker is controller."""
+    """Return which broker is controller."""
     return number(
         "Active controller",
         "The broker that holds /controller in ZooKeeper.",
@@ -35,7 +35,7 @@ def active_controller() -> stat.Panel:
 
 
 def epoch() -> stat.Panel:
-    """The controller epoch."""
+    """Return the controller epoch."""
     return number(
         "Controller epoch",
         "Grows by one each time that a broker becomes controller.",
@@ -60,7 +60,7 @@ def controller_timeline() -> statetimeline.Panel:
 
 
 def open_alerts() -> stat.Panel:
-    """Open alerts of Kontrast that page."""
+    """Return open alerts of Kontrast that page."""
     return number(
         "Open alerts to page",
         "Alerts of Kontrast itself that are open and worth waking someone.",
@@ -70,7 +70,7 @@ def open_alerts() -> stat.Panel:
 
 
 def leaderless() -> stat.Panel:
-    """Partitions without a leader."""
+    """Return the partitions without a leader."""
     return number(
         "Leaderless partitions",
         "Without a live leader right now, whether an election is due or not.",
@@ -80,7 +80,7 @@ def leaderless() -> stat.Panel:
 
 
 def under_min_isr() -> stat.Panel:
-    """Partitions that take no acks=all writes."""
+    """Return partitions that take no acks=all writes."""
     return number(
         "Under min ISR",
         "Partitions with an ISR below min.insync.replicas. They reject producers with acks=all.",
@@ -90,7 +90,7 @@ def under_min_isr() -> stat.Panel:
 
 
 def at_min_isr() -> stat.Panel:
-    """Partitions that refuse acks=all after the loss of one more replica."""
+    """Return partitions that refuse acks=all after the loss of one more replica."""
     return number(
         "At min ISR",
         "Partitions with an ISR of exactly min.insync.replicas. With one replica less they reject acks=all.",
@@ -100,7 +100,7 @@ def at_min_isr() -> stat.Panel:
 
 
 def pending_writes() -> stat.Panel:
-    """Writes that the controller must still do."""
+    """Return the writes that the controller must still do."""
     return number(
         "Pending writes",
         "Writes to ZooKeeper that the controller must still do. A brief peak is normal work, a lasting one is a "
@@ -126,7 +126,7 @@ def _agreement(title: str, description: str, window: str) -> stat.Panel:
 
 
 def offline_partitions() -> table.Panel:
-    """Unusable partitions by name."""
+    """Return unusable partitions by name."""
     labels = ("topic", "partition", "reason", "brokers")
     named = (CLUSTER_LABEL, "topic", "partition")
     brought_back_by = newest(partition_metrics.BROUGHT_BACK_BY, "topic", "partition", "brokers")
@@ -146,7 +146,7 @@ def offline_partitions() -> table.Panel:
 
 
 def partitions_under_min_isr() -> table.Panel:
-    """Partitions by name that have a leader and refuse acks=all."""
+    """Return partitions by name that have a leader and refuse acks=all."""
     lacking = newest(partition_metrics.IN_SYNC_LACKING, "topic", "partition", "brokers")
     since = newest(partition_metrics.UNDER_MIN_ISR_SINCE, "topic", "partition")
     named = f"on ({CLUSTER_LABEL}, topic, partition) group_left (brokers)"
@@ -162,7 +162,7 @@ def partitions_under_min_isr() -> table.Panel:
 
 
 def partition_issues() -> timeseries.Panel:
-    """Partitions by issue, over time."""
+    """Return partitions by issue, over time."""
     return graph(
         "Partitions with issues",
         "Offline, leaderless, under-replicated and under min ISR.",
@@ -175,7 +175,7 @@ def partition_issues() -> timeseries.Panel:
 
 
 def elections() -> timeseries.Panel:
-    """Leader elections by strategy."""
+    """Return the leader elections by strategy."""
     return graph(
         "Leader elections",
         "Confirmed elections a second, by strategy.",
@@ -185,7 +185,7 @@ def elections() -> timeseries.Panel:
 
 
 def isr_changes() -> timeseries.Panel:
-    """ISR changes by operation."""
+    """Return ISR changes by operation."""
     return graph(
         "ISR changes",
         "Shrinks and expansions per second that partitions' leaders wrote, without the controller's removals.",
@@ -195,7 +195,7 @@ def isr_changes() -> timeseries.Panel:
 
 
 def end_to_end_lag() -> timeseries.Panel:
-    """The lag from a change in ZooKeeper to the exporter."""
+    """Return the lag from a change in ZooKeeper to the exporter."""
     return graph(
         "End-to-end lag",
         "From a change in ZooKeeper to the exporter, median and 99th percentile of rows.",

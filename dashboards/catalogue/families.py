@@ -21,7 +21,7 @@ Sample = tuple[tuple[str, ...], float]  # label values in the catalogue's order,
 
 
 def family(metric: Metric, samples: Iterable[Sample]) -> Family:
-    """Return a gauge, counter or info with these samples, perhaps none."""
+    """Return a gauge, counter or info with these samples, if any."""
     if metric.type is MetricType.INFO:
         info = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help, labels=())
         for values, _ in samples:

@@ -42,11 +42,11 @@ class Metric:
 
 
 def of_cluster(name: str, text: str, *labels: str, unit: str = "") -> Metric:
-    """A gauge of a watched cluster."""
+    """Return a gauge of a watched cluster."""
     return Metric(name=f"kontrast_{name}", help=text, labels=(CLUSTER_LABEL, *labels), unit=unit)
 
 
 def cluster_counter(name: str, text: str, *labels: str) -> Metric:
-    """A counter of a watched cluster."""
+    """Return a counter of a watched cluster."""
     full_name = f"kontrast_{name}_total"
     return Metric(name=full_name, help=text, labels=(CLUSTER_LABEL, *labels), type=MetricType.COUNTER)

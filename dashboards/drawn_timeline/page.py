@@ -60,7 +60,7 @@ def begun_page(title: str, style: str = "") -> tuple[Element, Element]:
 
 
 def written(page: Element) -> str:
-    """The page as text."""
+    """Return the page as text."""
     return f"<!DOCTYPE html>\n{tostring(page, encoding='unicode', method='html')}\n"
 
 

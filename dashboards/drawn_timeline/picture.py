@@ -82,22 +82,22 @@ def word_of(condition: Condition) -> str:
 
 
 def clock(ms: float) -> str:
-    """A time of day with milliseconds, in UTC."""
+    """Return a time of day with milliseconds, in UTC."""
     return datetime.fromtimestamp(ms / _SECOND, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
 
 
 class TimeScale:
-    """Where a moment is in the picture."""
+    """Scale from moments to places in the picture."""
 
     def __init__(self, begin_ms: int, end_ms: int) -> None:
         self._begin_ms, self._lasts_ms = begin_ms, max(1, end_ms - begin_ms)
 
     def x(self, ms: float) -> float:
-        """The distance from the left."""
+        """Return the distance from the left."""
         return LEFT + (ms - self._begin_ms) / self._lasts_ms * (WIDTH - LEFT - RIGHT)
 
     def ticks(self) -> Iterator[tuple[float, str]]:
-        """Round moments, and how they are written."""
+        """Yield round moments with their labels."""
         steps = (step for step in _STEPS_MS if self._lasts_ms / step <= _MOST_TICKS)
         step = next(steps, self._lasts_ms / _MOST_TICKS)
         form = "%Y-%m-%d" if step >= _DAY else "%d %H:%M" if self._lasts_ms > _DAY else "%H:%M:%S"

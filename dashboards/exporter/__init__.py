@@ -1,1 +1,1 @@
-"""What `kontrast serve` and `kontrast watch` export: the pages, and where each metric gets its values."""
+"""Exports of `kontrast serve` and `kontrast watch`, with their pages and the source of each metric's values."""

@@ -1,4 +1,4 @@
-"""The values of what is said of a cluster once it is ready: controller, brokers, topics, partitions, alerts."""
+"""Values of a ready cluster's metrics: controller, brokers, topics, partitions, alerts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _gauge(read: Callable[[GaugesRow], float]) -> Callable[[ReadyCluster, Gauges
 def _counts(
     read: Callable[[GaugesRow], Mapping[str, int]], *known: str
 ) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
-    """A sample a key; the known ones are there from the start, for `rate()` does not see a counter's first value."""
+    """Return one sample per key. The known ones always exist, because `rate()` ignores a counter's first value."""
 
     def samples(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
         for key, count in sorted({**dict.fromkeys(known, 0), **read(gauges)}.items()):
@@ -67,7 +67,7 @@ def _by_broker(read: Callable[[GaugesRow], Mapping[int, int]]) -> Callable[[Read
 
 
 def _by_state(counts: Mapping[str, int], states: type[PartitionState] | type[ReplicaState]) -> dict[str, int]:
-    """A count for every state; an unknown state is shown as the row has it, never dropped."""
+    """Return a count for every state, even for an unknown one in the row."""
     complete = {**dict.fromkeys((state.word for state in states), 0), **counts}
     return {_STATE_LABELS.get(word, word): count for word, count in complete.items()}
 
@@ -152,7 +152,7 @@ def _zxid_part(part: Callable[[int], int]) -> Callable[[ReadyCluster, GaugesRow]
     return samples
 
 
-# Read as: KEY has these samples for a cluster that is ready.
+# Read as "KEY has these samples for a ready cluster".
 CLUSTER_SAMPLES: Mapping[Metric, Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]] = MappingProxyType(
     {
         controller_metrics.CONTROLLER_INFO: _controller_info,

@@ -1,4 +1,4 @@
-"""Collects `/metrics`: every family of the catalogue's page, from one snapshot of everything."""
+"""Collector of `/metrics`, with every family of the catalogue's page from one snapshot."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ViewCollector(Collector):
         self._page = page
 
     def collect(self) -> Iterator[Family]:
-        """Every family of the catalogue's page, in its order; one without samples is empty for now."""
+        """Yield every family of the catalogue's page, in its order. A family without samples is empty."""
         scrape = Scrape(
             clusters=self._view.snapshot(),
             reading=self._reading.snapshot(),

@@ -18,10 +18,10 @@ _LIMITS = ("partition_detail_limit", "broker_detail_limit", "alert_detail_limit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeConfig:
-    """Settings of the exporter; raises ServeError with a sentence for an impossible one."""
+    """Settings of the exporter. Raise ServeError with a sentence for an impossible one."""
 
     source: Address  # the outputs of the streaming job
-    listen: str = "127.0.0.1:9642"  # HOST:PORT or [IPV6]:PORT; port 0 takes any that is free
+    listen: str = "127.0.0.1:9642"  # HOST:PORT or [IPV6]:PORT, with port 0 for any free one
     tls_certificate_file: str | None = None
     tls_key_file: str | None = None
     username: str | None = None
@@ -35,8 +35,8 @@ class ServeConfig:
     past_rows: int = PAST_ROWS  # of each cluster and output that the page keeps
     partitions_page: bool = False  # /metrics/partitions
     jmx_page: bool = False  # /metrics/jmx
-    jmx_port: int | None = None  # of the brokers' JMX exporter; None: the port of their first listener
-    topic_weights: Mapping[str, str] = field(default_factory=dict)  # of the page: pattern of topics -> importance
+    jmx_port: int | None = None  # of the brokers' JMX exporter, by default the port of their first listener
+    topic_weights: Mapping[str, str] = field(default_factory=dict)  # of the page, importance by pattern of topics
     start_command: str = "ssh {host} sudo systemctl start kafka"  # of a broker, to copy from the page
     alertmanager: AlertmanagerConfig = field(default_factory=AlertmanagerConfig, metadata={"is_key": False})
     probe: ProbeConfig = field(default_factory=ProbeConfig, metadata={"is_key": False})
@@ -59,7 +59,7 @@ class ServeConfig:
 
     @property
     def listening(self) -> Listening:
-        """Where pages are served, and to whom."""
+        """Return the address of the pages and their access rules."""
         return Listening(
             listen=self.listen,
             tls_certificate_file=self.tls_certificate_file,

@@ -29,7 +29,7 @@ def scrape_address(row: BrokerRow, port: int | None) -> str | None:
 
 
 def targets(cluster: ClusterSnapshot, port: int | None) -> Iterator[Mapping[str, Any]]:
-    """A target group of Prometheus' HTTP service discovery for each registered broker that has an address."""
+    """Yield a target group of Prometheus' HTTP service discovery for each registered broker that has an address."""
     for row in cluster.brokers:
         address = scrape_address(row, port) if row.registered else None
         if address is None:

@@ -32,7 +32,7 @@ class GzipPiece:
 
     @classmethod
     def of(cls, data: bytes) -> GzipPiece:
-        """The data, compressed."""
+        """Return the data, compressed."""
         compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
         # A flush ends at a byte. The next piece has its own compressor and refers to no earlier data.
         deflated = compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
@@ -40,7 +40,7 @@ class GzipPiece:
 
     @classmethod
     def joined(cls, pieces: Iterable[GzipPiece]) -> GzipPiece:
-        """The pieces as one, without compressing them again."""
+        """Return the pieces as one, without compressing them again."""
         crc, size = 0, 0
         deflated: list[bytes] = []
         for piece in pieces:
@@ -59,18 +59,18 @@ class GzipFile:
 
     @classmethod
     def of(cls, *pieces: GzipPiece) -> GzipFile:
-        """The pieces, one after the other."""
+        """Return the pieces, one after the other."""
         whole = GzipPiece.joined(pieces)
         end = struct.pack("<LL", whole.crc, whole.size & 0xFFFFFFFF)
         return cls((_HEADER, *whole.deflated, _EMPTY_LAST_BLOCK, end), whole.size)
 
     @property
     def compressed_size(self) -> int:
-        """The size of the file."""
+        """Return the size of the file."""
         return sum(map(len, self.parts))
 
     def compressed(self) -> Iterator[bytes]:
-        """The file, a small part at a time."""
+        """Yield the file, a small part at a time."""
         held = bytearray()
         for part in self.parts:
             for begin in range(0, len(part), _AT_ONCE_BYTES):
@@ -91,7 +91,7 @@ class GzipFile:
 
 
 def _multiply(left: int, right: int) -> int:
-    """The product of two polynomials modulo CRC-32's."""
+    """Return the product of two polynomials modulo CRC-32's."""
     product, bit = 0, _ONE
     while bit and right:
         if left & bit:

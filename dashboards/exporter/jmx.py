@@ -38,7 +38,7 @@ _OF_CONTROLLER: Mapping[Metric, Callable[[GaugesRow], int]] = MappingProxyType(
     }
 )
 
-# Values of a broker. A broker outside the counts has none.
+# Values of a broker. A broker outside the counts has no values.
 _OF_BROKER: Mapping[Metric, Callable[[GaugesRow], Mapping[int, int]]] = MappingProxyType(
     {
         jmx_metrics.ACTIVE_CONTROLLER_COUNT: lambda gauges: {gauges.controller: 1},
@@ -87,7 +87,7 @@ class JmxCollector(Collector):
         self._jmx_port = jmx_port
 
     def collect(self) -> Iterator[Family]:
-        """Whether each cluster is on the page, then every family in the order of the table."""
+        """Yield whether each cluster is on the page, then every family in the order of the table."""
         clusters, reading = self._view.snapshot(), self._reading.snapshot()
         shown = [
             _ShownCluster(known.cluster, known.gauges, self._brokers(known, known.gauges))
@@ -107,7 +107,7 @@ class JmxCollector(Collector):
             yield built
 
     def _brokers(self, cluster: ClusterSnapshot, gauges: GaugesRow) -> dict[int, dict[str, str]]:
-        """The labels of each broker whose JMX would answer, and of the controller, whether it would or not."""
+        """Return the labels of each broker whose JMX would answer, and of the controller, whether it would or not."""
         rows = {row.broker: row for row in cluster.brokers if row.registered}
         named = [broker for broker in brokers_in_order(cluster, gauges) if broker in rows][: self._broker_limit]
         if gauges.controller >= 0 and gauges.controller not in named:

@@ -42,7 +42,7 @@ def _figure(read: Callable[[MigrationRow], float | None]) -> Callable[[ReadyClus
 def _one_of(
     known: tuple[str, ...], read: Callable[[MigrationRow], str]
 ) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
-    """Return 1 for the row's word and 0 for each other. An unknown word is shown as it is."""
+    """Return 1 for the row's word and 0 for each other. An unknown word is added."""
 
     def samples(row: MigrationRow, _: DetailLimits) -> Iterator[Sample]:
         now = read(row)

@@ -1,7 +1,7 @@
-"""`/metrics/partitions`: every partition, rendered when metadata changes and kept compressed until it is asked for.
+"""Page `/metrics/partitions` with every partition, rendered when metadata changes and kept compressed.
 
-prometheus-client would take seconds for as many series; the lines are written here, and only for the segments of a
-cluster in which something changed.
+prometheus-client would take seconds for this many series. This module writes the lines itself, and only those of the
+segments that changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dashboards.following.newest import segment_of
 from dashboards.following.reading import Reading
 from dashboards.following.view import View
 
-# Changes within this time are rendered together. After a rendering it rests nine times as long: a tenth of a core.
+# Changes within this time share a rendering. The thread then rests nine times as long, so it uses a tenth of a core.
 _COALESCE_SECONDS = 1.0
 _REST_FOR_WORK = 9
 
@@ -42,7 +42,7 @@ _STATE_NUMBERS: Mapping[str, int] = MappingProxyType(
 
 _WRITABLE: Mapping[bool | None, str] = MappingProxyType({True: "1", False: "0", None: "NaN"})
 
-# Read as: KEY has this value for a partition.
+# Read as "KEY has this value for a partition".
 _VALUES: Mapping[Metric, Callable[[PartitionRow], int | str]] = MappingProxyType(
     {
         partitions_page_metrics.PARTITION_LEADER: lambda row: row.leader,
@@ -68,7 +68,7 @@ class PageFigures:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The page as it is answered: in Prometheus' text format, and in OpenMetrics, which only ends otherwise."""
+    """The page in Prometheus' text format and in OpenMetrics, which only ends otherwise."""
 
     text: GzipFile
     openmetrics: GzipFile
@@ -76,7 +76,7 @@ class Page:
 
 
 class PartitionsPage:
-    """The thread that keeps the page up to date; raises ServeError from `check` once it cannot."""
+    """Thread that keeps the page up to date. `check` raises ServeError once it cannot."""
 
     def __init__(self, view: View, reading: Reading) -> None:
         self._view = view
@@ -102,7 +102,7 @@ class PartitionsPage:
             raise self._failure
 
     def figures(self) -> PageFigures:
-        """Time and sizes of the newest rendering."""
+        """Return time and sizes of the newest rendering."""
         return self.page.figures
 
     def _run(self) -> None:
@@ -117,7 +117,7 @@ class PartitionsPage:
             self._failure = ServeError(f"rendering {PARTITIONS_PAGE} failed: {error!r}; the log has the details")
 
     def render(self, *, resting: bool = False) -> bool:
-        """Render the page if it would differ; while resting, only drop the clusters that are no longer ready."""
+        """Render the page if it would differ. While resting, only drop the clusters that are no longer ready."""
         started = time.perf_counter()
         reading = self._reading.snapshot()
         readiness = {
@@ -188,7 +188,7 @@ def _readiness_text(readiness: Mapping[str, bool]) -> bytes:
 
 
 def _pieces_of(cluster: str, rows: Collection[PartitionRow]) -> _Pieces:
-    """A piece of each family with these partitions."""
+    """Return a piece of each family with these partitions."""
     of_cluster = f'{{kafka_cluster="{_escaped(cluster)}",topic="'
     labels = [f'{of_cluster}{_escaped(row.topic)}",partition="{row.partition}"}} ' for row in rows]
     return {metric: GzipPiece.of(_lines(metric.name, labels, map(read, rows))) for metric, read in _VALUES.items()}

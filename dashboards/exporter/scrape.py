@@ -1,4 +1,4 @@
-"""What one scrape is answered from: snapshots of the view, the reading, the job and the active alerts."""
+"""Sources of one scrape: snapshots of the view, the reading, the job and the active alerts."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Scrape:
     clusters: tuple[ClusterSnapshot, ...]
     reading: ReadingSnapshot
     limits: DetailLimits
-    alerts: Mapping[str, Sequence[Message]]  # active ones by cluster, of every source; the ones that page first
+    alerts: Mapping[str, Sequence[Message]]  # active ones by cluster, of every source, with paging ones first
     job: JobRow | None = None
     page: PageFigures | None = None
 
     def is_ready(self, cluster: ClusterSnapshot) -> bool:
-        """Whether the cluster is ready and read to the end: what is still being read is the past."""
+        """Return whether the cluster is ready and read to the end. Until then its rows are the past."""
         return self.reading.vouches_for(cluster.cluster) and cluster.ready
 
 
@@ -49,7 +49,7 @@ class ReadyCluster:
 
 
 def ready_clusters(scrape: Scrape) -> Iterator[tuple[ReadyCluster, GaugesRow]]:
-    """The ready clusters with their gauges."""
+    """Yield the ready clusters with their gauges."""
     for cluster in scrape.clusters:
         if cluster.gauges is not None and scrape.is_ready(cluster):
             brokers = brokers_in_order(cluster, cluster.gauges)
@@ -58,7 +58,7 @@ def ready_clusters(scrape: Scrape) -> Iterator[tuple[ReadyCluster, GaugesRow]]:
 
 
 def brokers_in_order(cluster: ClusterSnapshot, gauges: GaugesRow) -> tuple[int, ...]:
-    """All brokers: first the registered ones, then hosts of replicas that are not registered, then former ones."""
+    """Return all brokers. Registered ones precede other hosts of replicas, and former ones come last."""
     registered = {row.broker for row in cluster.brokers if row.registered}
     hosts = gauges.replicas_by_broker.keys() | gauges.leaders_by_broker.keys()
     known = {row.broker for row in cluster.brokers} | hosts

@@ -1,4 +1,4 @@
-"""The values of what is said whether clusters are ready or not: the exporter's reading, the job, alerts, and lags."""
+"""Metrics of the exporter's reading, the job, alerts and lags, whether clusters are ready or not."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _of_page(read: Callable[[PageFigures], Iterable[Sample]]) -> Callable[[Scrap
     return lambda scrape: () if scrape.page is None else read(scrape.page)
 
 
-# Read as: KEY has these samples, whether clusters are ready or not.
+# Read as "KEY has these samples, whether clusters are ready or not".
 SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxyType(
     {
         pipeline_metrics.SOURCE_UP: lambda scrape: [((), scrape.reading.source_up)],
@@ -138,7 +138,7 @@ def _reaction(counts: tuple[int, ...], sum_ms: int) -> Lag:
     return replace(none_yet, counts=counts, sum_seconds=sum_ms / 1000)
 
 
-# Read as: KEY has these histograms by their label values.
+# Read as "KEY has these histograms by their label values".
 HISTOGRAMS: Mapping[
     Metric, Callable[[Scrape, Sequence[tuple[ReadyCluster, GaugesRow]]], dict[tuple[str, ...], Lag]]
 ] = MappingProxyType({pipeline_metrics.END_TO_END_LAG: _lags, controller_metrics.CONTROLLER_REACTION: _reactions})

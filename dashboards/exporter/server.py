@@ -1,4 +1,4 @@
-"""Runs the exporter: its pages, and the threads behind them."""
+"""Exporter process with its pages and their threads."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], None] | None = None) -> None:
-    """Serve until `stop` is set; `started` gets the address, once it answers.
+    """Serve until `stop` is set. `started` gets the address once it answers.
 
-    Raises ServeError with a sentence: the port is in use, the source cannot be read.
+    Raise ServeError with a sentence if the port is in use or the source is unreadable.
     """
     view, reading = View(config.past_rows), Reading()
     follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), view, reading, config.connect_timeout_seconds)
@@ -81,7 +81,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
 
 
 def _page_config(config: ServeConfig) -> PageConfig:
-    """Settings of the live page."""
+    """Return settings of the live page."""
     switched_on = [PARTITIONS_PAGE] * config.partitions_page + [JMX_PAGE] * config.jmx_page
     return PageConfig(
         source=str(config.source),
@@ -96,7 +96,7 @@ def _page_config(config: ServeConfig) -> PageConfig:
 class _App:
     """The pages."""
 
-    def __init__(  # noqa: PLR0913 (all that the pages are made of)
+    def __init__(  # noqa: PLR0913 (all parts of the pages)
         self,
         config: ServeConfig,
         view: View,
@@ -112,14 +112,14 @@ class _App:
         self._alerts = alerts
         self._page = page
         self._beside: tuple[Collector, ...] = ()
-        self._thread = CapacityLimiter(1)  # of its own: pages never keep a probe or discovery waiting
+        self._thread = CapacityLimiter(1)  # separate, so pages never delay a probe or discovery
 
     def show(self, *collectors: Collector) -> None:
         """Add collectors to /metrics."""
         self._beside = collectors
 
     def pages(self, live: LivePage) -> Starlette:
-        """All pages; one that is switched off says how it is switched on."""
+        """Return all pages. A page that is switched off names its switch."""
         config, page = self._config, self._page
         limits = DetailLimits(
             partitions=config.partition_detail_limit,
@@ -195,7 +195,7 @@ class _App:
 
 
 async def _on_event_loop(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The parts, each of which is made in less time than a thread takes to begin."""
+    """Yield the parts that take less time than the start of a thread."""
     for part in parts:
         yield part
 

@@ -1,7 +1,7 @@
-"""The page of `kontrast watch`: collects the metrics of its forwarders, on a port of its own.
+"""Page of `kontrast watch` with the metrics of its forwarders, on a separate port.
 
-The forwarders count in plain data (`transport.forwarding`), not in prometheus-client's counters: ingest/ and this page
-share no library, and a collector reads all figures of a forwarder at one moment.
+The forwarders count in plain data (`transport.forwarding`), without prometheus-client's counters. ingest/ and this page
+thus share no library, and a collector reads all figures of a forwarder at one moment.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _heartbeat(forwarding: Forwarding) -> Iterator[Sample]:
         yield (), forwarding.heartbeat_ms / 1000
 
 
-# Read as: KEY has these samples for one cluster's forwarder.
+# Read as "KEY has these samples for one cluster's forwarder".
 _SAMPLES: Mapping[Metric, Callable[[Forwarding], Iterable[Sample]]] = MappingProxyType(
     {
         watch_metrics.WATCH_LEADS: _one(lambda forwarding: forwarding.leads),
@@ -76,7 +76,7 @@ class ForwardingCollector(Collector):
         self._forwardings = forwardings
 
     def collect(self) -> Iterator[Family]:
-        """Every family of the catalogue that is the watcher's, in its order."""
+        """Yield every family of the catalogue that is the watcher's, in its order."""
         for metric in CATALOGUE:
             if not metric.of_watch:
                 continue
@@ -92,7 +92,7 @@ class ForwardingCollector(Collector):
 
 
 def open_page(listening: Listening, forwardings: Sequence[Forwarding]) -> HttpServer:
-    """A server of /metrics about these forwarders, which has its port; raises ServeError where it is taken."""
+    """Return a server of /metrics about these forwarders. Raise ServeError if its port is taken."""
     registry = CollectorRegistry()
     figures = HttpFigures()
     registry.register(ForwardingCollector(forwardings))
@@ -103,7 +103,7 @@ def open_page(listening: Listening, forwardings: Sequence[Forwarding]) -> HttpSe
 
 
 def run(server: HttpServer, stop: threading.Event, started: Callable[[str], None] = lambda _: None) -> None:
-    """Serve the page until `stop` is set; `started` gets the address; raises ServeError."""
+    """Serve the page until `stop` is set. `started` gets the address. Raise ServeError."""
     with server:
         started(server.address)
         while not stop.wait(_LOOK_SECONDS):

@@ -1,1 +1,1 @@
-"""What the job's outputs say now: read in a thread of its own, kept as the newest row of each subject."""
+"""Current state from the job's outputs, read in a thread and kept as the newest row of each subject."""

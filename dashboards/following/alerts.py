@@ -1,4 +1,4 @@
-"""Holds the alerts of one cluster: those that are open, their counts, and the newest endings."""
+"""Alerts of one cluster: the open ones, their counts, and the newest endings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dashboards.following.newest import Newest, OldestFirst
 
 RESOLVED = "resolved"
 
-_REMEMBERED_ENDINGS = 1_000  # resolved alerts kept of one cluster: whoever sent the alert must send its end
+_REMEMBERED_ENDINGS = 1_000  # resolved alerts kept per cluster, because the sender of an alert must also send its end
 
 
 def _by_age_of_alert(row: AlertRow) -> tuple[object, ...]:
@@ -28,7 +28,7 @@ class Alerts:
         self.resolved = dict(resolved)
 
     def apply(self, row: AlertRow) -> bool:
-        """Take a row; False where it says nothing new."""
+        """Apply a row. Return False if it brings no change."""
         before, removes = self._newest.rows.get(row.id), row.state == RESOLVED
         if not self._newest.apply(row.id, row, removes=removes):
             return False
@@ -55,13 +55,13 @@ class Alerts:
             del self._counts[kind]
 
     def open(self, id_: str) -> AlertRow | None:
-        """Newest row of this alert, None where it is not open."""
+        """Return the newest row of this alert while it is open."""
         return self._newest.rows.get(id_)
 
     def oldest_first(self) -> tuple[AlertRow, ...]:
-        """Open alerts, the oldest first."""
+        """Return open alerts, the oldest first."""
         return self._oldest_first.in_order()
 
     def counts(self) -> dict[tuple[str, str, str], int]:
-        """Number of open alerts by name, severity and state."""
+        """Return the number of open alerts by name, severity and state."""
         return dict(self._counts)

@@ -1,4 +1,4 @@
-"""Holds the newest rows of one cluster, and what they replaced."""
+"""Newest rows of one cluster, and the rows that they replaced."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class ClusterSnapshot:
     cluster: str
     gauges: GaugesRow | None
     controller: ControllerRow | None
-    migration: MigrationRow | None  # None where none was ever seen
+    migration: MigrationRow | None  # unset until the first one
     brokers: tuple[BrokerRow, ...]  # every known one, registered or not
     unusable: tuple[PartitionRow, ...]  # the longest unusable first
-    under_min_isr: tuple[PartitionRow, ...]  # led, but refusing acks=all: the longest refusing first
+    under_min_isr: tuple[PartitionRow, ...]  # partitions with a leader that refuse acks=all, the longest refusing first
     open_alerts: tuple[AlertRow, ...]  # not resolved, the oldest first
     alert_counts: Mapping[tuple[str, str, str], int]  # of the same, by alert, severity and state
     resolved_alerts: tuple[AlertRow, ...]  # the newest only
@@ -41,37 +41,37 @@ class ClusterSnapshot:
 
     @property
     def is_replayed(self) -> bool:
-        """Whether it is the past of a cluster, published by `kontrast replay`."""
+        """Return whether it is the past of a cluster, published by `kontrast replay`."""
         return self.gauges is not None and self.gauges.is_replayed
 
     @property
     def standing(self) -> tuple[MetadataRow, ...]:
-        """Rows of metadata but for topics and partitions."""
+        """Return rows of metadata but for topics and partitions."""
         return (*self.brokers, *(row for row in (self.controller, self.migration) if row is not None))
 
     @property
     def heartbeat_ms(self) -> int | None:
-        """When the newest heartbeat was, by the job's clock if the forwarder's is wrong; None without one."""
+        """Return the time of the newest heartbeat, by the job's clock if the forwarder's is wrong."""
         return None if self.gauges is None else self.gauges.time_ms + self.clock_behind_ms
 
     @property
     def ready(self) -> bool:
-        """Whether the rows follow from a complete read of the cluster."""
+        """Return whether the rows follow from a complete read of the cluster."""
         return self.gauges is not None and self.gauges.ready
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsOf:
-    """One cluster now, and what has changed since a moment: the rows of then by their keys, None for what was not."""
+    """One cluster now, with the rows at a moment of all subjects that have changed since, by key."""
 
     now: ClusterSnapshot
     metadata: Mapping[str, Row | None]
     alerts: Mapping[str, Row | None]
-    gauges: GaugesRow | None  # None: none is kept of that moment
+    gauges: GaugesRow | None  # unset if no gauges of that moment are kept
 
 
 def problem_since_ms(row: PartitionRow) -> int:
-    """Since when the partition has its issue, in milliseconds since 1970."""
+    """Return the start of the partition's issue, in milliseconds since 1970."""
     return row.time_ms if row.problem_since_ms is None else row.problem_since_ms
 
 
@@ -85,7 +85,7 @@ def _no_partitions() -> OldestFirst[tuple[str, int], PartitionRow]:
 
 @dataclass(slots=True)
 class Cluster:
-    """What is held of one cluster."""
+    """Rows of one cluster."""
 
     partitions: Newest[tuple[str, int], PartitionRow] = field(default_factory=Newest)
     topic_rows: Newest[str, TopicRow] = field(default_factory=Newest)
@@ -98,19 +98,19 @@ class Cluster:
     under_min_isr: OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
     changed_segments: set[int] = field(default_factory=set)
     topics: dict[str, dict[int, PartitionRow]] = field(default_factory=dict)
-    topic_names: list[str] | None = None  # in their order; None until it is asked for
+    topic_names: list[str] | None = None  # in their order, made on the first request
     changes: Counter[str] = field(default_factory=Counter)  # by output
     past: Past = field(default_factory=Past)
-    forgotten: bool = False  # by an operator: without any row it is none of the clusters
+    forgotten: bool = False  # by an operator, so it is no cluster until a row arrives
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was forgotten, and no row has come since but alerts' endings."""
+        """Return whether the cluster was forgotten, with only alerts' endings since."""
         held = (self.partitions, self.topic_rows, self.brokers, self.controller, self.migration, self.gauges)
         return self.forgotten and not (any(newest.rows for newest in held) or self.alerts.oldest_first())
 
     def apply(self, row: Row) -> bool:
-        """Take a row; False where a newer one of its subject is known."""
+        """Apply a row. Return False if a newer one of its subject is known."""
         before, changed = self._before(row), self._apply(row)
         self.changes[row.output] += changed
         if changed:
@@ -181,7 +181,7 @@ class Cluster:
                 self.topic_names = None
 
     def names(self) -> list[str]:
-        """Names of topics, in order."""
+        """Return names of topics, in order."""
         if self.topic_names is None:
             self.topic_names = sorted(self.topics)
         return self.topic_names
@@ -203,7 +203,7 @@ class Cluster:
             self.changed_segments = set(range(PARTITION_SEGMENTS))
 
     def snapshot(self, cluster: str, clock_behind_ms: int) -> ClusterSnapshot:
-        """The cluster as it is now."""
+        """Return the cluster as it is now."""
         return ClusterSnapshot(
             cluster=cluster,
             gauges=self.gauges.rows.get(cluster),

@@ -1,4 +1,4 @@
-"""A cluster at one moment: as it is, or as of an earlier one that is kept."""
+"""A cluster now, or at an earlier moment that is kept."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Kept(NamedTuple):
     newest_ms: int
 
     def nearest(self, at_ms: int) -> int:
-        """The moment, or the nearest that is kept."""
+        """Return the moment, or the nearest that is kept."""
         return min(max(at_ms, self.since_ms), self.newest_ms)
 
 
 def kept(view: View, cluster: str) -> Kept | None:
-    """What is kept of the cluster's past; None where nothing is."""
+    """Return the kept range of the cluster's past, if any."""
     found, since_ms = view.cluster(cluster), view.kept_since_ms(cluster)
     if found is None or found.gauges is None or since_ms is None:
         return None
@@ -52,10 +52,10 @@ def cluster_at(
     partitions: Iterable[PartitionRow] = (),
     topics: Iterable[TopicRow] = (),
 ) -> ClusterAt | None:
-    """The cluster at a moment that is kept (None: now); None where there is no such cluster.
+    """Return the existing cluster at a kept moment, by default now.
 
-    `partitions` and `topics` are those of the present that are wanted. Of a moment in the past others that changed
-    since then come with them. They were read before this is called: what changes meanwhile is put back with the rest.
+    `partitions` and `topics` are the wanted rows of the present. For a past moment, the result adds others that changed
+    since then. The caller reads both first, so later changes are undone with the rest.
     """
     if at_ms is None:
         now = view.cluster(cluster)
@@ -68,7 +68,7 @@ def cluster_at(
 
 
 def snapshot_as_of(state: AsOf, at_ms: int) -> ClusterSnapshot:
-    """The cluster as it was at the moment; without gauges where none of then are kept."""
+    """Return the cluster as it was at the moment, with gauges if some of that time are kept."""
     now = state.now
     brokers = sorted(_then(now.brokers, state.metadata, BrokerRow), key=lambda row: row.broker)
     controllers = _then(() if now.controller is None else (now.controller,), state.metadata, ControllerRow)
@@ -91,6 +91,6 @@ def snapshot_as_of(state: AsOf, at_ms: int) -> ClusterSnapshot:
 
 
 def _then(now: Iterable[_Kind], replaced: Mapping[str, Row | None], kind: type[_Kind]) -> list[_Kind]:
-    """The rows that hold still, and those that held then."""
+    """Return the rows that still hold, and those that held then."""
     unchanged = [row for row in now if row.subject_key() not in replaced]
     return [*unchanged, *(row for row in replaced.values() if isinstance(row, kind))]

@@ -1,4 +1,4 @@
-"""Follows the outputs of the streaming job into the view, in a thread of its own."""
+"""Follower of the streaming job's outputs into the view, in a separate thread."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _IDLE_SECONDS = 0.1
 _FIRST_RETRY_SECONDS = 0.5
 _LONGEST_RETRY_SECONDS = 10.0
 _JOIN_SECONDS = 15.0
-_BAD_ROWS_LOGGED = 10  # of each output; the rest is counted only
+_BAD_ROWS_LOGGED = 10  # of each output, while the rest is only counted
 
 _logger = logging.getLogger("kontrast.dashboards")
 
 
 class Followed(Protocol):
-    """What rows are read into."""
+    """Target of the rows that a follower reads."""
 
     def apply(self, row: Row | JobRow) -> bool:
-        """Take a row; False where it says nothing new."""
+        """Apply a row. Return False if it brings no change."""
 
     def know(self, cluster: str) -> None:
-        """Add a cluster of which nothing may be known yet."""
+        """Add a cluster, even one without rows."""
 
     def forget(self, output: str, cluster: str | None = None, *, for_good: bool = False) -> None:
         """Drop the rows of this output, all or one cluster's, which may end for good."""
@@ -43,16 +43,17 @@ class Followed(Protocol):
         """Note that rows of this output are missing before the next ones."""
 
     def is_live(self, cluster: str) -> bool:
-        """Whether its rows are of now, and not of its past."""
+        """Return whether the cluster's rows are of now, and not of its past."""
 
     def clock_behind_ms(self, cluster: str) -> int:
-        """How far the clock of the cluster's forwarder is behind the job's."""
+        """Return how far the clock of the cluster's forwarder is behind the job's."""
 
 
 class Follower:
-    """The thread that reads a source into a view; `failure` is set when it had to give up.
+    """Thread that reads a source into a view. `failure` is set when it gives up.
 
-    A source that never answered within `connect_timeout_seconds` is given up; one that once did is tried for ever.
+    It gives up a source that never answers within `connect_timeout_seconds`. It retries for ever once the source has
+    answered.
     """
 
     def __init__(self, source: OutputsSource, view: Followed, reading: Reading, connect_timeout_seconds: float) -> None:
@@ -67,7 +68,7 @@ class Follower:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs."""
+        """Return whether the thread runs."""
         return self._thread.is_alive()
 
     def __enter__(self) -> Follower:
@@ -79,7 +80,7 @@ class Follower:
     ) -> None:
         self._stop.set()
         self._thread.join(_JOIN_SECONDS)
-        if self._thread.is_alive():  # a daemon: it does not keep the process
+        if self._thread.is_alive():  # a daemon, so that the process can end
             _logger.warning("the source does not let go; leaving without it")
 
     def _run(self) -> None:
@@ -157,7 +158,7 @@ class Follower:
             return
         self._reading.row(row.cluster, chunk.output)
         if isinstance(row, (BeginningRow, GaugesRow)):
-            # Unreadable rows before this one no longer count: they are void, or this row replaces them.
+            # Earlier unreadable rows no longer count, because they are void or this row replaces them.
             self._reading.nothing_newer(chunk.output, row.cluster)
         if isinstance(row, BeginningRow):
             self._view.forget(chunk.output, row.cluster, for_good=row.forgotten)

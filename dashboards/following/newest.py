@@ -8,10 +8,10 @@ from typing import Generic, TypeVar
 
 from controller.contract.row import Row
 
-# Parts of a cluster's partitions, by topic: after a change only its part is rendered again.
+# Parts of a cluster's partitions, by topic. After a change, only its part is rendered again.
 PARTITION_SEGMENTS = 64
 
-_REMEMBERED_REMOVALS = 100_000  # of one kind in one cluster; guards against rows that are delivered again
+_REMEMBERED_REMOVALS = 100_000  # of one kind in one cluster, as a guard against repeated rows
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Row = TypeVar("_Row", bound=Row)
@@ -28,14 +28,14 @@ def _place(row: Row) -> _Place:
 
 
 class Newest(Generic[_Key, _Row]):
-    """The newest row of each subject of one kind; rows may come twice and late."""
+    """The newest row of each subject of one kind. Rows can repeat or arrive late."""
 
     def __init__(self) -> None:
         self.rows: dict[_Key, _Row] = {}
         self._removed: dict[_Key, _Place] = {}
 
     def apply(self, key: _Key, row: _Row, *, removes: bool = False) -> bool:
-        """Take a row; False where a newer one of its subject is known."""
+        """Apply a row. Return False if a newer one of its subject is known."""
         known = self.rows.get(key)
         newest = self._removed.get(key) if known is None else _place(known)
         if newest is not None and _place(row) <= newest:
@@ -70,7 +70,7 @@ class OldestFirst(Generic[_Key, _Row]):
             self._in_order = None
 
     def in_order(self) -> tuple[_Row, ...]:
-        """All rows in their order."""
+        """Return all rows in their order."""
         if self._in_order is None:
             self._in_order = tuple(row for _, row in sorted(self._rows.values(), key=itemgetter(0)))
         return self._in_order

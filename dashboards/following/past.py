@@ -1,4 +1,4 @@
-"""Keeps what the newest rows of a cluster replaced, as far back as there is room: what it was at an earlier moment."""
+"""Rows of a cluster that newer ones replaced, as far back as there is room, to restore an earlier moment."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _ROWS_PER_GAUGES: Final = 50
 _MOST_NOTABLE: Final = 100
 
 
-_ALWAYS: Final = 0  # before the first alert there was none
+_ALWAYS: Final = 0  # before the first alert, the cluster had no alerts
 
 
 class Change(NamedTuple):
     """A row, and the one of the same subject that it replaced."""
 
-    before: Row | None  # None: nothing was known of the subject
+    before: Row | None  # unset if the subject had no row
     row: Row
-    key: str  # of the subject: to make it of 50,000 rows whenever a moment is asked for took a twentieth of a second
+    key: str  # of the subject, kept because computing it for 50,000 rows took a twentieth of a second per request
 
 
 class Changes:
@@ -34,12 +34,12 @@ class Changes:
 
     def __init__(self, most: int, since_ms: int | None = None) -> None:
         self._most = most
-        self.since_ms = since_ms  # what was at that moment and later is known; None: nothing is
+        self.since_ms = since_ms  # every later moment is known, if set
         self._kept: deque[Change] = deque()
         self._newest_ms = 0
 
     def note(self, before: Row | None, row: Row) -> None:
-        """Keep the row, and drop the oldest for it where there is no room."""
+        """Keep the row. Drop the oldest one if there is no room."""
         if self.since_ms is None:
             self.since_ms = row.time_ms
         if len(self._kept) == self._most:
@@ -48,17 +48,17 @@ class Changes:
         self._newest_ms = max(self._newest_ms, row.time_ms)
 
     def begin_now(self) -> None:
-        """Drop all: rows between these are missing. What they say together holds at the time of the newest."""
+        """Drop all, because rows are missing. The newest rows hold at the time of the newest one."""
         self._kept.clear()
         self.since_ms = self._newest_ms or self.since_ms
 
     def replaced_after(self, at_ms: int) -> dict[str, Row | None]:
-        """What the subjects that changed after the moment were then, by their keys."""
-        # By each row's own time: the forwarder's clock may have been set.
+        """Return, by key, the earlier rows of subjects that changed after the moment."""
+        # By each row's own time, because the forwarder's clock may have been set.
         return {key: before for before, row, key in reversed(self._kept) if row.time_ms > at_ms}
 
     def between(self, begin_ms: int, end_ms: int) -> list[Row]:
-        """The rows of this time, and of each subject the one that was before."""
+        """Return the rows of this time, and the previous row of each subject."""
         chosen = [change for change in self._kept if begin_ms <= change.row.time_ms <= end_ms]
         firsts = {change.key: change.before for change in reversed(chosen)}
         return [*(row for row in firsts.values() if row is not None), *(change.row for change in chosen)]
@@ -76,13 +76,13 @@ class Past:
 
     @property
     def since_ms(self) -> int | None:
-        """The moment since which everything is known; None where there is no such moment."""
+        """Return the start of the time that is completely known, if any."""
         if not self._gauges or self.metadata.since_ms is None:
             return None
         return max(self._gauges[0].time_ms, self.metadata.since_ms, self.alerts.since_ms or _ALWAYS)
 
     def note(self, before: Row | None, row: Row) -> None:
-        """Keep a row that is newer than `before`, where it says something new."""
+        """Keep a row that is newer than `before` and brings a change."""
         if _is_notable(before, row):
             self.notable.append(Change(before, row, ""))
         if isinstance(row, (PartitionRow, TopicRow, BrokerRow, ControllerRow)) or _says_another_phase(before, row):
@@ -93,7 +93,7 @@ class Past:
             self._gauges.append(row)
 
     def begin_now(self, output: str) -> None:
-        """Drop what this output has said before now."""
+        """Drop this output's past."""
         if output == AlertRow.output:
             self.alerts.begin_now()
         elif output == PartitionRow.output:
@@ -102,7 +102,7 @@ class Past:
             self._gauges = deque([self._gauges[-1]], maxlen=self._gauges.maxlen)
 
     def forget(self, output: str) -> None:
-        """Drop what this output has said: it was void."""
+        """Drop this output's past, which was void."""
         self.notable = deque((each for each in self.notable if each.row.output != output), _MOST_NOTABLE)
         if output == AlertRow.output:
             self.alerts = Changes(self._most_rows, _ALWAYS)
@@ -112,17 +112,17 @@ class Past:
             self._gauges.clear()
 
     def gauges_at(self, at_ms: int) -> GaugesRow | None:
-        """The newest gauges of no later moment."""
+        """Return the newest gauges at or before the moment."""
         return next((row for row in reversed(self._gauges) if row.time_ms <= at_ms), None)
 
 
 def _says_the_same(one: GaugesRow, other: GaugesRow) -> bool:
-    """Whether the rows differ in nothing that is shown of the past."""
+    """Return whether the rows agree in all fields that a past moment shows."""
     return _shown(one) == _shown(other)
 
 
 def _is_notable(before: Row | None, row: Row) -> bool:
-    """Whether a person wants to read of the change: a broker or controller came or went, an alert opened or ended."""
+    """Return whether the change is news: a broker, the controller, or an alert that opens or ends."""
     if isinstance(row, BrokerRow):
         return isinstance(before, BrokerRow) and before.registered != row.registered
     if isinstance(row, ControllerRow):
@@ -133,7 +133,7 @@ def _is_notable(before: Row | None, row: Row) -> bool:
 
 
 def _says_another_phase(before: Row | None, row: Row) -> bool:
-    """Whether a migration's row, which comes with each heartbeat, is the first of a phase or of a KRaft controller."""
+    """Return whether a migration's row, sent with each heartbeat, is the first of a phase or KRaft controller."""
     if not isinstance(row, MigrationRow):
         return False
     return not isinstance(before, MigrationRow) or _led(before) != _led(row)

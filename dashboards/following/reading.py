@@ -1,4 +1,4 @@
-"""Counts what the exporter has read: rows, bad rows, gaps, lag, and whether it has caught up."""
+"""Counts of the exporter's reading: rows, bad rows, gaps, lag, and whether it has caught up."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from transport.lag import Lag
 
 LAG_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, float("inf"))
 
-# The outputs that the exporter needs. Gauges come last: a heartbeat never overtakes what it stands for.
+# The outputs that the exporter needs. Gauges come last, so that a heartbeat never overtakes its rows.
 FOLLOWED_OUTPUTS = ("job", "metadata", "alerts", "gauges")
 
-# In these outputs each row is a part; in the others the newest row is everything.
+# In these outputs each row is a part. In the others the newest row is complete.
 _PICTURES = ("metadata", "alerts")
 
 
@@ -33,21 +33,21 @@ class ReadingSnapshot:
     begun_since_gap: Mapping[str, frozenset[str]]  # clusters, by output that has a gap
 
     def lacks_rows_of(self, cluster: str) -> bool:
-        """Whether rows of the cluster were lost and not written again since."""
+        """Return whether the cluster lacks lost rows that were not written again."""
         return any(cluster not in begun for begun in self.begun_since_gap.values())
 
     @property
     def is_empty(self) -> bool:
-        """Whether no output exists: none was written yet, or the address is wrong."""
+        """Return whether no output exists, because none was written yet or the address is wrong."""
         return len(self.missing) == len(FOLLOWED_OUTPUTS)
 
     def vouches_for(self, cluster: str) -> bool:
-        """Whether everything that the outputs hold of the cluster has been read."""
+        """Return whether all of the cluster's rows in the outputs have been read."""
         return self.caught_up and cluster not in self.newer and not self.lacks_rows_of(cluster)
 
 
 class Reading:
-    """The counts while they grow; one thread counts, any thread takes snapshots."""
+    """Growing counts. One thread counts, and any thread takes snapshots."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,7 +72,7 @@ class Reading:
             self._missing = outputs
 
     def caught_up(self) -> None:
-        """Note that everything that was there at the start has been read."""
+        """Note that everything that existed at the start has been read."""
         with self._lock:
             self._caught_up = True
 
@@ -87,14 +87,14 @@ class Reading:
             self._bad_rows[output] += 1
 
     def newer_row(self, cluster: str, output: str) -> bool:
-        """Note a row that only a newer Kontrast can read; True for the first one of this cluster and output."""
+        """Note a row that needs a newer Kontrast. Return True for the first one of this cluster and output."""
         with self._lock:
             known = (cluster, output) in self._newer
             self._newer.add((cluster, output))
             return not known
 
     def nothing_newer(self, output: str, cluster: str | None = None) -> None:
-        """Forget the unreadable rows of this output, which are void or replaced: of one cluster, or of all."""
+        """Forget the void or replaced unreadable rows of this output, for one cluster or all."""
         with self._lock:
             self._newer = {
                 (of, by) for of, by in self._newer if by != output or (cluster is not None and of != cluster)
@@ -133,7 +133,7 @@ class Reading:
             self._lag[cluster] = lag.observe(lag_seconds, zxid=zxid, at_seconds=at_seconds)
 
     def snapshot(self) -> ReadingSnapshot:
-        """The counts as they are now."""
+        """Return the counts as they are now."""
         with self._lock:
             return ReadingSnapshot(
                 source_up=self._source_up,

@@ -1,4 +1,4 @@
-"""Follows the newest transitions of each cluster, from the first request for them on."""
+"""Follower of the newest transitions of each cluster, from the first request for them on."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _OF_REPLICAS: Final = b'"subject":"replica"'
 
 
 class Transitions:
-    """Newest transitions, but those of replicas; they are read in a thread as long as the `with` lasts."""
+    """Newest transitions, without those of replicas, read in a thread as long as the `with` lasts."""
 
     def __init__(self, address: Address, connect_timeout_seconds: float, most: int = PAST_ROWS) -> None:
-        self._most = most  # of one cluster; 0.7 kB each
+        self._most = most  # per cluster, 0.7 kB each
         self._address = address
         self._connect_timeout_seconds = connect_timeout_seconds
         self._reading = Reading()
@@ -47,13 +47,13 @@ class Transitions:
         self._running.close()
 
     def between(self, cluster: str, begin_ms: int, end_ms: int) -> list[Transition]:
-        """The kept transitions of this time; of the first who asks there may be none yet."""
+        """Return the kept transitions of this time. The first caller may get an empty list."""
         self._follow()
         with self._lock:
             return [row for row in self._kept.get(cluster, ()) if begin_ms <= row.time_ms <= end_ms]
 
     def why_incomplete(self) -> str | None:
-        """Why transitions may be missing; None where all that are kept have been read."""
+        """Return the reason why transitions may be missing, if any."""
         follower, state = self._follower, self._reading.snapshot()
         if follower is not None and follower.failure is not None:
             return f"what the controller did cannot be read: {follower.failure}"
@@ -62,17 +62,17 @@ class Transitions:
         return None if state.caught_up else "what the controller did is still being read: look again in a moment"
 
     def apply(self, row: Row | JobRow) -> bool:
-        """Keep a transition, and drop the oldest for it where there is no room."""
+        """Keep a transition. Drop the oldest one if there is no room."""
         if isinstance(row, Transition):
             with self._lock:
                 self._kept.setdefault(row.cluster, deque(maxlen=self._most)).append(row)
         return False
 
     def know(self, cluster: str) -> None:
-        """Nothing is kept of a cluster that is only known."""
+        """Ignore a known cluster without transitions."""
 
     def forget(self, output: str, cluster: str | None = None, *, for_good: bool = False) -> None:  # noqa: ARG002
-        """Drop the transitions: what follows repeats what holds."""
+        """Drop the transitions, because the rows that follow repeat them."""
         with self._lock:
             if cluster is None:
                 self._kept.clear()
@@ -80,14 +80,14 @@ class Transitions:
                 self._kept.pop(cluster, None)
 
     def lacks_rows_before(self, output: str) -> None:
-        """Each transition stands for itself: those that are there hold."""
+        """Ignore missing rows, because each transition stands for itself."""
 
     def is_live(self, cluster: str) -> bool:
-        """Nothing is judged by how old it is."""
+        """Return True, because the age of transitions does not matter."""
         return True
 
     def clock_behind_ms(self, cluster: str) -> int:
-        """Nothing is judged by a clock."""
+        """Return 0, because clocks do not matter here."""
         return 0
 
     def _follow(self) -> None:
@@ -99,9 +99,9 @@ class Transitions:
 
 
 class _WithoutReplicas:
-    """An output without the transitions of replicas, which are most and in no timeline: they are not even decoded.
+    """Output without the transitions of replicas. These are the most frequent, and no timeline shows them.
 
-    That retention took the oldest is no gap: each stands for itself.
+    The follower does not even decode them. Rows that retention took are no gap, because each stands for itself.
     """
 
     def __init__(self, source: OutputsSource) -> None:

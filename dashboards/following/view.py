@@ -1,4 +1,4 @@
-"""Holds the newest row of each subject of every cluster: the memory that the exporter answers from."""
+"""Memory of the exporter, with the newest row of each subject of every cluster."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _Value = TypeVar("_Value")
 
 
 class TopicSize(NamedTuple):
-    """A topic's settings, None where they are not known, and its number of partitions."""
+    """A topic's settings, if they are known, and its number of partitions."""
 
     row: TopicRow | None
     partitions: int
 
 
 class View:
-    """The newest row of each subject of every cluster; one thread applies rows, any thread takes snapshots."""
+    """The newest row of each subject of every cluster. One thread applies rows, and any thread takes snapshots."""
 
     def __init__(self, past_rows: int = PAST_ROWS) -> None:
         self._lock = threading.Lock()
@@ -43,7 +43,7 @@ class View:
         self._job: JobRow | None = None
 
     def apply(self, row: Row | JobRow) -> bool:
-        """Apply a row; False if a newer one of its subject is known."""
+        """Apply a row. Return False if a newer one of its subject is known."""
         with self._lock:
             if isinstance(row, JobRow):
                 # Of a cluster that the batch had no record of, the older progress stays.
@@ -53,12 +53,12 @@ class View:
             return self._clusters[row.cluster].apply(row)
 
     def know(self, cluster: str) -> None:
-        """Add a cluster of which nothing may be known yet."""
+        """Add a cluster, even one without rows."""
         with self._lock:
             _ = self._clusters[cluster]  # makes it
 
     def forget(self, output: str, cluster: str | None = None, *, for_good: bool = False) -> None:
-        """Drop the rows of this output, which starts over: all of them, or one cluster's, which may end for good."""
+        """Drop the rows of this output, which starts over, for all clusters or one. One may end for good."""
         with self._lock:
             if cluster is not None:
                 self._clusters[cluster].forget(output, for_good=for_good)
@@ -71,13 +71,13 @@ class View:
                 self._job = None
 
     def lacks_rows_before(self, output: str) -> None:
-        """Note that of this output not all rows came that were written: some were replaced, or are lost."""
+        """Note that rows of this output are missing, because they were replaced or lost."""
         with self._lock:
             for known in self._clusters.values():
                 known.past.begin_now(output)
 
     def as_of(self, cluster: str, at_ms: int) -> AsOf | None:
-        """The cluster as it is, with what was otherwise at the moment; None where there is none of this name."""
+        """Return the cluster now, if it exists, with the differing rows of the moment."""
         with self._lock:
             known = self._clusters.get(cluster)
             if known is None:
@@ -91,20 +91,20 @@ class View:
             )
 
     def kept_since_ms(self, cluster: str) -> int | None:
-        """The moment since which everything of the cluster is known; None where there is none."""
+        """Return the start of the time of which the cluster's whole state is known, if any."""
         with self._lock:
             known = self._clusters.get(cluster)
             return None if known is None else known.past.since_ms
 
     def was_ready(self, cluster: str, at_ms: int) -> bool:
-        """Whether the rows that are kept of the moment follow from a complete read of the cluster."""
+        """Return whether the rows that are kept of the moment follow from a complete read of the cluster."""
         with self._lock:
             known = self._clusters.get(cluster)
             gauges = None if known is None else known.past.gauges_at(at_ms)
             return gauges is not None and gauges.ready
 
     def changed(self, cluster: str, begin_ms: int, end_ms: int) -> list[Row]:
-        """The kept rows of metadata and alerts of this time, and those that they replaced first."""
+        """Return the kept rows of metadata and alerts of this time, with the rows that they replaced first."""
         with self._lock:
             known = self._clusters.get(cluster)
             if known is None:
@@ -116,23 +116,23 @@ class View:
         return {name: value for name, value in by_cluster.items() if name not in gone}
 
     def endings_of_forgotten(self) -> Mapping[str, Mapping[str, AlertRow]]:
-        """The alerts, by id, that ended when their cluster was forgotten; of each cluster that was."""
+        """Return the alerts, by cluster and id, that ended because their cluster was forgotten."""
         with self._lock:
             return {name: dict(known.alerts.resolved) for name, known in self._clusters.items() if known.is_gone}
 
     def knows(self, cluster: str) -> bool:
-        """Whether there is a cluster of this name."""
+        """Return whether the cluster exists."""
         with self._lock:
             return cluster in self._clusters and not self._clusters[cluster].is_gone
 
     def partitions(self, cluster: str) -> dict[tuple[str, int], PartitionRow]:
-        """Every partition of the cluster as it is now, by topic and number."""
+        """Return every partition of the cluster as it is now, by topic and number."""
         with self._lock:
             known = self._clusters.get(cluster)
             return {} if known is None else dict(known.partitions.rows)
 
     def partitions_of(self, cluster: str, topic: str) -> dict[int, PartitionRow]:
-        """The partitions of one topic as they are now, in their order; none of a topic that there is not."""
+        """Return the topic's partitions as they are now, in their order. An unknown topic has no partitions."""
         with self._lock:
             known = self._clusters.get(cluster)
             return {} if known is None else dict(sorted(known.topics.get(topic, {}).items()))
@@ -145,7 +145,7 @@ class View:
             return list(rows.values()) if name is None else [rows[name]] if name in rows else []
 
     def topic_names(self, cluster: str, contains: str, after: str, most: int) -> list[str]:
-        """The first names, in their order, that contain the text in any case and come after `after`."""
+        """Return the first names, in their order, that contain the text in any case and come after `after`."""
         with self._lock:
             known = self._clusters.get(cluster)
             names = [] if known is None else known.names()
@@ -154,7 +154,7 @@ class View:
         return list(islice(found, most))
 
     def topic_sizes(self, cluster: str, names: Collection[str]) -> dict[str, TopicSize]:
-        """Each of these topics that exists, with its settings."""
+        """Return each of these topics that exists, with its settings."""
         with self._lock:
             known = self._clusters.get(cluster)
             if known is None:
@@ -166,43 +166,43 @@ class View:
             }
 
     def newest_events(self, cluster: str) -> list[Change]:
-        """The newest changes of brokers, the controller and alerts, the oldest first."""
+        """Return the newest changes of brokers, the controller and alerts, the oldest first."""
         with self._lock:
             known = self._clusters.get(cluster)
             return [] if known is None else list(known.past.notable)
 
     def alert_changes(self, cluster: str, begin_ms: int, end_ms: int) -> list[Row]:
-        """The kept rows of alerts of this time, and those that they replaced first."""
+        """Return the kept rows of alerts of this time, with the rows that they replaced first."""
         with self._lock:
             known = self._clusters.get(cluster)
             return [] if known is None else known.past.alerts.between(begin_ms, end_ms)
 
     def changes(self, cluster: str | None, *outputs: str) -> int:
-        """How often these outputs of the cluster changed, None: of all clusters; only grows."""
-        # Without the lock: streams of events ask on the event loop, which must not wait for a thread that computes.
+        """Return how often these outputs changed, for one cluster or all. The number only grows."""
+        # No lock, because event streams ask on the event loop, which must not wait for a computing thread.
         clusters = list(self._clusters.values()) if cluster is None else [self._clusters.get(cluster)]
         return sum(known.changes[output] for known in clusters if known is not None for output in outputs)
 
     def cluster(self, name: str) -> ClusterSnapshot | None:
-        """One cluster as it is now; None where there is none of this name."""
+        """Return the cluster as it is now, if it exists."""
         with self._lock:
             known = self._clusters.get(name)
             return None if known is None or known.is_gone else known.snapshot(name, self._clock_behind_ms(name))
 
     def is_live(self, cluster: str) -> bool:
-        """Whether heartbeats of the cluster come, and not of its past."""
+        """Return whether heartbeats of the present cluster arrive."""
         with self._lock:
             known = self._clusters.get(cluster)
             gauges = None if known is None else known.gauges.rows.get(cluster)
             return gauges is not None and not gauges.is_replayed
 
     def job(self) -> JobRow | None:
-        """The newest row of the job; None before the first."""
+        """Return the newest row of the job, if there is one."""
         with self._lock:
             return self._job
 
     def snapshot(self) -> tuple[ClusterSnapshot, ...]:
-        """All clusters as they are now, in the order of their names."""
+        """Return all clusters as they are now, in the order of their names."""
         with self._lock:
             return tuple(
                 known.snapshot(name, self._clock_behind_ms(name))
@@ -210,7 +210,7 @@ class View:
             )
 
     def clock_behind_ms(self, cluster: str) -> int:
-        """How far the clock of the cluster's forwarder is behind the job's; 0 if they agree or it is unknown."""
+        """Return the lag of the forwarder's clock behind the job's, or 0 if they agree or it is unknown."""
         with self._lock:
             return self._clock_behind_ms(cluster)
 
@@ -219,13 +219,13 @@ class View:
         return 0 if progress is None else progress.clock_behind_ms
 
     def readiness(self) -> Mapping[str, bool]:
-        """Whether the rows of each cluster follow from a complete read of it."""
+        """Return whether each cluster's rows follow from a complete read."""
         with self._lock:
             gauges = {name: of.gauges.rows.get(name) for name, of in self._without_gone(self._clusters).items()}
         return {name: row is not None and row.ready for name, row in sorted(gauges.items())}
 
     def take_changed_partitions(self, cluster: str) -> tuple[frozenset[int], Sequence[PartitionRow]]:
-        """The segments of a known cluster that changed since they were last taken, and all partitions if any did."""
+        """Return segments of a cluster that changed since the last call. Any change adds all partitions."""
         with self._lock:
             known = self._clusters[cluster]
             changed, known.changed_segments = frozenset(known.changed_segments), set()

@@ -1,1 +1,1 @@
-"""The live page: what the exporter knows, answered to people and as JSON; it only reads."""
+"""The live page, which shows the exporter's knowledge to people and as JSON. It only reads."""

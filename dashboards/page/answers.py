@@ -1,4 +1,4 @@
-"""Answers of the live page: structs that templates show and the JSON interface gives, made from the newest rows."""
+"""Answers of the live page, made from the newest rows. Templates and the JSON interface use the same structs."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
 
 
 class Answers:
-    """Answers from what is followed; none needs more of a cluster than it shows.
+    """Answers from followed rows. Each reads only the part of the cluster that it shows.
 
-    `at_ms` is a moment that is kept, None the present.
+    `at_ms` is a kept moment, by default the present.
     """
 
     def __init__(self, view: View, reading: Reading, quorum: Callable[[str], str], config: PageConfig) -> None:
@@ -83,17 +83,17 @@ class Answers:
         self._quorum = quorum
 
     def fleet(self, now_ms: int) -> tuple[Overview, ...]:
-        """Every cluster, the worst first."""
+        """Return every cluster, the worst first."""
         found = [self._overview(each, now_ms) for each in self._view.snapshot()]
         return tuple(sorted(found, key=_worst_first))
 
     def overview(self, cluster: str, now_ms: int) -> Overview | None:
-        """The cluster on one screen; None where there is none of this name."""
+        """Return the cluster on one screen, if it exists."""
         found = self._view.cluster(cluster)
         return None if found is None else self._overview(found, now_ms)
 
     def why_unknown(self, cluster: str, at_ms: int | None = None) -> str | None:
-        """Why nothing can be said of the cluster, None where something can."""
+        """Return the reason why the cluster's state is unknown, if it is."""
         found = self._view.cluster(cluster)
         if found is None:
             return "there is no cluster of this name"
@@ -103,7 +103,7 @@ class Answers:
         return unknown
 
     def topics(self, cluster: str, contains: str = "", after: str = "", *, lacking: bool = False) -> TopicList:
-        """A page of the cluster's topics whose names contain this in any case; `lacking`: with a problem, by rank."""
+        """Return a page of topics whose names contain the text in any case. `lacking` lists those with problems."""
         if lacking:
             return self._lacking_topics(cluster, contains)
         names = self._view.topic_names(cluster, contains, after, TOPICS_OF_A_PAGE + 1)
@@ -120,7 +120,7 @@ class Answers:
         return TopicList(lines, None)
 
     def topic(self, cluster: str, topic: str, first: int = 0, at_ms: int | None = None) -> TopicAnswer | None:
-        """The topic, and its partitions from `first` on; None where there is no such topic."""
+        """Return the topic, if it exists, with its partitions from `first` on."""
         found = self._with_topic(cluster, topic, at_ms)
         picture = None if found is None else _picture_of_topic(found, topic)
         if found is None or picture is None or picture.topic(topic) is None:
@@ -131,14 +131,14 @@ class Answers:
         return TopicAnswer(explain_topic(picture, topic), lines, more)
 
     def partition(self, cluster: str, tp: TopicPartition, at_ms: int | None = None) -> Explanation | None:
-        """The partition explained; None where there is no such partition."""
+        """Return the partition's explanation, if it exists."""
         found = self._with_topic(cluster, tp.topic, at_ms)
         picture = None if found is None else _picture_of_topic(found, tp.topic)
         return None if picture is None or picture.partition(tp) is None else explain_partition(picture, tp)
 
     def broker(self, cluster: str, broker: int, at_ms: int | None = None) -> BrokerAnswer | None:
-        """The broker explained; None where nothing in the cluster names it."""
-        # Of 200,000 partitions a broker hosts some thousands: the others are left out where that is quickest.
+        """Return the broker's explanation, if the cluster mentions it."""
+        # A broker hosts some thousands of 200,000 partitions, so leave out the others early.
         held_now = [row for row in self._view.partitions(cluster).values() if broker in row.replicas]
         at_moment = cluster_at(self._view, cluster, at_ms, held_now)
         found = None if at_moment is None else at_moment.snapshot
@@ -154,7 +154,7 @@ class Answers:
         return BrokerAnswer(explanation, self._maker.groups(lost, self._sizes(cluster, lost, at_ms)))
 
     def controller(self, cluster: str, at_ms: int | None = None) -> Explanation | None:
-        """The controller explained; None where there is no such cluster."""
+        """Return the controller's explanation, if the cluster exists."""
         at_moment = cluster_at(self._view, cluster, at_ms, topics=self._view.topics(cluster))
         if at_moment is None or at_moment.snapshot.gauges is None:
             return None
@@ -163,12 +163,12 @@ class Answers:
         return explain_controller(picture_with(at_moment.snapshot, oldest(about), topics=deleting))
 
     def brokers_in(self, cluster: str, rack: str) -> tuple[int, ...]:
-        """Registered brokers of the rack; raises UnknownBrokersError where it has none."""
+        """Return the rack's registered brokers. Raise UnknownBrokersError if it has no brokers."""
         found = self._view.cluster(cluster)
         return () if found is None or found.gauges is None else brokers_in(picture_with(found, ()).context, rack)
 
     def whole_context(self, cluster: str) -> Context | None:
-        """The cluster with every partition, to be played on; made in seconds where there are 200,000."""
+        """Return the cluster with every partition, for simulations. This takes seconds for 200,000 partitions."""
         found = self._view.cluster(cluster)
         if found is None or found.gauges is None:
             return None
@@ -176,7 +176,7 @@ class Answers:
         return context_of_rows(new_context(cluster), metadata, found.gauges)
 
     def _with_topic(self, cluster: str, topic: str, at_ms: int | None) -> ClusterAt | None:
-        """The cluster with the topic's partitions in their order; None where the topic has none."""
+        """Return the cluster with the topic's partitions in their order, if it has some."""
         partitions = self._view.partitions_of(cluster, topic).values()
         found = cluster_at(self._view, cluster, at_ms, partitions, self._view.topics(cluster, topic))
         rows = () if found is None else [row for row in found.partitions if row.topic == topic]
@@ -196,7 +196,7 @@ class Answers:
         return why_unread(found)
 
     def overview_at(self, found: ClusterSnapshot, now_ms: int | None, at_ms: int | None = None) -> Overview:
-        """The cluster on one screen as of this snapshot: of now, or of the moment `at_ms` where `now_ms` is None."""
+        """Return the overview of this snapshot, of now or of the moment `at_ms` if `now_ms` is None."""
         sizes = self._sizes(found.cluster, (*found.unusable, *found.under_min_isr), at_ms)
         return self._maker.overview(found, sizes, now_ms, self._view.job())
 
@@ -234,7 +234,7 @@ class Answers:
 
 
 def _worst_first(overview: Overview) -> tuple[object, ...]:
-    """Order of clusters: the state, then the partitions that clients cannot use, then the name."""
+    """Return the rank of a cluster, by state, then by partitions that clients cannot use, then by name."""
     unusable = sum(card.unusable for card in overview.incidents)
     return list(State).index(overview.verdict.state), -unusable, overview.cluster
 
@@ -244,7 +244,7 @@ def _picture_of_topic(found: ClusterAt, topic: str) -> Picture:
 
 
 def _naming(topic: str, alerts: Iterable[AlertRow]) -> list[AlertRow]:
-    """The alerts that name the topic or a partition of it."""
+    """Return the alerts that name the topic or one of its partitions."""
     begins = f"{topic}-"
 
     def names(row: AlertRow) -> bool:

@@ -13,7 +13,7 @@ class PageConfig:
     """Settings that decide the order of topics, commands and links on the page."""
 
     source: str = ""  # the outputs, named at the foot of each page
-    topic_weights: Mapping[str, str] = field(default_factory=dict)  # by pattern: see `TopicRanks`
+    topic_weights: Mapping[str, str] = field(default_factory=dict)  # by pattern, see `TopicRanks`
     start_command: str = "ssh {host} sudo systemctl start kafka"  # {host} and {broker} are replaced
     runbook_url: str = "docs/runbooks"
     alertmanager_url: str | None = None  # where an alert can be silenced

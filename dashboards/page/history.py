@@ -1,4 +1,4 @@
-"""A cluster as of a moment that is kept, and what happened around it."""
+"""A cluster at a kept moment, and the events around it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from questions.timeline.events import Event
 from questions.timeline.selection import HistorySpan, Selection, is_in_a_timeline
 from questions.timeline.timeline import Timeline, timeline_of
 
-# Changes of partitions of which events are made: the newest, and those at the beginning of incidents. The picture is
-# made of all that are kept.
+# Limits on changes of partitions that become events, for the newest ones and for beginnings of incidents.
+# The picture shows all kept changes.
 _MOST_NEWEST: Final = 3_000
 _MOST_AT_BEGINNINGS: Final = 1_500
 _NAMED_EVENTS: Final = 200
 _AT_ONCE_MS: Final = 1_000
 _NAMES_AND_NUMBERS: Final = re.compile(r"\S*[0-9]\S*")
-_BEGINNING_MS: Final = 5_000  # of an incident: brokers leave within a session timeout, elections follow within a second
+_BEGINNING_MS: Final = 5_000  # of an incident. Brokers leave within a session timeout, elections follow within a second
 WINDOWS_SECONDS: Final = MappingProxyType(
     {
         **{10: "10 seconds", 60: "a minute", 300: "5 minutes", 900: "15 minutes", 3_600: "an hour"},
@@ -47,11 +47,11 @@ OLDEST: Final = "nothing before this moment is kept: this is the oldest that can
 
 
 class AskedMoment(msgspec.Struct, frozen=True):
-    """A moment of a cluster (None: the newest), and how much of the time around it is wanted."""
+    """Moment of a cluster, by default the newest, and the length of the time around it."""
 
     at_ms: int | None = None
     window_seconds: int = 3_600
-    subject: Subject | None = None  # only what is about it; None: all
+    subject: Subject | None = None  # limits the events, if set
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     end_ms: int
     newest_ms: int
     kept_since_ms: int
-    timeline: Timeline | None  # with some of its events; None: nothing happened
+    timeline: Timeline | None  # with some of its events, if any happened
     earlier_events: int  # that are not in it
     previous_ms: int | None  # of the event before the moment
     next_ms: int | None
@@ -71,7 +71,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Histories:
-    """Histories of the clusters that are followed, from what is in memory."""
+    """Histories of the followed clusters, from memory."""
 
     def __init__(self, view: View, answers: Answers, transitions: Transitions) -> None:
         self._answers = answers
@@ -79,7 +79,7 @@ class Histories:
         self._transitions = transitions
 
     def history(self, cluster: str, asked: AskedMoment) -> History | None:
-        """What is kept around the moment, or the nearest that is kept; None where nothing is."""
+        """Return the past around the nearest kept moment, if any."""
         past = kept(self._view, cluster)
         if past is None:
             return None
@@ -135,7 +135,7 @@ class Histories:
 
 
 def _beginnings_and_newest(rows: list[Row]) -> list[Row]:
-    """Of very many rows those that a person looks for: the beginning of each incident, and the newest."""
+    """Return few of very many rows, from the beginning of each incident and the newest."""
     begun_ms = [row.time_ms for row in rows if _begins_an_incident(row)]
     of_partitions = [at for at, row in enumerate(rows) if _is_of_partition(row)]
     if len(of_partitions) <= _MOST_NEWEST:
@@ -172,7 +172,7 @@ def _selection(subject: Subject | None) -> Selection:
 
 
 def _cut(timeline: Timeline) -> Timeline:
-    """The timeline with as many events as a page lists: the alerts and the beginnings of incidents, then the newest."""
+    """Return the timeline with one page of events, the newest ones and those around alerts."""
     events = timeline.events
     if len(events) <= _NAMED_EVENTS:
         return timeline
@@ -194,7 +194,7 @@ class EventGroup(msgspec.Struct, frozen=True):
 
 
 def folded(events: Iterable[Event]) -> tuple[EventGroup, ...]:
-    """The events, with each run of like ones as one group."""
+    """Return the events, with each run of like ones as one group."""
     runs: list[list[Event]] = []
     for event in events:
         before = runs[-1][-1] if runs else None

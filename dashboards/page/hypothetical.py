@@ -1,4 +1,4 @@
-"""Losses and restarts of brokers, played on a cluster that is made on demand and kept until its rows change."""
+"""Losses and restarts of brokers, played on a cluster that is kept until its rows change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMED: Final = 50
 
 
 class Losses(msgspec.Struct, frozen=True):
-    """Brokers that are lost at once: by a crash, or by controlled shutdowns one after the other."""
+    """Brokers lost at once by a crash, or by controlled shutdowns one after the other."""
 
     brokers: tuple[int, ...]
     controlled: bool = False
@@ -44,7 +44,7 @@ class TopicChanges(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Order of the topics: what clients lose, the most first."""
+        """Return the order of the topics, with the largest loss for clients first."""
         return self.offline_before - self.offline, self.refusing_before - self.refusing, -self.moved
 
 
@@ -59,12 +59,12 @@ class WhatIf(msgspec.Struct, frozen=True):
 
 
 class Hypothetical:
-    """Plays losses on clusters, for one thread; the newest cluster is kept."""
+    """Simulator of losses on clusters, for one thread. It keeps the newest cluster."""
 
     def __init__(self, view: View, answers: Answers) -> None:
         self._view = view
         self._answers = answers
-        self._kept: tuple[tuple[str, int], Context] | None = None  # one: 200,000 partitions are some hundred MB
+        self._kept: tuple[tuple[str, int], Context] | None = None  # one, because 200,000 partitions are some hundred MB
 
     def play(self, cluster: str, losses: Losses) -> WhatIf:
         """Play the losses on the cluster as it is now."""
@@ -84,7 +84,7 @@ class Hypothetical:
     def restartable(
         self, cluster: str, broker: int, now_ms: int, accepted_topics: Collection[str]
     ) -> Restartable | None:
-        """Judge a broker's restart, None for a cluster without rows; raises UnknownBrokersError."""
+        """Judge a broker's restart, if the cluster has rows. Raise UnknownBrokersError."""
         found, context = self._view.cluster(cluster), self._context(cluster)
         if found is None or found.heartbeat_ms is None or context is None:
             return None

@@ -1,4 +1,4 @@
-"""Open alerts as incidents: one card a cause, with its effect by topic and the brokers to bring back."""
+"""Open alerts as incidents, one card per cause, with its effect by topic and the brokers to bring back."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     severity: Severity
     event: str
-    how: str  # the brokers left, empty where none did
+    how: str  # the brokers that left, if any
     since_ms: int
     brokers: tuple[int, ...]  # that are away
     effects: tuple[TopicEffect, ...]  # the most important topic first
@@ -78,12 +78,12 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def effect(self) -> str:
-        """The effect on clients in a sentence, empty where there is none."""
+        """Return the effect on clients as a sentence, if there is one."""
         return _sentence(self.effects, self.unusable)
 
     @property
     def next_step(self) -> str:
-        """The next step for a person."""
+        """Return the next step for a person."""
         if self.returns and self.returns[0].restores:
             return f"Start broker {self.returns[0].broker}"
         if self.brokers:
@@ -92,7 +92,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def next_restores(self) -> str:
-        """The gain of the next step, empty where it is not counted."""
+        """Return the gain of the next step, empty without a count."""
         if not (self.returns and self.returns[0].restores):
             return ""
         return f"restores {self.returns[0].restores} of {counted(self.unusable, 'partition')}"
@@ -104,7 +104,7 @@ def incidents_of(
     groups: Sequence[PartitionGroup],
     config: PageConfig,
 ) -> tuple[Incident, ...]:
-    """The incidents, the worst first; alerts that only inform are none."""
+    """Return the incidents, the worst first, without alerts that only inform."""
     by_group: dict[str, list[tuple[AlertRow, Finding]]] = {}
     for row, finding in findings:
         by_group.setdefault(row.group, []).append((row, finding))
@@ -152,7 +152,7 @@ def _incident(
 
 
 def _away(found: ClusterSnapshot, alerts: Iterable[AlertRow]) -> dict[int, BrokerRow | None]:
-    """The brokers of an incident that are away."""
+    """Return the brokers of an incident that are away."""
     rows = {row.broker: row for row in found.brokers}
     named = {
         broker
@@ -171,7 +171,7 @@ def _is_live(row: BrokerRow) -> bool:
 def _is_hit(
     group: PartitionGroup, away: Mapping[int, object], alerts: Sequence[AlertRow], *, by_controller: bool
 ) -> bool:
-    """Whether the incident causes the group's problem; `by_controller`: an incident of the controller is open."""
+    """Return whether the incident causes the group's problem. `by_controller`: the controller has one."""
     if not away.keys().isdisjoint(group.needs):
         return True
     if by_controller and group.problem in _UP_TO_CONTROLLER:
@@ -229,14 +229,14 @@ def _sentence(effects: Sequence[TopicEffect], unusable: int) -> str:
 
 
 def short(name: str) -> str:
-    """The name as a sentence has room for it: the middle of a long one is left out."""
+    """Return the name without its middle if it is too long for a sentence."""
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 13]}…{name[-12:]}"
 
 
 def _returns(
     away: Mapping[int, BrokerRow | None], groups: Iterable[PartitionGroup], lacking_replicas: int, config: PageConfig
 ) -> Iterator[Return]:
-    """The broker whose return restores most, then the one that restores most of the rest, and so on."""
+    """Yield the broker whose return restores most, then the next one for the rest, and so on."""
     waiting = [(group, group.lacking) for group in groups if not away.keys().isdisjoint(group.needs)]
     left = set(away)
     while waiting and left:
@@ -259,7 +259,7 @@ def _returns(
 
 
 def _gain(broker: int, waiting: Iterable[tuple[PartitionGroup, int]]) -> tuple[int, int]:
-    """Partitions that the broker restores alone, and those that it brings nearer."""
+    """Return the partitions that the broker restores alone, and those that it brings nearer."""
     near = [(group, lacking) for group, lacking in waiting if broker in group.needs]
     return sum(group.count for group, lacking in near if lacking == 1), sum(group.count for group, _ in near)
 
@@ -278,7 +278,7 @@ def _restored(groups: Sequence[PartitionGroup]) -> str:
 
 
 def _command(broker: int, row: BrokerRow | None, config: PageConfig) -> str | None:
-    """The command that starts the broker, None where its host is not known; a host is what ZooKeeper says."""
+    """Return the command that starts the broker, if its host is known. The host comes from ZooKeeper."""
     if row is None or not row.endpoints:
         return None
     host = row.endpoints[0].partition(_ENDPOINT_SCHEME)[2].rpartition(":")[0].strip("[]")

@@ -1,4 +1,4 @@
-"""The JSON interface: what each path answers and may be asked, and the OpenAPI document that is made of it."""
+"""The JSON interface, with each path's answer and parameters, and its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ PATHS: Final = (
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document of the interface."""
+    """Return the OpenAPI document of the interface."""
     types = [*(path.gives for path in PATHS), Refusal]
     schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
     for component in components.values():

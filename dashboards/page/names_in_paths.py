@@ -8,13 +8,13 @@ from dashboards.page import interface
 
 
 class NamesInPaths:
-    """Lets routes see the paths that name a cluster as they were asked for: a name with a slash in it is one part."""
+    """Middleware that keeps a cluster's name with a slash as one part of the path for routes."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application's answer."""
+        """Pass the request on to the application."""
         if scope["type"] == "http" and scope["path"].startswith(("/clusters/", f"{interface.API}/clusters/")):
             scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
         await self._app(scope, receive, send)

@@ -1,4 +1,4 @@
-"""A cluster on one screen: verdict, incidents, groups of partitions, brokers by rack, and its last day."""
+"""A cluster on one screen, with verdict, incidents, groups of partitions, brokers by rack, and its last day."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from questions.check import Finding, Health, check, counts_of, finding_of
 from questions.gathering import picture_of_rows
 from questions.picture import Picture
 
-_ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes: more of them than a person reads only where those are unknown
+_ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes, so a cluster has many only while the causes are unknown
 GROUPS_OF_A_PAGE: Final = 50
 
 
@@ -34,7 +34,7 @@ class BrokerCell(msgspec.Struct, frozen=True):
 
     broker: int
     registered: bool
-    inferred: bool  # not registered: it lives in KRaft mode, as ISRs and leaders show
+    inferred: bool  # it runs in KRaft mode, as ISRs and leaders show, so it is not registered
     is_controller: bool  # and acts
     since_ms: int  # that it is registered, or away
     leaders: int
@@ -50,12 +50,12 @@ class Rack(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Number of brokers."""
+        """Return the number of brokers."""
         return len(self.brokers)
 
     @property
     def is_down(self) -> bool:
-        """Whether no broker is up."""
+        """Return whether no broker is up."""
         return not any(broker.registered or broker.inferred for broker in self.brokers)
 
 
@@ -67,7 +67,7 @@ class WayToKRaft(msgspec.Struct, frozen=True):
     next_step: str
     rollback_sentence: str
     missing_brokers: tuple[int, ...]  # with replicas, and neither registered nor in KRaft mode
-    quorum: str  # what it says itself, or why it was not asked
+    quorum: str  # its own answer, or why it was not asked
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,30 +88,30 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     pending_writes: int = 0  # that the controller must do, and ZooKeeper does not show yet
     agreement_of_last_hour: float | None = None
     agreement: float | None = None
-    hours: tuple[str, ...] = ()  # the worst state of each of the last 24, the oldest first; empty: not kept
+    hours: tuple[str, ...] = ()  # the worst state of each of the last 24, the oldest first, empty for unknown hours
     news: tuple[News, ...] = ()  # the newest first
     migration: WayToKRaft | None = None  # while one is under way, or left something
 
 
 class OverviewMaker:
-    """Makes overviews of snapshots."""
+    """Maker of overviews from snapshots."""
 
     def __init__(self, config: PageConfig) -> None:
         self._config = config
         self._ranks = TopicRanks(config.topic_weights)
 
     def groups(self, rows: Iterable[PartitionRow], topics: Topics) -> tuple[PartitionGroup, ...]:
-        """Partitions with a problem by topic and cause, the most important topics first."""
+        """Return partitions with a problem by topic and cause, the most important topics first."""
         return groups_of(rows, topics, self._ranks)
 
     def rank(self, name: str, topic: TopicRow | None) -> tuple[object, ...]:
-        """The topic's rank: the smallest sorts first."""
+        """Return the topic's rank. The smallest sorts first."""
         return self._ranks.rank(name, topic)
 
     def overview(
         self, found: ClusterSnapshot, topics: Topics, now_ms: int | None, job: JobRow | None = None
     ) -> Overview:
-        """The cluster on one screen; `now_ms` is the present, None where the past is shown."""
+        """Return the cluster on one screen. `now_ms` is the present, or None for the past."""
         unknown, gauges = why_unread(found), found.gauges
         if unknown is not None or gauges is None:
             return Overview(cluster=found.cluster, unknown=unknown, verdict=unread(unknown or "no counts are kept"))
@@ -145,7 +145,7 @@ class OverviewMaker:
 
 
 def why_unread(found: ClusterSnapshot) -> str | None:
-    """Why nothing is known of the cluster, None where a complete read has come through."""
+    """Return the reason why the cluster is unknown until a complete read."""
     if found.ready and found.controller is not None:
         return None
     return "no complete read of the cluster has come through yet: see `kontrast status`"
@@ -157,7 +157,7 @@ def picture_with(
     partitions: Iterable[PartitionRow] = (),
     topics: Iterable[TopicRow] = (),
 ) -> Picture:
-    """Make the cluster's picture with these of its alerts, partitions and topics; it must have gauges."""
+    """Make the cluster's picture with these alerts, partitions and topics. It must have gauges."""
     assert found.gauges is not None, "a cluster that was not read"
     metadata = (*found.standing, *topics, *partitions)
     empty = new_context(found.cluster)
@@ -165,7 +165,7 @@ def picture_with(
 
 
 def oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:
-    """As many of each severity as a page has room for; these come the oldest first."""
+    """Return the oldest alerts of each severity, as many as a page has room for."""
     by_severity: dict[Severity, list[AlertRow]] = {severity: [] for severity in Severity}
     for row in alerts:
         if len(by_severity[row.severity]) < _ALERTS_OF_A_SEVERITY:
@@ -179,7 +179,7 @@ def _away(found: ClusterSnapshot, gauges: GaugesRow) -> int:
 
 
 def _doubts(health: Health, found: ClusterSnapshot) -> Sequence[str]:
-    """The doubts but the first of a replayed past: a past is known, and only old."""
+    """Return the doubts. The first one is omitted for a replayed past, which is known and only old."""
     return health.doubts[1:] if found.is_replayed else health.doubts
 
 

@@ -60,7 +60,7 @@ _NO_TOPIC: Final = TopicSize(None, 0)
 
 
 def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -> tuple[PartitionGroup, ...]:
-    """The groups of partitions with a problem, the most important topics first."""
+    """Return the groups of partitions with a problem, the most important topics first."""
     found: dict[tuple[str, str, str], list[PartitionRow]] = {}
     for row in rows:
         found.setdefault((row.topic, str(row.problem), _cause(row)), []).append(row)
@@ -75,7 +75,7 @@ def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -
 
 
 def partition_line(row: PartitionRow) -> PartitionLine:
-    """The partition as a line of a list."""
+    """Return the partition as a line of a list."""
     return PartitionLine(
         row.topic,
         row.partition,
@@ -90,7 +90,7 @@ def partition_line(row: PartitionRow) -> PartitionLine:
 
 
 def needs_of(row: PartitionRow) -> tuple[tuple[int, ...], int]:
-    """Brokers that end the partition's problem, and how many of these must return; none where no broker can."""
+    """Return the brokers that can end the partition's problem, if any, and how many of these must return."""
     if row.problem == Problem.UNDER_MIN_ISR.value:
         return row.in_sync_candidates, row.in_sync_lacking
     if row.problem == Problem.NO_LIVE_REPLICA_AT_CREATION.value:

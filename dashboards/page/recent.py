@@ -1,4 +1,4 @@
-"""The last day of a cluster: the worst state of each hour, and the newest events."""
+"""The last day of a cluster, with the worst state of each hour, and the newest events."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class News(msgspec.Struct, frozen=True):
 
 
 def day_begin_ms(now_ms: int) -> int:
-    """The beginning of the first of the hours that are shown."""
+    """Return the beginning of the first shown hour."""
     return now_ms - HOURS * _HOUR_MS
 
 
 def hours_of(
     rows: Iterable[Row], still_open: Iterable[AlertRow], kept_since_ms: int, unknown_since_ms: int | None, now_ms: int
 ) -> tuple[str, ...]:
-    """The worst state of each of the last hours, empty for an hour of which nothing is kept."""
+    """Return the worst state of each of the last hours. An hour that is not kept is empty."""
     begin_ms = day_begin_ms(now_ms)
     spans = list(_spans(rows, still_open, now_ms))
     if unknown_since_ms is not None:
@@ -58,7 +58,7 @@ def hours_of(
 
 
 def _spans(rows: Iterable[Row], still_open: Iterable[AlertRow], now_ms: int) -> Iterator[tuple[int, int, State]]:
-    """From when to when alerts were open, and the state that each means."""
+    """Yield the begin and end of open alerts, with the state that each means."""
     known: dict[str, AlertRow] = {row.id: row for row in still_open}
     opened: dict[str, AlertRow] = {}
     for row in rows:
@@ -79,7 +79,7 @@ def _span(row: AlertRow, end_ms: int) -> Iterator[tuple[int, int, State]]:
 
 
 def news_of(changes: Sequence[Change]) -> tuple[News, ...]:
-    """The newest changes, the newest first."""
+    """Return the newest changes, the newest first."""
     said = (_news(change) for change in reversed(changes))
     return tuple(news for news in said if news is not None)[:_NEWS_OF_A_PAGE]
 

@@ -1,4 +1,4 @@
-"""Routes of the live page and of the JSON interface behind it: each resource has one answer, shown or encoded."""
+"""Routes of the live page and of its JSON interface. Both use one answer per resource."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _PAGE_THREADS: Final = 2
 _HTML: Final = "text/html"
 _JSON: Final = "application/json"
 _LOOK_SECONDS: Final = 0.25
-# Below the time that an answer may take (`ANSWER_SECONDS`): the browser asks again by itself.
+# Below the limit of an answer (`ANSWER_SECONDS`). The browser asks again by itself.
 _STREAM_SECONDS: Final = 45.0
 _SHARED_PAGES: Final = 64
-_QUIET_SECONDS: Final = 10.0  # without a change: what is shown gets old, and the page must say it
+_QUIET_SECONDS: Final = 10.0  # without a change, so that the page can mark its content as old
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _HEADERS: Final = {"Cache-Control": "no-store"}
@@ -58,7 +58,7 @@ _Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class _Resource(NamedTuple):
-    """What is answered at a path, and the template that shows it."""
+    """The answer at a path, and its template."""
 
     path: interface.Path
     template: str
@@ -66,19 +66,19 @@ class _Resource(NamedTuple):
 
 
 class _Moment(NamedTuple):
-    """The moment that is shown, None the present; and a note where an earlier one was asked for than is kept."""
+    """The shown moment, by default the present, with a note if an earlier one was asked for than is kept."""
 
     at_ms: int | None = None
     note: str = ""
 
 
 class LivePage:
-    """The routes; streams of changes end with `stop`.
+    """Routes of the page. Streams of changes end with `stop`.
 
-    `quorum` gives in a sentence what the KRaft quorum of a cluster says itself.
+    `quorum` returns a sentence with the last answer of a cluster's KRaft quorum.
     """
 
-    def __init__(  # noqa: PLR0913 (what the page is made of)
+    def __init__(  # noqa: PLR0913 (parts of the page)
         self,
         view: View,
         reading: Reading,
@@ -93,12 +93,12 @@ class LivePage:
         self._answers = Answers(view, reading, quorum, config)
         self._histories = Histories(view, self._answers, transitions)
         self._hypothetical = Hypothetical(view, self._answers)
-        # All who watch a cluster ask for the same page at each change: it is made once a second.
+        # All viewers of a cluster request its page at each change, so it is made once a second.
         self._newest_pages: dict[str, tuple[tuple[int, int], bytes]] = {}
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
 
     def routes(self) -> list[BaseRoute]:
-        """Pages, their JSON, the stream of changes, and the files that pages need."""
+        """Return pages, their JSON, the stream of changes, and the files that pages need."""
         resources = (
             _Resource(interface.FLEET, "fleet.html", self._fleet),
             _Resource(interface.CLUSTER, "cluster.html", self._overview),
@@ -168,8 +168,8 @@ class LivePage:
         made: Callable[[Request], Response],
         refused: Callable[[Request, HTTPException], Response],
     ) -> _Endpoint:
-        """The answer, made in a thread of a pool; the refusal where that raises HTTPException or the pool is full."""
-        # A what-if takes long and much memory: pages do not wait for one, and no two are played at once.
+        """Return an endpoint that answers in a pool's thread, or refuses on HTTPException or a full pool."""
+        # A what-if needs time and memory, so it has a separate pool, and only one runs at once.
         pool = self._what_ifs if path in (interface.CONSEQUENCES, interface.RESTARTABLE) else self._pages
 
         async def endpoint(request: Request) -> Response:
@@ -260,7 +260,7 @@ class LivePage:
         return _found(answer, f"There is no cluster {cluster}.")
 
     def _explain(self, request: Request) -> Response:
-        """Leads to the page of what is named, as of the same moment, or to the search."""
+        """Redirect to the page of the named subject, at the same moment, or to the search."""
         at_ms, cluster, words = (
             self._moment(request).at_ms,
             _named(request, "cluster"),
@@ -285,14 +285,14 @@ class LivePage:
         return Losses(tuple(sorted(brokers)), asked.get("controlled") == "1")
 
     def _moment(self, request: Request) -> _Moment:
-        """The asked moment, or the nearest that is kept; none of a cluster of which none is."""
+        """Return the nearest kept moment to the requested one, if the cluster has any."""
         asked_ms, past = _asked_ms(request), kept(self._view, _named(request, "cluster"))
         if asked_ms is None or past is None:
             return _Moment()
         return _Moment(past.nearest(asked_ms), OLDEST if asked_ms < past.since_ms else "")
 
     def _known_moment(self, request: Request) -> int | None:
-        """The moment of which the answer is; refuses where nothing of it is known."""
+        """Return the answer's moment. Refuse a moment without a known state."""
         at_ms = self._moment(request).at_ms
         self._refuse_unknown(request, at_ms)
         if at_ms is None and _asked_ms(request) is not None:
@@ -309,7 +309,7 @@ class LivePage:
         return self._view.changes(cluster, *FOLLOWED_OUTPUTS)
 
     async def _changes(self, request: Request) -> Response:
-        """Server-sent events, one when what the page shows has changed since it was made."""
+        """Stream a server-sent event for each change of the shown state."""
         cluster = request.query_params.get("cluster")
         seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
 
@@ -327,7 +327,7 @@ class LivePage:
 
 
 async def _colours(_: Request) -> Response:
-    """The colours of drawn timelines, which those in files have inline."""
+    """Return the colours of drawn timelines. Written files have them inline."""
     return _response(STYLE.encode(), "text/css")
 
 
@@ -377,7 +377,7 @@ def _nothing_kept(cluster: str) -> str:
 
 
 def _asked_ms(request: Request) -> int | None:
-    """The moment in milliseconds since 1970, from these or from ISO 8601, UTC where that says nothing; None: now."""
+    """Return the requested time in milliseconds since 1970, if any. ISO 8601 without a zone is UTC."""
     said = request.query_params.get("at", "").strip()
     if not said:
         return None

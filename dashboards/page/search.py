@@ -1,4 +1,4 @@
-"""Search by a part of a name: topics, partitions, brokers, the controller, clusters, and the partition of a key."""
+"""Search by part of a name for topics, partitions, brokers, the controller, clusters, and a key's partition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from questions.key import KeyFormat, key_bytes
 from wording.sentences import counted
 
 _MOST_HITS: Final = 12
-_MOST_OF_A_CLUSTER: Final = 200  # looked at, so that the best of them come first
+_MOST_OF_A_CLUSTER: Final = 200  # looked at, so that the best come first
 _KEY: Final = re.compile(r"key\s+(?P<key>.+?)\s+(?:of|in)\s+(?P<topic>\S+)", re.IGNORECASE)
 _BROKER: Final = re.compile(r"(?:broker\s*)?(?P<digits>[0-9]{1,9})", re.IGNORECASE)
 
@@ -39,7 +39,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def search(view: View, words: str, cluster: str | None = None) -> Found:
-    """Search one cluster, or all of them by names of clusters and topics."""
+    """Search one cluster, or all clusters by names of clusters and topics."""
     words = words.strip()
     hits = islice(_hits(view, words, cluster), _MOST_HITS + 1) if words else iter(())
     found = list(hits)

@@ -1,4 +1,4 @@
-"""Find the page of what words name, as `kontrast explain` and alerts name it."""
+"""Pages of subjects, by the words that `kontrast explain` and alerts use."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from questions.explain.subject import Subject, read_subject
 
 
 def page_of(view: View, cluster: str, words: str, at_ms: int | None = None) -> tuple[str, ...] | None:
-    """The parts of the page's path: of orders-7, partition orders-7, topic orders, broker 3, controller 1.
+    """Return the path of a subject's page: orders-7, partition orders-7, topic orders, broker 3, controller 1.
 
-    None: nothing has exactly this name at the moment, which must be kept (None: now). An alert's other subjects are
-    explained by the cluster's own page.
+    Return None if the name is unknown at the kept moment, by default now. The cluster's own page explains an alert's
+    other subjects.
     """
     page, subject = ("clusters", cluster), subject_of(words)
     if subject is None:
@@ -39,7 +39,7 @@ def _partitions_of(view: View, cluster: str, topic: str, at_ms: int | None) -> s
 
 
 def subject_of(words: str) -> Subject | None:
-    """What the words name, None where they name nothing that can be explained."""
+    """Return the subject that the words name, if they name one."""
     words = words.strip()
     kind, _, name = words.partition(" ")
     try:

@@ -1,4 +1,4 @@
-"""Renders answers as HTML; whatever an answer says is text, never markup."""
+"""HTML renderer of answers. An answer's content is text, never markup."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DAY_MS: Final = 86_400_000
 
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
-    """The page that this template makes of the values."""
+    """Return the page that this template makes of the values."""
     # Lone surrogates, which a znode's escapes can have, are no UTF-8.
     return ENVIRONMENT.get_template(template).render(**values).encode("utf-8", "replace")
 
@@ -51,7 +51,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any expression of a template)
 
 
 def time_in_words(ms: int) -> str:
-    """The moment to the second, in UTC."""
+    """Return the moment to the second, in UTC."""
     moment = datetime.fromtimestamp(min(max(ms, 0), LATEST_MS) / 1000, timezone.utc)
     return moment.strftime("%Y-%m-%d %H:%M:%SZ")
 
@@ -61,7 +61,7 @@ def _exact_time(ms: int) -> str:
 
 
 def _picture(timeline: Timeline, at_ms: int) -> Markup:
-    """The timeline drawn; whatever is said in it is text."""
+    """Draw the timeline. Its content is text."""
     return Markup(tostring(drawn(timeline, at_ms), encoding="unicode", method="html"))
 
 
@@ -76,7 +76,7 @@ def _age(ms: int, units: int = 2) -> str:
 
 
 def _clock(ms: int, as_of_ms: int) -> str:
-    """The time of day, with the date if it is not within a day of the moment that is shown."""
+    """Return the time of day, with the date if it is a day or more from the shown moment."""
     text = time_in_words(ms)
     return text[11:19] if abs(as_of_ms - ms) < _DAY_MS else text[:19]
 
@@ -86,17 +86,17 @@ def _iso(ms: int) -> str:
 
 
 def _capitalized(text: str, names: Iterable[str] = ()) -> str:
-    """The sentence with a capital, unless it begins with one of these names."""
+    """Return the sentence with a capital, unless it begins with one of these names."""
     return text if any(map(text.startswith, names)) else text[:1].upper() + text[1:]
 
 
 def _percent(share: float) -> str:
-    """A share in percent, which is 100 only if nothing is missing."""
+    """Return a share in percent, which is 100 only if nothing is missing."""
     return "100 %" if share == 1 else f"{int(share * 10_000) / 100:.2f} %"
 
 
 def _state_of(answer: object) -> str:
-    """The state that the page's icon and title carry, empty where the page has none."""
+    """Return the state of the page's icon and title, if it has one."""
     if isinstance(answer, tuple) and answer:
         answer = answer[0]
     if isinstance(answer, History):
@@ -111,7 +111,7 @@ def _title(verdict: Verdict, cluster: str) -> str:
 
 
 def _words(verdict: Verdict) -> str:
-    """The state in a word; a page is red before clients are affected."""
+    """Return the state in a word. A page is red before clients are affected."""
     if verdict.state is State.AFFECTED:
         return "clients affected" if verdict.unusable else "paged"
     return _WORDS[verdict.state]
@@ -133,7 +133,7 @@ def _fleet_counts(fleet: Sequence[Overview]) -> str:
 
 
 def _hours_in_words(hours: Sequence[str]) -> str:
-    """How many hours were in each state."""
+    """Return how many hours were in each state."""
     counts = Counter(hours)
     names = {state.value: words for state, words in _WORDS.items()} | {"": _UNKEPT}
     return ", ".join(f"{counts[each]} {words}" for each, words in names.items() if counts[each])
@@ -151,24 +151,24 @@ def _brokers(brokers: Iterable[int]) -> str:
 
 
 def _rolling_text(batches: Iterable[Iterable[int]]) -> str:
-    """A line for each batch of brokers, to be copied."""
+    """Return a line for each batch of brokers, to be copied."""
     return "\n".join(f"{number}. restart {_brokers(batch)}" for number, batch in enumerate(batches, 1))
 
 
 def segment(text: str) -> str:
-    """The text as one part of a path."""
+    """Return the text as one part of a path."""
     return quote(text.encode("utf-8", "replace"), safe="")
 
 
 def _then(context: Context) -> str:
-    """What an address needs to be of the moment that is shown, nothing where that is the present."""
+    """Return the query part of an address for a shown moment in the past."""
     at_ms = context["at_ms"]
     return "" if at_ms is None else f"?at={at_ms}"
 
 
 @pass_context
 def _linked(context: Context, sentence: str, cluster: str) -> Markup:
-    """The sentence, in which each broker is a link to its page, as of the moment that is shown."""
+    """Return the sentence with links to brokers' pages, at the shown moment."""
     pieces = _BROKER.split(printable(sentence))
     begin = f"/clusters/{segment(cluster)}/brokers/"
     linked = [_with_code(pieces[0])]
@@ -186,7 +186,7 @@ def _with_code(text: str) -> Markup:
 
 @pass_context
 def _partition_named(context: Context, name: str, cluster: str) -> Markup:
-    """The partition that is named like orders-7, as a link to its page as of the moment that is shown."""
+    """Return a link to the page of a partition named like orders-7, at the shown moment."""
     topic, _, number = name.rpartition("-")
     page = f"/clusters/{segment(cluster)}/topics/{segment(topic)}/{segment(number)}"
     return Markup('<a href="{}">{}</a>').format(page + _then(context), printable(name))

@@ -19,8 +19,8 @@ Rank = tuple[float, bool, int, int, str]
 class TopicRanks:
     """Ranks by weight, then internal topics, min.insync.replicas, replication factor and name.
 
-    `weights` maps patterns such as `ledger*` to numbers. The first pattern that matches decides; the default is 0.
-    Raises ServeError for a weight that is no number.
+    `weights` maps patterns such as `ledger*` to numbers. The first pattern that matches decides. The default is 0.
+    Raise ServeError for a weight that is no number.
     """
 
     def __init__(self, weights: Mapping[str, str]) -> None:
@@ -31,7 +31,7 @@ class TopicRanks:
         self._weight = lru_cache(10_000)(self._weight_of)
 
     def rank(self, name: str, topic: TopicRow | None) -> Rank:
-        """The topic's rank: the smallest sorts first. `topic` None: its settings are not known."""
+        """Return the topic's rank. The smallest sorts first. `topic` is None if its settings are unknown."""
         in_sync, replicas = (
             (0, 0) if topic is None else (topic.min_insync_replicas or 1, max(topic.replication_factors))
         )

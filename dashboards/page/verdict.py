@@ -34,7 +34,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     event: str
     since_ms: int | None = None
-    reason: str = ""  # why nothing is known
+    reason: str = ""  # why the state is unknown
     effect: str = ""
     next_step: str = ""
     next_restores: str = ""
@@ -55,7 +55,7 @@ _NOT_KNOWN: Final = "Not known"
 
 
 def own_alerts(found: ClusterSnapshot, now_ms: int | None) -> tuple[AlertRow, ...]:
-    """Kontrast's alerts on itself that are open; `now_ms` None: the past is shown."""
+    """Return Kontrast's open alerts on itself. `now_ms` is None for the past."""
     own = [
         row for row in found.open_alerts if row.alert in kinds.ALERT_KINDS and kinds.ALERT_KINDS[row.alert].of_replica
     ]
@@ -66,7 +66,7 @@ def own_alerts(found: ClusterSnapshot, now_ms: int | None) -> tuple[AlertRow, ..
 
 
 def blindness(own: Sequence[AlertRow], now_ms: int | None, job: JobRow | None) -> Verdict | None:
-    """The verdict of a cluster that Kontrast cannot see, None where it can; it wins over everything else."""
+    """Return the verdict of a cluster that Kontrast cannot see. It precedes all others."""
     for row in own:
         reason = BLINDING.get(row.alert)
         if row.alert not in kinds.ALERT_KINDS:  # ReplicaStale, which the exporter judges
@@ -80,12 +80,12 @@ def blindness(own: Sequence[AlertRow], now_ms: int | None, job: JobRow | None) -
 
 
 def unread(reason: str) -> Verdict:
-    """The verdict of a cluster of which nothing has been read."""
+    """Return the verdict of an unread cluster."""
     return Verdict(state=State.UNKNOWN, event=_NOT_KNOWN, reason=reason)
 
 
 def verdict_of(health: Health, incidents: Sequence[Incident], own: Sequence[Finding], doubts: Sequence[str]) -> Verdict:
-    """The verdict of a cluster that Kontrast sees."""
+    """Return the verdict of a cluster that Kontrast sees."""
     if incidents:
         first = incidents[0]
         state = State.AFFECTED if first.severity is Severity.PAGE else State.DEGRADED
@@ -117,7 +117,7 @@ def verdict_of(health: Health, incidents: Sequence[Incident], own: Sequence[Find
 
 
 def _led(counts: Counts) -> str:
-    """How many partitions clients can use, in a sentence."""
+    """Return how many partitions clients can use, in a sentence."""
     for count, one, many in (
         (counts.leaderless, "has no leader", "have no leader"),
         (counts.under_min_isr, "refuses writes", "refuse writes"),

@@ -20,7 +20,7 @@ class Filling:
     rate_interval: str = "1m"
 
     def concrete(self, expression: str) -> str:
-        """The expression as Grafana would send it."""
+        """Return the expression as Grafana would send it."""
         return expression.replace("$kafka_cluster", self.clusters).replace("$__rate_interval", self.rate_interval)
 
 
@@ -34,7 +34,7 @@ class Query:
     instant: bool
 
     def name_of(self, labels: Mapping[str, str]) -> str:
-        """The legend of a series with these labels."""
+        """Return the legend of a series with these labels."""
         return re.sub(r"{{\s*(\w+)\s*}}", lambda match: labels.get(match[1], ""), self.legend)
 
 
@@ -54,12 +54,12 @@ class Panel:
 
     @property
     def defaults(self) -> Mapping[str, Any]:
-        """The defaults of all its fields."""
+        """Return the defaults of all its fields."""
         defaults: Mapping[str, Any] = self.json.get("fieldConfig", {}).get("defaults", {})
         return defaults
 
     def words(self) -> dict[str, tuple[str, str]]:
-        """The text and colour that replace a value."""
+        """Return the text and colour that replace a value."""
         return {
             value: (result["text"], result["color"])
             for mapping in self.defaults.get("mappings", ())
@@ -87,14 +87,14 @@ class Board:
     variables: tuple[Mapping[str, Any], ...]
 
     def queries(self) -> Iterator[tuple[Panel, Query]]:
-        """Every query with its panel."""
+        """Yield every query with its panel."""
         for panel in self.panels:
             for query in panel.queries:
                 yield panel, query
 
 
 def read_board(path: Path) -> Board:
-    """The board of a JSON file."""
+    """Return the board of a JSON file."""
     content = json.loads(path.read_text(encoding="utf-8"))
     return Board(
         uid=content["uid"],
@@ -109,7 +109,7 @@ def read_board(path: Path) -> Board:
 
 
 def all_boards() -> list[Board]:
-    """Kontrast's boards."""
+    """Return Kontrast's boards."""
     return [read_board(path) for path in sorted(GRAFANA.glob("*.json"))]
 
 

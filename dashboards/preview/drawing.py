@@ -25,7 +25,7 @@ class View:
 
 
 def draw(board: Board, prometheus: Prometheus, view: View) -> str:
-    """The board as SVG."""
+    """Return the board as SVG."""
     bottom = max(panel.y + panel.height for panel in board.panels)
     picture = Drawing(24 * _COLUMN + 2 * _MARGIN, bottom * (_ROW + _GAP) + _HEAD + _MARGIN)
     picture.text(_MARGIN, 22, f"Preview of the board “{board.title}”", size=16, bold=True)

@@ -23,7 +23,7 @@ class Span(NamedTuple):
     step_seconds: float
 
     def place(self, at: float, x: float, width: float) -> float:
-        """Where a moment is, in pixels."""
+        """Return where a moment is, in pixels."""
         return x + (at - self.start) / (self.end - self.start) * width
 
 
@@ -42,7 +42,7 @@ def draw_graph(
     marks: Sequence[Mark],
     area: Area,
 ) -> None:
-    """A line a series over the time, with marks, an axis and a legend."""
+    """Draw a line per series over the time, with marks, an axis and a legend."""
     x, y, width, height = area
     left, wide = x + _AXIS, width - _AXIS - 4
     bottom = y + height - 16 - _LEGEND_LINES * _LEGEND
@@ -113,7 +113,7 @@ def _colors() -> Iterator[str]:
 
 
 def _top(highest: float) -> float:
-    """The next round number above."""
+    """Return the next round number above."""
     if highest <= 0:
         return 1.0
     magnitude: float = 10.0 ** math.floor(math.log10(highest))
@@ -122,7 +122,7 @@ def _top(highest: float) -> float:
 
 
 def _runs(series: Series, step_seconds: float) -> Iterator[list[tuple[float, float]]]:
-    """The points in runs that end where the series was absent."""
+    """Yield the points in runs that end where the series was absent."""
     run: list[tuple[float, float]] = []
     for at, value in series.points:
         if not math.isfinite(value) or (run and at - run[-1][0] > 1.5 * step_seconds):
@@ -145,7 +145,7 @@ def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _straight(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Without the points in the middle of a level piece."""
+    """Remove the points in the middle of a level piece."""
     kept = [
         point
         for before, point, after in zip(points, points[1:], points[2:], strict=False)
@@ -155,7 +155,7 @@ def _straight(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]
 
 
 def _bars(series: Series, span: Span) -> Iterator[tuple[float, float, float]]:
-    """The beginning, the end and the value of each run of equal points."""
+    """Yield the beginning, the end and the value of each run of equal points."""
     points = series.points
     begin = 0
     for index in range(1, len(points) + 1):

@@ -20,7 +20,7 @@ class Series(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The newest value."""
+        """Return the newest value."""
         return self.points[-1][1]
 
 
@@ -31,25 +31,25 @@ class Prometheus:
         self.address = address
 
     def query(self, expression: str, at: float | None = None) -> list[Series]:
-        """The expression's series at a time, or now."""
+        """Return the expression's series at a time, or now."""
         when = {} if at is None else {"time": f"{at:.3f}"}
         answer = self.ask("query", query=expression, **when)
         return [Series(each["metric"], (_point(each["value"]),)) for each in answer["result"]]
 
     def query_range(self, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
-        """The expression's series over a time."""
+        """Return the expression's series over a time."""
         span = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step_seconds:g}"}
         answer = self.ask("query_range", query=expression, **span)
         return [Series(each["metric"], tuple(map(_point, each["values"]))) for each in answer["result"]]
 
     def label_values(self, metric: str, label: str, start: float, end: float) -> list[str]:
-        """The values of a label that a metric had, as Grafana asks for them."""
+        """Return the values of a label that a metric had, as Grafana asks for them."""
         span = {"start": f"{start:.3f}", "end": f"{end:.3f}"}
         values: list[str] = self.ask(f"label/{label}/values", **{"match[]": metric}, **span)
         return values
 
     def is_ready(self) -> bool:
-        """Whether it answers queries."""
+        """Return whether it answers queries."""
         try:
             with urllib.request.urlopen(f"{self.address}/-/ready", timeout=_TIMEOUT_SECONDS):
                 return True
@@ -57,7 +57,7 @@ class Prometheus:
             return False
 
     def ask(self, path: str, **parameters: str) -> Any:  # noqa: ANN401 (JSON)
-        """The data of an answer of the API."""
+        """Return the data of an answer of the API."""
         question = urllib.parse.urlencode(parameters)
         with urllib.request.urlopen(f"{self.address}/api/v1/{path}?{question}", timeout=_TIMEOUT_SECONDS) as answer:
             return json.load(answer)["data"]

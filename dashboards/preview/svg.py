@@ -1,4 +1,4 @@
-"""Draws rectangles, lines and text as SVG."""
+"""Drawing of rectangles, lines and text as SVG."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHARACTER_WIDTH = 0.56  # of the font's size, on average
 
 
 class Area(NamedTuple):
-    """Where something is drawn, in pixels."""
+    """Area of a drawing, in pixels."""
 
     x: float
     y: float
@@ -48,7 +48,7 @@ class Drawing:
         )
 
     def line(self, points: Iterable[tuple[float, float]], color: str, *, dashed: bool = False) -> None:
-        """A line through these points."""
+        """Draw a line through these points."""
         way = " ".join(f"{x:.5g},{y:.5g}" for x, y in points)
         dashes = ' stroke-dasharray="3 3"' if dashed else ""
         self._parts.append(
@@ -59,7 +59,7 @@ class Drawing:
         self, x: float, y: float, words: str, *, size: int = 11, color: str = "text", anchor: str = "start",
         bold: bool = False, room: float | None = None,
     ) -> None:  # fmt: skip
-        """Return words at a point, cut if they need more space than there is."""
+        """Return words at a point, cut if they are too long for their space."""
         if room is not None:
             most = max(1, int(room / (size * _CHARACTER_WIDTH)))
             words = words if len(words) <= most else f"{words[: most - 1]}…"
@@ -70,7 +70,7 @@ class Drawing:
         )
 
     def finished(self) -> str:
-        """The file's text."""
+        """Return the file's text."""
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self._width:g} {self._height:g}" '
             f'width="{self._width:g}" height="{self._height:g}" font-family="Helvetica, Arial, sans-serif">'
@@ -80,7 +80,7 @@ class Drawing:
 
 
 def width_of(words: str, size: int = 11) -> float:
-    """About how wide words are, in pixels."""
+    """Return the approximate width of words, in pixels."""
     return len(words) * size * _CHARACTER_WIDTH
 
 

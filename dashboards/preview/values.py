@@ -11,7 +11,7 @@ _SUFFIXES = {"ops": "/s", "reqps": "/s"}
 
 
 def in_words(value: float, unit: str) -> str:
-    """The value as people read it."""
+    """Return the value as people read it."""
     if not math.isfinite(value):
         return "–"
     match unit:
@@ -32,12 +32,12 @@ def in_words(value: float, unit: str) -> str:
 
 
 def clock(seconds: float) -> str:
-    """A time of day, UTC."""
+    """Return a time of day, UTC."""
     return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%H:%M:%S")
 
 
 def color_of(value: float, defaults: Mapping[str, Any]) -> str:
-    """The colour of the highest limit that the value has reached."""
+    """Return the colour of the highest limit that the value has reached."""
     color = "blue"
     for step in defaults.get("thresholds", {}).get("steps", ()):
         if step["value"] is None or value >= step["value"]:

@@ -37,7 +37,7 @@ BrokerView = Mapping[tuple[str, int], Leader]  # by topic and partition
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswer:
-    """A broker's whole metadata answer, as clients get it. Controller -1 means that it knows none."""
+    """A broker's whole metadata answer, as clients get it. Controller -1 is an unknown one."""
 
     leaders: BrokerView
     isrs: Mapping[tuple[str, int], tuple[int, ...]]
@@ -59,7 +59,7 @@ class Endpoint:
 
 
 def choose_endpoint(endpoints: Sequence[str], login: KafkaLoginConfig) -> Endpoint:
-    """Return the endpoint of a registered broker to ask. Raise ProbeError if none fits.
+    """Return the endpoint of a registered broker to ask. Raise ProbeError if no endpoint fits.
 
     Names of listeners are free. Without a given name, the listener named like the protocol comes first.
     """
@@ -78,7 +78,7 @@ def choose_endpoint(endpoints: Sequence[str], login: KafkaLoginConfig) -> Endpoi
 
 
 def expected_bytes(partitions: Mapping[tuple[str, int], PartitionRow]) -> int:
-    """The largest answer about these partitions."""
+    """Return the largest answer about these partitions."""
     topics = {topic for topic, _ in partitions}
     return (
         sum(_TOPIC_BYTES + len(topic) for topic in topics)

@@ -16,7 +16,7 @@ PartitionName = tuple[str, int]  # topic and partition
 
 
 class Difference(Enum):
-    """How a partition differs in a broker's metadata."""
+    """Kind of a partition's difference in a broker's metadata."""
 
     STALE = "stale"  # an older leader epoch, or another leader of the same
     MISSING = "missing"  # the broker does not know it
@@ -54,7 +54,7 @@ def differences(
 
 
 def lasting(earlier: Mapping[PartitionName, Found], later: Mapping[PartitionName, Found]) -> dict[PartitionName, Found]:
-    """The later differences that were there earlier, with the same expected leader."""
+    """Return the later differences that were there earlier, with the same expected leader."""
     return {
         name: found
         for name, found in later.items()
@@ -65,6 +65,6 @@ def lasting(earlier: Mapping[PartitionName, Found], later: Mapping[PartitionName
 def _is_stale(expected: Leader, seen: Leader, live: Collection[int]) -> bool:
     if seen.epoch >= 0 and seen.epoch != expected.epoch:
         return seen.epoch < expected.epoch
-    if seen.broker == _NOBODY:  # also for a leader without a known address; right while that broker is not live
+    if seen.broker == _NOBODY:  # also for a leader without a known address, correctly while that broker is not live
         return expected.broker in live
     return seen.broker != expected.broker

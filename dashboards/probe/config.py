@@ -51,7 +51,7 @@ class KafkaLoginConfig:
 
     @property
     def protocol(self) -> str:
-        """Kafka's name of the security protocol."""
+        """Return Kafka's name of the security protocol."""
         if self.kafka_username is None:
             return "SSL" if self.kafka_tls else "PLAINTEXT"
         return "SASL_SSL" if self.kafka_tls else "SASL_PLAINTEXT"
@@ -76,7 +76,7 @@ class KafkaLoginConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeConfig(KafkaLoginConfig):
-    """Whether and how often to ask brokers. Raise ServeError with a sentence for an impossible setting.
+    """Settings of the questions to brokers. Raise ServeError with a sentence for an impossible setting.
 
     The brokers of a cluster are asked in turn each `interval_seconds`, at most `requests_per_second` of them. A
     difference counts if both sides are unchanged `confirm_seconds` later. The login applies to clusters outside
@@ -98,9 +98,9 @@ class ProbeConfig(KafkaLoginConfig):
 
     @property
     def asks_a_quorum(self) -> bool:
-        """Whether any cluster's quorum is asked."""
+        """Return whether any cluster's quorum is asked."""
         return any(login.kafka_quorum for login in (self, *self.clusters.values()))
 
     def login_of(self, cluster: str) -> KafkaLoginConfig:
-        """The login for this cluster's brokers."""
+        """Return the login for this cluster's brokers."""
         return self.clusters.get(cluster, self)

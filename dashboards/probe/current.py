@@ -46,12 +46,12 @@ class CurrentRows:
 
 
 def now_ms() -> int:
-    """The wall clock."""
+    """Return the wall clock."""
     return time.time_ns() // 1_000_000
 
 
 def gauges_of(snapshot: ClusterSnapshot) -> GaugesRow:
-    """The gauges of a cluster that is ready."""
+    """Return the gauges of a cluster that is ready."""
     assert snapshot.gauges is not None, "a cluster that is ready without gauges"
     return snapshot.gauges
 

@@ -33,13 +33,13 @@ class BrokerFindings:
     answered_ms: int
 
     def counts(self) -> dict[Difference, int]:
-        """The number of partitions by difference."""
+        """Return the number of partitions by difference."""
         counted = Counter(found.difference for found in self.found.values())
         return {difference: counted[difference] for difference in Difference}
 
 
 def alert_id(broker: int) -> str:
-    """The id of the alert on this broker's metadata."""
+    """Return the id of the alert on this broker's metadata."""
     return f"{BROKER_VIEW}/{broker}"
 
 
@@ -73,7 +73,7 @@ def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
 
 
 def resolved_alert(broker: int, gauges: GaugesRow, cause: str) -> AlertRow:
-    """The row that resolves the alert of a broker."""
+    """Return the row that resolves the alert of a broker."""
     return _alert(gauges, broker, state="resolved", since_ms=gauges.time_ms, cause=cause)
 
 

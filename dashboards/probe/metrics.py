@@ -1,4 +1,4 @@
-"""Collects the metrics of the probes of brokers and of quorums."""
+"""Collector of the metrics of the probes of brokers and of quorums."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BrokerViewCollector(Collector):
         self._prober = prober
 
     def collect(self) -> Iterator[Family]:
-        """Every family of the probe, in the catalogue's order."""
+        """Yield every family of the probe, in the catalogue's order."""
         for metric in _SAMPLES:
             yield family(metric, self._samples(metric))
 
@@ -105,7 +105,7 @@ class QuorumCollector(Collector):
         self._prober = prober
 
     def collect(self) -> Iterator[Family]:
-        """Every family of the quorums, in the catalogue's order."""
+        """Yield every family of the quorums, in the catalogue's order."""
         for metric in _OF_QUORUMS:
             yield family(metric, self._samples(metric))
 

@@ -1,4 +1,4 @@
-"""Asks the brokers of every cluster in rounds, and keeps the differences that last."""
+"""Prober that asks the brokers of every cluster in rounds, and keeps the differences that last."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class ClusterProbe:
         self._asked_at = 0.0
 
     def brokers(self) -> tuple[ProbedBroker, ...]:
-        """The registered brokers as probed, in the order of their ids."""
+        """Return the registered brokers as probed, in the order of their ids."""
         with self._lock:
             return tuple(self._brokers[broker] for broker in sorted(self._brokers))
 
     def active_alerts(self) -> ActiveAlerts:
-        """The probe's alerts of the cluster."""
+        """Return the probe's alerts of the cluster."""
         with self._lock:
             return ActiveAlerts(
                 cluster=self.cluster,
@@ -215,11 +215,11 @@ class Prober:
         self._threads: list[threading.Thread] = []
 
     def probes(self) -> tuple[ClusterProbe, ...]:
-        """The running probes of the clusters that there are."""
+        """Return the running probes of the existing clusters."""
         return tuple(probe for probe in self._probes.copy().values() if self._view.knows(probe.cluster))
 
     def quorums(self) -> tuple[QuorumProbe, ...]:
-        """The running probes of those clusters' quorums."""
+        """Return the running probes of those clusters' quorums."""
         return tuple(quorum for quorum in self._quorums.copy().values() if self._view.knows(quorum.cluster))
 
     def quorum_sentence(self, cluster: str) -> str:
@@ -230,7 +230,7 @@ class Prober:
         return quorum.sentence
 
     def active_alerts(self) -> Sequence[ActiveAlerts]:
-        """The probes' alerts."""
+        """Return the probes' alerts."""
         return tuple(probe.active_alerts() for probe in self.probes())
 
     def __enter__(self) -> Prober:

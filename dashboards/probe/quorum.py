@@ -41,8 +41,8 @@ _logger = logging.getLogger("kontrast.dashboards.quorum")
 class QuorumSeen:
     """Result of a round, with nodes by mode, the quorum, and lasting differences by subject.
 
-    `differing` is None if no node speaks for the quorum, or the rows are old. `offset` is the one in /migration after
-    the quorum's answer, None while no KRaft controller leads.
+    `differing` needs a node that speaks for the quorum, and current rows. `offset` is the one in /migration after the
+    quorum's answer, while a KRaft controller leads.
     """
 
     modes: Mapping[str, int]
@@ -52,7 +52,7 @@ class QuorumSeen:
 
     @property
     def offset_lag(self) -> int | None:
-        """Records of the quorum's log that ZooKeeper lacked."""
+        """Return records of the quorum's log that ZooKeeper lacked."""
         if self.quorum is None or self.offset is None:
             return None
         return max(0, self.quorum.high_watermark - 1 - self.offset)
@@ -141,7 +141,7 @@ class QuorumProbe:
         return {key: one for key, one in differences(_values(rows), said).items() if _is_compared(key, rows)}
 
     def _addresses(self, snapshot: ClusterSnapshot) -> dict[int, str]:
-        """Of the registered brokers, and of those in KRaft mode as they registered last."""
+        """Return addresses of registered brokers, and the last known ones of brokers in KRaft mode."""
         addresses = {}
         for row in snapshot.brokers:
             if row.registered or (row.inferred and row.endpoints):
@@ -173,7 +173,7 @@ def is_asked(login: KafkaLoginConfig, config: ProbeConfig, row: MigrationRow | N
 
 
 def _offset(snapshot: ClusterSnapshot) -> int | None:
-    """Return the offset in /migration, or None while no KRaft controller leads and writes it."""
+    """Return the offset in /migration while a KRaft controller leads and writes it."""
     row = snapshot.migration
     return None if row is None or row.leader < 0 else row.offset
 

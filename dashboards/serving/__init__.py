@@ -1,1 +1,1 @@
-"""Pages over HTTP: the server, who may ask, and how many connections it takes."""
+"""Pages over HTTP, with the server, its access rules, and its limit on connections."""

@@ -1,4 +1,4 @@
-"""Basic authentication and TLS: checks logins, shows the certificate and renews it."""
+"""Basic authentication and TLS with a certificate that is renewed while the server runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from dashboards.serving.connections import HttpFigures
 from transport.complaints import Complaints
 from transport.listening import Listening
 
-# Slows down guessing; a right password never waits.
+# Slows down guessing. A right password never waits.
 _WRONG_LOGIN_SECONDS = 1.0
 
-# Probes have no login, and these pages say nothing of any cluster.
+# Probes have no login, and these pages name no cluster.
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 
 _logger = logging.getLogger("kontrast.dashboards")
@@ -39,7 +39,7 @@ class BasicAuthentication:
         self._known = _digest(f"{username}:{password}".encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application's answer, or 401."""
+        """Pass the request on to the application, or answer 401."""
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS and not self._is_known(scope["headers"]):
             if any(name == b"authorization" for name, _ in scope["headers"]):
                 await self._slow_down(scope)
@@ -62,7 +62,7 @@ class BasicAuthentication:
             login = base64.b64decode(credentials.strip(), validate=True)
         except binascii.Error:
             return False
-        # Digests have one length: the time that the comparison takes gives away nothing of the password.
+        # Digests have equal lengths, so the time of the comparison does not reveal the password.
         return scheme.lower() == b"basic" and hmac.compare_digest(_digest(login), self._known)
 
 
@@ -71,7 +71,7 @@ def _digest(login: bytes) -> bytes:
 
 
 class Certificate:
-    """The certificate that is shown; raises ServeError at once if it cannot be used. A renewed file is taken up."""
+    """TLS certificate of the server, which follows renewed files. Raise ServeError at once if it is unusable."""
 
     def __init__(self, listening: Listening) -> None:
         assert listening.tls_certificate_file is not None, "TLS without a certificate"
@@ -86,11 +86,11 @@ class Certificate:
                 f"in PEM and without a passphrase: {error}"
             ) from error
         self.context = self._load()
-        # Open connections keep their context; each new one begins with the newest.
+        # Open connections keep their context. Each new one begins with the newest.
         self.context.sni_callback = self._show_newest
 
     def renew(self) -> None:
-        """Show the files' new content if they changed; the old until certificate and key fit each other."""
+        """Load the files' new content if they changed. Keep the old one until certificate and key fit."""
         written = self._times()
         if written == self._written:
             return

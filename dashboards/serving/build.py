@@ -1,4 +1,4 @@
-"""Collects the version of the running Kontrast."""
+"""Collector of the version of the running Kontrast."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BuildCollector(Collector):
     """Answers each scrape with the version of this process."""
 
     def collect(self) -> Iterator[Family]:
-        """The one family."""
+        """Yield the one family."""
         yield family(process_metrics.BUILD_INFO, [((_build_version(), platform.python_version()), 1)])
 
 

@@ -1,6 +1,6 @@
-"""Bounds what strangers can use up of a server of pages: open connections, and the time that one may wait.
+"""Limits on open connections to a server of pages, and on the time that one may wait.
 
-uvicorn bounds neither connections that have not asked yet nor the time in which a request must have come.
+uvicorn limits neither silent connections nor the time in which a request must arrive.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from dashboards.catalogue import process_metrics
 from dashboards.catalogue.families import family
 from transport.complaints import Complaints
 
-# Prometheus, probes and people are some ten; the files of a process have room for more than these.
+# Prometheus, probes and people are some ten. A process can have more open files than these.
 MOST_CONNECTIONS = 256
-# A request of a scraper is one packet: this is as long as a lost packet is sent again, three times.
+# A scraper's request is one packet. This covers three retransmissions of a lost packet.
 REQUEST_SECONDS = 10.0
 # The largest page, every partition of 200,000, takes seconds on a slow line.
 ANSWER_SECONDS = 60.0
@@ -36,7 +36,7 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 class Drop(Enum):
-    """Why a connection was ended."""
+    """Reason for the end of a connection."""
 
     LIMIT = "limit"  # it was the oldest of too many
     TIMEOUT = "timeout"  # no request came, or its answer was not taken
@@ -44,7 +44,7 @@ class Drop(Enum):
 
 @dataclass(slots=True)
 class HttpFigures:
-    """What a server of pages counts; one thread writes, any reads."""
+    """Counts of a server of pages. One thread writes, any reads."""
 
     wrong_logins: int = 0
     dropped: Counter[Drop] = field(default_factory=lambda: Counter(dict.fromkeys(Drop, 0)))
@@ -57,7 +57,7 @@ class HttpCollector(Collector):
         self._figures = figures
 
     def collect(self) -> Iterator[Family]:
-        """Both families."""
+        """Yield both families."""
         yield family(process_metrics.HTTP_WRONG_LOGINS, [((), self._figures.wrong_logins)])
         yield family(
             process_metrics.HTTP_DROPPED, [((why.value,), count) for why, count in self._figures.dropped.items()]
@@ -65,9 +65,9 @@ class HttpCollector(Collector):
 
 
 class BoundedListener(socket.socket):
-    """A listening socket with a bound on open connections: the oldest makes room for the newest.
+    """Listening socket that limits open connections. The newest replaces the oldest.
 
-    Turning the newest away would let a client that opens silent connections keep everybody else out.
+    If it rejected the newest, a client with silent connections could lock out all others.
     """
 
     def __init__(self, family: int, kind: int, protocol: int, figures: HttpFigures) -> None:
@@ -79,7 +79,7 @@ class BoundedListener(socket.socket):
         self.most = MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, files // 2)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection."""
+        """Return the next connection."""
         try:
             connection, address = super().accept()
         except OSError as error:
@@ -122,7 +122,7 @@ class BoundedProtocol(H11Protocol):
         self.loop.call_later(REQUEST_SECONDS, self._look, None, REQUEST_SECONDS)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse bytes that are no request, with the headers of every answer, which uvicorn's own refusal lacks."""
+        """Refuse invalid bytes with the headers of every answer, which uvicorn's own refusal lacks."""
         if self.cycle is None or self.cycle.response_complete:
             text = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
             headers = [b": ".join(header) for header in (*self.server_state.default_headers, *text)]

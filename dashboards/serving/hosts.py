@@ -1,4 +1,4 @@
-"""Refuses requests for foreign host names, which a web page sends after it has rebound its own name to this server."""
+"""Protection from requests for foreign host names, which a web page sends after it rebinds its name to this server."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 class KnownHosts:
-    """Answers 421 to a request for a host name that is neither this machine's nor allowed.
+    """Middleware that answers 421 to a host name that is neither this machine's nor allowed.
 
-    Starlette's TrustedHostMiddleware knows names only. An IP address is always right here: a browser sends one only to
-    a page that it loaded from that address, and the addresses of pods and probes are in no configuration.
+    Starlette's TrustedHostMiddleware supports only names. An IP address is always right here, because a browser sends
+    one only to a page that it loaded from that address. Configurations do not list the addresses of pods and probes.
     """
 
     def __init__(self, app: ASGIApp, listening: Listening) -> None:
@@ -40,9 +40,9 @@ class KnownHosts:
         threading.Thread(target=self._add_full_name, name="host name", daemon=True).start()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application's answer, or 421."""
+        """Pass the request on to the application, or answer 421."""
         host = Headers(scope=scope).get("host")
-        # A browser always names a host; some health checks of load balancers do not.
+        # A browser always names a host. Some health checks of load balancers do not.
         if host is None or self._is_known(host):
             await self._app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""Serves pages over HTTP from a thread."""
+"""HTTP server of pages in a thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dashboards.serving.hosts import KnownHosts
 from transport.listening import Listening, ListeningError
 
 _GRACEFUL_SECONDS = 3
-_BACKLOG = 128  # asyncio accepts as many at once, before any of them can be ended
+_BACKLOG = 128  # asyncio accepts this many at once, before the server can end one
 
 # Of every answer. An answer is no script, frame or image of another site.
 _HEADERS = (
@@ -34,7 +34,7 @@ _HEADERS = (
 
 
 class HttpServer:
-    """uvicorn in a thread of its own, so that signals stay with whoever started it; raises ServeError at once."""
+    """uvicorn in a thread, so that the caller handles signals. Raise ServeError at once."""
 
     def __init__(self, app: Starlette, listening: Listening, figures: HttpFigures) -> None:
         self._certificate = None if listening.tls_certificate_file is None else Certificate(listening)
@@ -45,7 +45,7 @@ class HttpServer:
         self.address = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         config = uvicorn.Config(
             guarded,
-            http=partial(BoundedProtocol, figures),  # type: ignore[arg-type]  # what makes one
+            http=partial(BoundedProtocol, figures),  # type: ignore[arg-type]  # a factory
             ws="none",
             backlog=_BACKLOG,
             log_config=None,
@@ -58,7 +58,7 @@ class HttpServer:
         config.load()
         config.ssl = None if self._certificate is None else self._certificate.context
         self._server = uvicorn.Server(config)
-        # Daemon: a request that never ends must not keep the process.
+        # A daemon, so that a request without end cannot keep the process.
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="http", daemon=True)
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class HttpServer:
         self._socket.close()
 
     def check(self) -> None:
-        """Raise ServeError if it no longer serves; to be called now and then, also for renewed certificates."""
+        """Raise ServeError if the server has ended. Call this at intervals, also for renewed certificates."""
         if not self._thread.is_alive():
             raise ServeError(f"the HTTP server at {self.address} ended by itself; the log has the details")
         if self._certificate is not None:

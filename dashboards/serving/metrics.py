@@ -1,4 +1,4 @@
-"""Encodes metrics as a scraper asks, one rendering for all scrapers that wait."""
+"""Encoder of metrics as a scraper asks, with one rendering for all scrapers that wait."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Wanted:
 
     @property
     def openmetrics(self) -> bool:
-        """Whether that is OpenMetrics, else Prometheus' text format."""
+        """Return whether the form is OpenMetrics. The other one is Prometheus' text format."""
         return self.content_type.startswith("application/openmetrics-text")
 
     @property
     def headers(self) -> dict[str, str]:
-        """The answer's headers."""
+        """Return the answer's headers."""
         headers = {"Content-Type": self.content_type, "Vary": "Accept, Accept-Encoding"}
         return {**headers, "Content-Encoding": "gzip"} if self.gzip else headers
 
 
 def wanted_by(request: Request) -> Wanted:
-    """The form that the request's headers ask for; unreadable ones count for nothing."""
+    """Return the form that the request's headers ask for. Ignore unreadable ones."""
     try:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
     except ValueError:  # a version that is no number
@@ -47,9 +47,9 @@ def wanted_by(request: Request) -> Wanted:
 
 
 def metrics_route(registry: CollectorRegistry, path: str = METRICS_PAGE) -> Route:
-    """A page of metrics, in the format and compression that the scraper asks for."""
-    # Not prometheus-client's make_asgi_app: it collects on the event loop, where a slow scrape would hold up /healthz,
-    # and compresses at gzip's slowest level.
+    """Return a page of metrics, in the format and compression that the scraper asks for."""
+    # prometheus-client's make_asgi_app would collect on the event loop, so a slow scrape would delay /healthz. It also
+    # compresses at gzip's slowest level.
     renderings = _Renderings(registry)
 
     async def metrics(request: Request) -> Response:
@@ -60,9 +60,9 @@ def metrics_route(registry: CollectorRegistry, path: str = METRICS_PAGE) -> Rout
 
 
 class _Renderings:
-    """Renderings of a registry in a thread of its own, one after the other.
+    """Renderings of a registry in a thread, one after the other.
 
-    Whoever asks before a rendering begins gets its bytes: any number of scrapers costs one rendering.
+    All callers before a rendering begins get its bytes, so any number of scrapers costs one rendering.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -72,10 +72,10 @@ class _Renderings:
         self._due: dict[Wanted, asyncio.Task[bytes]] = {}
 
     async def of(self, wanted: Wanted) -> bytes:
-        """The registry as it is, or will be in a moment."""
+        """Render the registry, or wait for the rendering that begins next."""
         if wanted not in self._due:
             self._due[wanted] = asyncio.create_task(self._render(wanted))
-        # One of those who wait may be cancelled; the others still need the bytes.
+        # A waiting caller may be cancelled while others still need the bytes.
         return await asyncio.shield(self._due[wanted])
 
     async def _render(self, wanted: Wanted) -> bytes:

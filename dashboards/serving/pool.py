@@ -1,4 +1,4 @@
-"""Bounds the work that clients can cause: few threads, a wait that ends, no work for a client that left."""
+"""Limits on the work that clients can cause: few threads, a bounded wait, and no work for a client that left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pool:
         self._threads = CapacityLimiter(math.inf)  # `_free` is the bound
 
     async def answer(self, request: Request, make: Callable[[Request], Response]) -> Response:
-        """Make the answer in a thread, unless the client has left; raises HTTPException 503 if none is free in time."""
+        """Make the answer in a thread, unless the client has left. Raise HTTPException 503 if none is free in time."""
         try:
             with anyio.fail_after(WAIT_SECONDS):
                 await self._free.acquire()

@@ -1,8 +1,8 @@
-"""Prints `kontrast-cluster.yml`: a rule for each kind of alert that Kontrast judges, for Prometheus to send.
+"""Writer of `kontrast-cluster.yml`, with a Prometheus rule for each kind of alert that Kontrast judges.
 
     python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
 
-A rule passes on what `controller.contract.alert_kinds` says of its kind; the core alone judges when an alert is open.
+A rule repeats the texts of its kind in `controller.contract.alert_kinds`. Only the core judges when an alert is open.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ groups:
           page_url: clusters/{{ reReplaceAll "[+]" "%20" (urlquery $labels.kafka_cluster) }}
 """
 
-# As `dashboards.alerting.message` chooses it. Prometheus has only what a query must escape: there a blank is a plus.
+# As `dashboards.alerting.message` chooses it. Prometheus only escapes for a query, where a blank becomes a plus.
 _PAGE = """
           page_url: clusters/{{ reReplaceAll "[+]" "%20" (urlquery $labels.kafka_cluster)
             }}{{ if $labels.topic }}/topics/{{ reReplaceAll "[+]" "%20" (urlquery $labels.topic)
@@ -131,7 +131,7 @@ _RULE = """
 
 
 def cluster_rules() -> str:
-    """The whole file."""
+    """Return the whole file."""
     head = _HEAD.replace("LABELS", ", ".join(ALERT_SINCE.labels))
     rules = [_rule(kind, _BOARDS[section]) for section, kinds in SECTIONS.items() for kind in kinds]
     return head + "".join([*rules, _rule(_BROKER_VIEW, _BOARDS["Brokers"])])

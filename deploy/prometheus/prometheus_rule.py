@@ -28,7 +28,7 @@ spec:
 
 
 def with_addresses(rules: str, docs: str | None, grafana: str | None, page: str | None) -> str:
-    """The rules with these addresses in front of the paths of runbooks, boards and the live page."""
+    """Return the rules with these addresses in front of the paths of runbooks, boards and the live page."""
     if docs is not None:
         rules = rules.replace("runbook_url: docs/", f"runbook_url: {docs.rstrip('/')}/")
     if grafana is not None:
@@ -39,14 +39,14 @@ def with_addresses(rules: str, docs: str | None, grafana: str | None, page: str 
 
 
 def manifest(name: str, rules: str) -> str:
-    """The rules as a PrometheusRule."""
+    """Return the rules as a PrometheusRule."""
     groups = rules[rules.index("groups:\n") :]
     shifted = (f"  {line}" if line.strip() else line for line in groups.splitlines(keepends=True))
     return _HEAD.replace("{name}", name) + "".join(shifted)
 
 
 def main() -> None:
-    """Print what was asked for."""
+    """Print the requested rules."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rules", choices=FILES, help="which file")
     parser.add_argument("--docs", metavar="URL", help="where docs/ is published: runbook_url begins with it")

@@ -1,1 +1,1 @@
-"""Read the transaction logs and snapshot files of a ZooKeeper server's data directory."""
+"""Reader of the transaction logs and snapshot files of a ZooKeeper server's data directory."""

@@ -175,7 +175,7 @@ class ZooKeeperFiles:
         return Snapshot(file.zxid, newest_ms, tuple(nodes))
 
     def _with_time(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with a time, even if its znodes have none."""
+        """Return the snapshot with a time, even if its znodes lack one."""
         if snapshot.time_ms or not self._logs:
             return snapshot
         try:
@@ -205,7 +205,7 @@ class ZooKeeperFiles:
             )
 
     def _bridge(self, zxid: int) -> Snapshot | None:
-        """The newest good snapshot right before the transaction, else the oldest after it."""
+        """Return the newest good snapshot right before the transaction, else the oldest after it."""
         later = [file for file in self._snapshots if file.zxid > self._zxid]
         right_before = [file for file in later if file.zxid < zxid and _follows(file.zxid, zxid)]
         after = [] if _follows(self._zxid, zxid) else [file for file in later if file.zxid >= zxid]

@@ -49,7 +49,7 @@ class _Chroot:
         self.others: set[str] = set()  # where else a Kafka cluster has been
 
     def watches(self, path: str) -> bool:
-        """Whether the znode gets records."""
+        """Return whether the znode gets records."""
         prefix = self._prefix
         if (not prefix or path.startswith(f"{prefix}/")) and is_recorded(path[len(prefix) :]):
             return True
@@ -58,7 +58,7 @@ class _Chroot:
         return False
 
     def path(self, path: str) -> str:
-        """Kafka's name of a znode below the chroot."""
+        """Return Kafka's name of a znode below the chroot."""
         return path[len(self._prefix) :]
 
 
@@ -80,7 +80,7 @@ class _WatchedZnodes:
 
     @property
     def znodes(self) -> Mapping[str, _Znode]:
-        """The stats by path."""
+        """Return the stats by path."""
         return self._znodes
 
     def put(self, path: str, znode: _Znode) -> None:
@@ -100,7 +100,7 @@ class _WatchedZnodes:
                 del self._by_session[znode.ephemeral_owner]
 
     def owned_by(self, session: int) -> frozenset[str]:
-        """The session's ephemeral znodes."""
+        """Return the session's ephemeral znodes."""
         return frozenset(self._by_session.get(session, ()))
 
 
@@ -133,7 +133,7 @@ class History:
 
     @property
     def other_chroots(self) -> frozenset[str]:
-        """The chroots of other Kafka clusters in the files that were read until now."""
+        """Return the chroots of other Kafka clusters in the files that were read until now."""
         return frozenset(self._below.others)
 
     def records(self) -> Iterator[Record]:

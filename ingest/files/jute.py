@@ -1,4 +1,4 @@
-"""Read Jute, ZooKeeper's serialization: big-endian numbers, and bytes and texts after their length."""
+"""Reader of Jute, ZooKeeper's serialization, with big-endian numbers, and bytes and texts after their length."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class Jute:
         return taken
 
     def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """Numbers in a row."""
+        """Return numbers in a row."""
         return layout.unpack(self.take(layout.size))
 
     def integer(self) -> int:
-        """A signed 32-bit number."""
+        """Return a signed 32-bit number."""
         return int(_INT.unpack(self.take(4))[0])
 
     def long(self) -> int:
-        """A signed 64-bit number."""
+        """Return a signed 64-bit number."""
         return int(_LONG.unpack(self.take(8))[0])
 
     def boolean(self) -> bool:
@@ -59,7 +59,7 @@ class Jute:
         return self.take(1) != b"\0"
 
     def buffer(self) -> bytes | None:
-        """Return bytes, or None if ZooKeeper wrote none."""
+        """Return the bytes, unless ZooKeeper wrote a null."""
         length = self.integer()
         if not -1 <= length <= _MOST_BYTES:
             raise JuteError(f"a length of {length} bytes")
@@ -70,7 +70,7 @@ class Jute:
         return (self.buffer() or b"").decode("utf-8", "replace")
 
     def count(self) -> int:
-        """The number of elements that follow."""
+        """Return the number of elements that follow."""
         return max(0, self.integer())
 
     def skip_acl(self) -> None:

@@ -28,7 +28,7 @@ class LastZnodes:
         self.notes = self._files.notes
 
     def read(self, is_asked_to_stop: Callable[[], bool] = lambda: False) -> dict[str, Value]:
-        """The values by path below the chroot."""
+        """Return the values by path below the chroot."""
         for item in self._files.read():
             if is_asked_to_stop():
                 break

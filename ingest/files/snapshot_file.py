@@ -1,4 +1,4 @@
-"""Read one snapshot file of ZooKeeper, `snapshot.<zxid>`, plain or gzipped, with every znode of a server.
+"""Reader of one snapshot file of ZooKeeper, `snapshot.<zxid>`, plain or gzipped, with every znode of a server.
 
 ZooKeeper keeps working during the write. The file is complete up to the zxid in its name and may contain some later
 changes. From 3.6 on digests follow the checksum. Kontrast does not need them.

@@ -1,4 +1,4 @@
-"""Read one transaction log of ZooKeeper 3.4 to 3.9, `log.<zxid>`, in order.
+"""Reader of one transaction log of ZooKeeper 3.4 to 3.9, `log.<zxid>`, in order.
 
 The file is a header, then entries: Adler-32, length, that many bytes, and 0x42. ZooKeeper allocates ahead, so a log
 that was closed in order ends in zeros. From 3.6 on an entry has a digest of the tree after the transaction. Kontrast
@@ -163,7 +163,7 @@ def _multi(body: Jute, session: int) -> tuple[Change, ...]:
 
 
 def _closed_paths(body: bytes) -> tuple[str, ...]:
-    """Return the znodes that a closeSession names, none before 3.6 or if that is switched off."""
+    """Return the znodes that a closeSession names. ZooKeeper logs them from 3.6 on, unless it is switched off."""
     stream = io.BytesIO(body)
     reader = Jute(stream.read)
     try:

@@ -63,29 +63,29 @@ class Inbox:
 
     @property
     def position(self) -> int:
-        """The number of events that ever came."""
+        """Return the number of events that ever came."""
         return self._position
 
     def wait(self, timeout_seconds: float) -> bool:
-        """Whether there is something to take, as soon as there is or when the time is over."""
+        """Wait for something to take, at most this time. Return whether there is something."""
         with self._changed:
             return self._changed.wait_for(lambda: bool(self._events or self._states), timeout_seconds)
 
     def take_events(self, position: int | None = None) -> list[ZnodeEvent]:
-        """The events that wait, up to a position."""
+        """Return the events that wait, up to a position."""
         with self._changed:
             behind = 0 if position is None else self._position - position
             return [self._events.popleft() for _ in range(max(0, len(self._events) - behind))]
 
     def take_states(self) -> list[SessionState]:
-        """The session states that wait."""
+        """Return the session states that wait."""
         with self._changed:
             states = list(self._states)
             self._states.clear()
             return states
 
     def take_dropped(self) -> int:
-        """The number of events that were dropped since the last call."""
+        """Return the number of events that were dropped since the last call."""
         with self._changed:
             dropped, self._dropped = self._dropped, 0
             return dropped

@@ -23,7 +23,7 @@ class EventKind(Enum):
     CREATED = 1
     DELETED = 2
     CHANGED = 3
-    CHILDREN = 4  # of one-shot watches only: a child was created or deleted
+    CHILDREN = 4  # of one-shot watches only, when a child was created or deleted
 
 
 @dataclass(frozen=True, slots=True)

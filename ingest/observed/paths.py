@@ -81,27 +81,27 @@ def is_recorded(path: str) -> bool:
 
 
 def is_copied(path: str) -> bool:
-    """Whether a migration to KRaft reads a znode."""
+    """Return whether a migration to KRaft reads a znode."""
     return is_recorded(path) or path in _COPIED_SINGLE or path.startswith(_COPIED_BELOW)
 
 
 def is_partition_state(path: str) -> bool:
-    """Whether a path is a partition's state."""
+    """Return whether a path is a partition's state."""
     return path.endswith("/state") and _PARTITION_STATE.fullmatch(path) is not None
 
 
 def is_listed(path: str) -> bool:
-    """Return whether a znode's children get records: those of the parents, and a topic's partitions."""
+    """Return whether a znode's children get records, as those of the parents and a topic's partitions do."""
     return path in _PARENTS or _PARTITIONS.fullmatch(path) is not None
 
 
 def recorded_child(path: str, child: str) -> str:
-    """Return the path with records for a child of a listed znode: the child itself, or a partition's state."""
+    """Return the path with records for a child of a listed znode, the child itself or a partition's state."""
     return f"{path}/{child}" if path in _PARENTS else f"{path}/{child}/state"
 
 
 def rank(path: str) -> Rank:
-    """The place of a recorded path among changes that were made at once."""
+    """Return the place of a recorded path among changes that were made at once."""
     if path in _CONTROLLER:
         return Rank.CONTROLLER
     if path.startswith("/brokers/ids/"):
@@ -110,15 +110,15 @@ def rank(path: str) -> Rank:
 
 
 def topic_path(topic: str) -> str:
-    """A topic's znode."""
+    """Return a topic's znode."""
     return f"{TOPICS}/{topic}"
 
 
 def partitions_path(topic: str) -> str:
-    """The parent of a topic's partitions."""
+    """Return the parent of a topic's partitions."""
     return f"{TOPICS}/{topic}/partitions"
 
 
 def state_path(topic: str, partition: str) -> str:
-    """A partition's state."""
+    """Return a partition's state."""
     return f"{TOPICS}/{topic}/partitions/{partition}/state"

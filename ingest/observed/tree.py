@@ -17,7 +17,7 @@ class Tree:
 
     @property
     def known(self) -> Mapping[str, Known]:
-        """The published state by path."""
+        """Return the published state by path."""
         return self._known
 
     def apply(self, observations: Iterable[Observation]) -> None:
@@ -61,5 +61,5 @@ def complete(values: Mapping[str, Value]) -> list[Observation]:
 
 
 def node(path: str, value: Value, *, resync: bool = False) -> Observation:
-    """A znode with its value, as a complete read found it."""
+    """Return a znode with its value, as a complete read found it."""
     return Observation(kind=RecordKind.NODE, path=path, value=value, zxid=value.mzxid, resync=resync)

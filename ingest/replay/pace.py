@@ -24,7 +24,7 @@ class Pace:
         self._due_seconds = 0.0
 
     def wait_seconds(self, record: Record) -> float:
-        """The time until the next record is due, 0 if it is late."""
+        """Return the time until the next record is due, 0 if it is late."""
         if record.zxid < self._from_zxid:
             return 0.0
         if self._newest_ms is None:

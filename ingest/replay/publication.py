@@ -65,7 +65,7 @@ class Publication:
         return True
 
     def _up_to_a_cluster(self, records: Iterable[Record]) -> list[Record]:
-        """The first records up to the first znodes, with all that were read or written together with these."""
+        """Return the first records up to the first znodes, with all that were read or written together with these."""
         held: list[Record] = []
         has_znodes = False
         for record in records:

@@ -1,1 +1,1 @@
-"""Append records to a journal or a Kafka topic."""
+"""Sinks that append records to a journal or a Kafka topic."""

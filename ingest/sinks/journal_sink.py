@@ -1,4 +1,4 @@
-"""Append records to a journal. The clusters of a process share one writer per directory."""
+"""Sink that appends records to a journal. The clusters of a process share one writer per directory."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class JournalSink:
                 raise SinkUnavailableError(str(error)) from error
 
     def complete_read_requested(self) -> bool:
-        """Return whether a complete read is due: a reader asked for one, or the journal was replaced."""
+        """Return whether a complete read is due, because a reader asked for one, or the journal was replaced."""
         with self._journal.lock:
             try:
                 self._journal.begin_again_if_removed()
@@ -104,7 +104,7 @@ class JournalSink:
 
 
 def newest_record(directory: Path, cluster: str) -> Record | None:
-    """Return the cluster's newest record in a journal, or None. Raise SinkUnavailableError."""
+    """Return the cluster's newest record in a journal, if any. Raise SinkUnavailableError."""
     start = encode_record(msgspec.structs.replace(_ANY_RECORD, cluster=cluster)).partition(b',"generation"')[0]
     try:
         for line in newest_lines(directory, start):

@@ -37,7 +37,7 @@ _LOG = logging.getLogger("kontrast.ingest.kafka")
 _REQUEST_TIMEOUT_MS = 10_000
 _DELIVERY_TIMEOUT_MS = 15_000
 _BLOCK_MS = 5_000
-_MAX_RECORD_BYTES = 16 * 1024**2  # the broker's own limit applies; a znode has up to 1 MB, more as JSON
+_MAX_RECORD_BYTES = 16 * 1024**2  # the broker's own limit applies, while a znode has up to 1 MB, more as JSON
 _CLOSE_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
 # Each watcher sends a heartbeat per second. In a topic of ten clusters, this is the last minute and a half.
@@ -114,7 +114,7 @@ class KafkaSink:
         return max((record.generation for record in self._newest_records()), default=-1)
 
     def newest_record(self) -> Record | None:
-        """Return the cluster's last record near the topic's end, or None. Raise SinkUnavailableError."""
+        """Return the cluster's last record near the topic's end, if any. Raise SinkUnavailableError."""
         return next(reversed(self._newest_records()), None)
 
     def _newest_records(self) -> list[Record]:

@@ -19,7 +19,7 @@ class Sink(Protocol):
         """Append and wait for all acknowledgements. Raise SinkUnavailableError if some records may not have arrived."""
 
     def complete_read_requested(self) -> bool:
-        """Whether a reader has requested a complete read since the last call."""
+        """Return whether a reader has requested a complete read since the last call."""
 
     def newest_generation(self) -> int:
         """Return the generation of the cluster's newest record, or -1. Raise SinkUnavailableError."""

@@ -218,18 +218,18 @@ class WatchedZooKeeper:
 
     @property
     def session_id(self) -> int:
-        """The session's number, 0 without one."""
+        """Return the session's number, 0 without one."""
         identity = self._client.client_id
         return 0 if identity is None else identity[0] or 0
 
     @property
     def forbidden(self) -> frozenset[str]:
-        """The paths that an ACL keeps from being read or listed."""
+        """Return the paths that an ACL keeps from being read or listed."""
         return frozenset(self._forbidden)
 
     @property
     def watch_mode(self) -> WatchMode:
-        """The kind of watches that the present connection's server has."""
+        """Return the kind of watches that the present connection's server has."""
         return self._reads.mode
 
     def add_watches(self, paths: Sequence[str]) -> None:
@@ -375,7 +375,7 @@ class WatchedZooKeeper:
         return self._inbox.position, self._client._connection.newest_zxid
 
     def absolute(self, path: str) -> str:
-        """The path with the chroot."""
+        """Return the path with the chroot."""
         return self._chroot + path or "/"
 
     def _on_state(self, state: str) -> None:

@@ -1,4 +1,4 @@
-"""Read many znodes per request, with ZooKeeper 3.6 and newer: the choice of paths per request."""
+"""Reads of many znodes per request, with ZooKeeper 3.6 and newer, and the choice of paths per request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MultiReads:
         return self._read(GetData.type, paths, show)
 
     def children(self, paths: Sequence[str]) -> Answers:
-        """The names of the children of the paths."""
+        """Return the names of the children of the paths."""
         return self._read(GetChildren.type, paths, lambda _: None)
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
@@ -72,7 +72,7 @@ class MultiReads:
         return chunk, answer
 
     def _chunks(self, paths: Sequence[str]) -> Iterator[tuple[list[str], list[bytes]]]:
-        """The paths of a request each, and how they are written in it."""
+        """Yield the paths of a request each, and how they are written in it."""
         chunk: list[str] = []
         written: list[bytes] = []
         size = 0

@@ -64,7 +64,7 @@ class Session(Protocol):
         """Return when this number of znodes may be read. Raise ConnectionLostError."""
 
     def absolute(self, path: str) -> str:
-        """The path with the chroot."""
+        """Return the path with the chroot."""
 
     def moment(self) -> tuple[int, int]:
         """Return the number of events so far and the newest zxid, on the connection's thread."""
@@ -79,7 +79,7 @@ class Reads(Protocol):
         """Return the values of the paths. `show` receives the number of reads so far."""
 
     def children(self, paths: Sequence[str]) -> Answers:
-        """The names of the children of the paths."""
+        """Return the names of the children of the paths."""
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """The events, with children that came or went in place of their parent's event."""
+        """Return the events, with children that came or went in place of their parent's event."""

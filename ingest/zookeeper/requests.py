@@ -39,7 +39,7 @@ class AddWatch:
         self._path = path
 
     def serialize(self) -> bytes:
-        """The request's bytes."""
+        """Return the request's bytes."""
         return bytes(write_string(self._path)) + struct.pack("!i", _PERSISTENT_RECURSIVE)
 
     @classmethod
@@ -67,13 +67,13 @@ class MultiRead:
         return f"MultiRead({len(self._paths)} paths)"
 
     def serialize(self) -> bytes:
-        """The request's bytes."""
+        """Return the request's bytes."""
         header, length = self._header, _INT.pack
         parts = [part for path in self._paths for part in (header, length(len(path)), path, _NO_WATCH)]
         return b"".join((*parts, _MULTI_HEADER.pack(-1, True, -1)))
 
     def deserialize(self, buffer: bytes, offset: int) -> Answer:
-        """The results in the order of the paths."""
+        """Return the results in the order of the paths."""
         # The connection's thread calls this in the order of the input, so the moment is exact.
         position, zxid = self._moment()
         with _refusing_damage(self):
@@ -111,11 +111,11 @@ class SingleRead:
         return f"SingleRead({self.type}, {self._path!r}, watch={self._watch})"
 
     def serialize(self) -> bytes:
-        """The request's bytes."""
+        """Return the request's bytes."""
         return _INT.pack(len(self._path)) + self._path + (_WATCH if self._watch else _NO_WATCH)
 
     def deserialize(self, buffer: bytes, offset: int) -> object:
-        """The result."""
+        """Return the result."""
         with _refusing_damage(self):
             return True if self.type == Exists.type else _RESULTS[self.type](buffer, offset)[0]
 
@@ -129,11 +129,11 @@ class MomentRequest:
         self._moment = moment
 
     def serialize(self) -> bytes:
-        """The request's bytes."""
+        """Return the request's bytes."""
         return SingleRead(self.type, b"/").serialize()
 
     def deserialize(self, _buffer: bytes, _offset: int) -> tuple[int, int]:
-        """Position and zxid, as an `Answer` has them."""
+        """Return position and zxid, as an `Answer` has them."""
         return self._moment()
 
 

@@ -1,4 +1,4 @@
-"""Watch and read servers before 3.6, without persistent watches and MultiRead.
+"""Watches and reads for servers before 3.6, without persistent watches and MultiRead.
 
 A read sets a one-shot watch, which ends with its first event. Each event therefore causes another read with a watch,
 and lists of parents find children. A znode that came and went between two lists leaves no trace here.
@@ -51,7 +51,7 @@ class SingleReads:
         return Answers(results, _has_failures(results), *moment)
 
     def children(self, paths: Sequence[str]) -> Answers:
-        """The names of the children of the paths."""
+        """Return the names of the children of the paths."""
         results = self._read_and_watch(GetChildren.type, paths, lambda _: None)
         for path, found in results.items():
             now = set(found) if isinstance(found, list) else set()
@@ -64,7 +64,7 @@ class SingleReads:
         return Answers(results, _has_failures(results))
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """The events, with children that came or went in place of their parent's event."""
+        """Return the events, with children that came or went in place of their parent's event."""
         for event in events:
             if event.kind is EventKind.DELETED:
                 self._forget(event.path)

@@ -34,10 +34,10 @@ class ZooKeeperSide(Protocol):
     """The required reads of ZooKeeper."""
 
     def read(self) -> Tree:
-        """All znodes now."""
+        """Return all znodes now."""
 
     def wait_for(self, offset: int, seconds: float) -> int:
-        """The offset in /migration as soon as it is this one or higher, or when the time is over."""
+        """Return the offset in /migration as soon as it is this one or higher, or when the time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Comparison:
 
     @property
     def lag(self) -> int:
-        """Records of the quorum that ZooKeeper lacks."""
+        """Return records of the quorum that ZooKeeper lacks."""
         return max(0, self.high_watermark - 1 - self.offset)
 
     @property

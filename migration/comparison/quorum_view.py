@@ -1,4 +1,4 @@
-"""Read the copied subjects from the quorum, each from a node that has it from the quorum.
+"""Copied subjects of the quorum, each from a node that has it from the quorum.
 
 A broker in ZooKeeper mode reads settings, quotas, credentials and ACLs from ZooKeeper itself, so it is not asked for
 them. Its metadata comes from the quorum's leader.

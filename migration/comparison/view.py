@@ -40,7 +40,7 @@ class Key(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Both values, None for a missing one."""
+    """Both values. A missing one is None."""
 
     zookeeper: str | None
     quorum: str | None
@@ -81,7 +81,7 @@ class QuorumView:
 
 
 def differences(zookeeper: Mapping[Key, str], quorum: QuorumView) -> dict[Key, Difference]:
-    """Every value that the two sides do not have alike."""
+    """Yield every value that differs between the two sides."""
     return {
         key: Difference(zookeeper.get(key), quorum.values.get(key))
         for key in zookeeper.keys() | quorum.values.keys()
@@ -90,7 +90,7 @@ def differences(zookeeper: Mapping[Key, str], quorum: QuorumView) -> dict[Key, D
 
 
 def brokers(ids: Iterable[int]) -> str:
-    """A list of brokers, in its order."""
+    """Return a list of brokers, in its order."""
     return f"[{', '.join(map(str, ids))}]"
 
 
@@ -101,27 +101,27 @@ def replicas_text(replicas: Iterable[int], adding: Iterable[int] = (), removing:
 
 
 def leadership_text(leader: int, leader_epoch: int, isr: Iterable[int]) -> str:
-    """The state of a partition."""
+    """Return the state of a partition."""
     return f"leader {leader}, leader epoch {leader_epoch}, ISR {brokers(isr)}"
 
 
 def quota_text(value: float) -> str:
-    """A quota as a number of which 1000 and 1000.0 are the same."""
+    """Return a quota as a number, so that 1000 and 1000.0 are equal."""
     return f"{value:.15g}"
 
 
 def acl_text(principal: str, permission: str, operation: str, host: str) -> str:
-    """An entry of a resource, by the names that ZooKeeper and the protocol write differently."""
+    """Return an entry of a resource, by the names that ZooKeeper and the protocol write differently."""
     return f"{principal} {_plain(permission)} {_plain(operation)} from {host}"
 
 
 def resource_text(kind: str, pattern: str, name: str) -> str:
-    """A resource of ACLs."""
+    """Return a resource of ACLs."""
     return f"{_plain(kind)} {_plain(pattern)} {name}"
 
 
 def entity_text(entity: Mapping[str, str | None]) -> str:
-    """Return the entity of a quota. None is the default."""
+    """Return the entity of a quota, with the default for a missing name."""
     return ", ".join(f"{kind} {DEFAULT if name is None else name}" for kind, name in sorted(entity.items()))
 
 

@@ -42,7 +42,7 @@ PLACES: Mapping[Subject, tuple[str, ...]] = {
 
 
 def zookeeper_values(tree: Tree, plain: Mapping[Subject, Collection[str]]) -> dict[Key, str]:
-    """Return all compared values. The value of a setting is shown only if its name is plain."""
+    """Return all compared values. A setting's value is visible only if its name is plain."""
     return {
         **dict(_topics(tree)),
         **dict(_settings(tree, Subject.TOPIC_CONFIGS, TOPIC_CONFIGS, plain)),
@@ -54,7 +54,7 @@ def zookeeper_values(tree: Tree, plain: Mapping[Subject, Collection[str]]) -> di
 
 
 def forbidden_subjects(tree: Tree) -> dict[Subject, str]:
-    """The subjects of which a znode may not be read, with the reason."""
+    """Return the subjects with an unreadable znode, with the reason."""
     found = {}
     for subject, places in PLACES.items():
         paths = sorted(path for path in tree.unreadable if any(f"{path}/".startswith(f"{place}/") for place in places))
@@ -112,7 +112,7 @@ def _quotas(tree: Tree) -> Iterator[tuple[Key, str]]:
 
 
 def _entities(tree: Tree) -> Iterator[tuple[dict[str, str | None], Mapping[str, object] | None]]:
-    """Each znode of quotas, with whom it is about."""
+    """Yield each znode of quotas, with its entity."""
     for kind, parent in (("user", USERS), ("client-id", CLIENTS), ("ip", IPS)):
         for path, settings in _configurations(tree, parent):
             yield {kind: _name(path)}, settings
@@ -150,7 +150,7 @@ def _entries(data: bytes | None) -> Iterator[str]:
 
 
 def _name(path: str) -> str | None:
-    """Return the name in a znode of /config/users, clients or ips (`Sanitizer`, Kafka 3.9). None is the default."""
+    """Return the name in a znode of /config/users, clients or ips (`Sanitizer`, Kafka 3.9). The default has no name."""
     name = path.rpartition("/")[2]
     return None if name == DEFAULT else unquote(name)
 
@@ -169,7 +169,7 @@ def _quota(text: str) -> str:
 
 
 def _iterations(credential: str) -> str:
-    """The only part of a credential that both sides have and that is no secret."""
+    """Return the iterations, the only shared part of a credential on both sides that is not secret."""
     parts = dict(part.partition("=")[::2] for part in credential.split(","))
     iterations = parts.get("iterations", "")
     return f"iterations {iterations}" if iterations.isdecimal() else UNREADABLE

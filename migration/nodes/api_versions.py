@@ -23,7 +23,7 @@ from transport.printable import printable
 # Kafka 3.9.2 answers with 500 bytes. An API takes 7, a feature some 30.
 _LARGEST_ANSWER_BYTES = 64 * 1024
 _PIECE_BYTES = 16 * 1024
-_VERSION = 3  # the first version with tagged fields; brokers before 2.4 answer as in version 0
+_VERSION = 3  # the first version with tagged fields, where brokers before 2.4 answer as in version 0
 _LONGEST_REASON = 300
 _UNSUPPORTED_VERSION = 35
 _METADATA_VERSION = "metadata.version"
@@ -39,7 +39,7 @@ class ApiVersions:
 
     @property
     def metadata_version(self) -> int | None:
-        """The finalized level of metadata.version."""
+        """Return the finalized level of metadata.version."""
         return self.features.get(_METADATA_VERSION)
 
 

@@ -31,8 +31,8 @@ UNREADABLE_ANSWERS = (ValueError, TypeError, AttributeError, LookupError)
 def ask_nodes(addresses: Sequence[str], registered: dict[int, str], login: NodeLogin, timeout_seconds: float) -> Nodes:
     """Return the modes of these nodes, of the registered brokers, and of the nodes that they name.
 
-    Modes need no login; the quorum and the list of brokers do. A broker in ZooKeeper mode names those in KRaft mode.
-    These speak for the quorum and name its controllers.
+    Modes need no login, but the quorum and the list of brokers do. A broker in ZooKeeper mode names those in KRaft
+    mode. These speak for the quorum and name its controllers.
     """
     known = {address: broker for broker, address in registered.items()}
     nodes = {node.address: node for node in _modes([*addresses, *known], login, timeout_seconds)}
@@ -46,7 +46,7 @@ def ask_nodes(addresses: Sequence[str], registered: dict[int, str], login: NodeL
 
 
 def with_settings(nodes: Nodes, names: Sequence[str], login: NodeLogin, timeout_seconds: float) -> Nodes:
-    """The same nodes with these settings of each broker whose id is known and that lets them be described."""
+    """Return the same nodes with settings of each broker whose id is known and whose settings are readable."""
     if not nodes.nodes:
         return nodes
 
@@ -75,7 +75,7 @@ def _ask_settings(broker: int, names: Sequence[str], kafka: KafkaNode) -> dict[s
 
 
 def ask_quorum(node: Node, kafka: KafkaNode) -> Quorum | None:
-    """Return the quorum as this node reports it, or None if it cannot speak for it. Raise NodeError."""
+    """Return the quorum as this node reports it, if it can speak for it. Raise NodeError."""
     if DescribeQuorumRequest.API_KEY not in node.apis:
         return None
     topic = DescribeQuorumRequest.TopicData
@@ -100,7 +100,7 @@ def ask_quorum(node: Node, kafka: KafkaNode) -> Quorum | None:
 
 
 def ask_brokers(node: Node, kafka: KafkaNode) -> dict[int, str] | None:
-    """Return the live brokers' addresses as this broker reports them, or None from a controller. Raise NodeError."""
+    """Return the live brokers' addresses as this broker reports them. A controller has no answer. Raise NodeError."""
     if node.mode is None or node.mode.is_controller:
         return None
     answer = kafka.ask(DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_OF_BROKERS))
@@ -109,7 +109,7 @@ def ask_brokers(node: Node, kafka: KafkaNode) -> dict[int, str] | None:
 
 
 def connect(node: Node, login: NodeLogin, timeout_seconds: float, largest_answer_bytes: int) -> KafkaNode:
-    """A connection to the node, with the login."""
+    """Return a connection to the node, with the login."""
     return KafkaNode(
         node.address,
         login,
@@ -132,7 +132,7 @@ def written(host: str, port: int) -> str:
 
 
 def _modes(addresses: Iterable[str], login: NodeLogin, timeout_seconds: float) -> list[Node]:
-    """Each address's node, once, in this order."""
+    """Return each address's node, once, in this order."""
     distinct = list(dict.fromkeys(addresses))
     if not distinct:
         return []
@@ -155,8 +155,8 @@ def _first(
     nodes: Iterable[Node],
     login: NodeLogin,
     timeout_seconds: float,
-) -> Any:  # noqa: ANN401 (what `ask` gives)
-    """Return the answer of the first able node, or None."""
+) -> Any:  # noqa: ANN401 (the result of `ask`)
+    """Return the answer of the first able node, if any."""
     for node in nodes:
         kafka = connect(node, login, timeout_seconds, _LARGEST_ANSWER_BYTES)
         try:

@@ -10,7 +10,7 @@ _LEADER_AND_ISR, _DESCRIBE_QUORUM, _BROKER_REGISTRATION = 4, 55, 62
 
 
 class Mode(Enum):
-    """How a node takes part in the way to KRaft."""
+    """Role of a Kafka node on the way to KRaft."""
 
     ZOOKEEPER = "zookeeper"  # a broker without the migration's flag
     ZOOKEEPER_MIGRATING = "zookeeper-migrating"  # a broker with zookeeper.metadata.migration.enable
@@ -20,12 +20,12 @@ class Mode(Enum):
 
     @property
     def is_controller(self) -> bool:
-        """Whether it is a KRaft controller."""
+        """Return whether it is a KRaft controller."""
         return self in (Mode.CONTROLLER_MIGRATING, Mode.CONTROLLER)
 
     @property
     def words(self) -> str:
-        """The mode for people."""
+        """Return the mode for people."""
         return _WORDS[self]
 
 
@@ -54,7 +54,7 @@ _MODES: Mapping[tuple[bool, bool, bool, bool], Mode] = MappingProxyType(
 
 
 def mode_of(apis: Collection[int], *, zk_migration_ready: bool) -> Mode | None:
-    """Return the mode of a node with these APIs, or None for a combination of no release."""
+    """Return the mode of a node with these APIs. Other combinations are of no release, and give None."""
     has = (_LEADER_AND_ISR in apis, _DESCRIBE_QUORUM in apis, _BROKER_REGISTRATION in apis)
     return _MODES.get((*has, zk_migration_ready))
 

@@ -25,7 +25,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The node for people."""
+        """Return the node for people."""
         kind = "controller" if self.mode is not None and self.mode.is_controller else "broker"
         return f"node {self.address}" if self.node_id is None else f"{kind} {self.node_id} at {self.address}"
 
@@ -53,5 +53,5 @@ class Nodes:
     quorum: Quorum | None
 
     def in_mode(self, *modes: Mode) -> list[Node]:
-        """The nodes in one of these modes."""
+        """Return the nodes in one of these modes."""
         return [node for node in self.nodes if node.mode in modes]

@@ -48,7 +48,7 @@ class Finding(NamedTuple):
 
 
 def nothing_hinders(_tree: Tree) -> str:
-    """No reason why a check cannot be made."""
+    """Return an empty text, because the check is always possible."""
     return ""
 
 
@@ -77,12 +77,12 @@ class Check:
     advises: bool = False
 
     def concerns(self, oldest: Patch, newest: Patch) -> bool:
-        """Whether a release between these two has the defect."""
+        """Return whether a release between these two has the defect."""
         return (self.since is None or newest >= self.since) and (self.fixed_in is None or oldest < self.fixed_in)
 
     @property
     def releases(self) -> str:
-        """The releases that have the defect, in words."""
+        """Return the releases that have the defect, in words."""
         parts = []
         if self.since:
             parts.append(f"from {written(self.since)}")
@@ -92,7 +92,7 @@ class Check:
 
 
 def written(release: tuple[int, ...]) -> str:
-    """A release as Kafka's people write it."""
+    """Return a release as Kafka's people write it."""
     return ".".join(map(str, release))
 
 

@@ -35,7 +35,7 @@ def earlier_attempt(tree: Tree) -> Iterator[Finding]:
 
 
 def null_migration(tree: Tree) -> Iterator[Finding]:
-    """A /migration that has a null for a value."""
+    """Yield a /migration that has a null for a value."""
     if MIGRATION in tree.znodes and tree.data(MIGRATION) is None:
         yield Finding(MIGRATION, "has a null for a value")
 
@@ -48,7 +48,7 @@ def unreadable_migration(tree: Tree) -> Iterator[Finding]:
 
 
 def leftover_controller(tree: Tree) -> Iterator[Finding]:
-    """A /controller that no session keeps, before KRaft rules."""
+    """Yield a /controller that no session keeps, before KRaft rules."""
     znode = tree.znodes.get(CONTROLLER)
     if znode is None or znode.ephemeral_owner or tree.is_ruled_by_kraft:
         return
@@ -61,14 +61,14 @@ def leftover_controller(tree: Tree) -> Iterator[Finding]:
 
 
 def triggers_left(tree: Tree) -> Iterator[Finding]:
-    """The requests in ZooKeeper that a next ZooKeeper controller would obey."""
+    """Yield the requests in ZooKeeper that a next ZooKeeper controller would obey."""
     for path in TRIGGERS:
         if path in tree.znodes:
             yield Finding(path, "is there")
 
 
 def generated_ids(tree: Tree) -> Iterator[Finding]:
-    """The brokers whose id Kafka has made."""
+    """Yield the brokers whose id Kafka has made."""
     sequence = tree.znodes.get(SEQUENCE)
     if sequence is not None and sequence.version > 0:
         for broker in sorted(tree.brokers):
@@ -77,7 +77,7 @@ def generated_ids(tree: Tree) -> Iterator[Finding]:
 
 
 def shared_node_ids(tree: Tree) -> Iterator[Finding]:
-    """The controllers' ids that are brokers' too."""
+    """Yield the controllers' ids that are brokers' too."""
     assigned = {broker for partition in tree.partitions for broker in partition.replicas}
     for node in sorted(tree.controller_ids & (tree.brokers.keys() | assigned)):
         yield Finding(f"{BROKERS}/{node}", f"{node} is a broker's id and a controller's")
@@ -89,7 +89,7 @@ def no_controller_ids(tree: Tree) -> str:
 
 
 def control_plane_listeners(tree: Tree) -> Iterator[Finding]:
-    """The brokers with a listener that is named like a control plane's."""
+    """Yield the brokers with a listener that is named like a control plane's."""
     for number, broker in sorted(tree.brokers.items()):
         names = {endpoint.partition("://")[0] for endpoint in broker.endpoints}
         for name in sorted(name for name in names if "CONTROL" in name.upper()):
@@ -97,7 +97,7 @@ def control_plane_listeners(tree: Tree) -> Iterator[Finding]:
 
 
 def protocol_version(tree: Tree) -> Iterator[Finding]:
-    """Signs of an inter.broker.protocol.version, or a release, before the first that migrates."""
+    """Yield signs of an inter.broker.protocol.version, or a release, before the first that migrates."""
     for number, broker in sorted(tree.brokers.items()):
         if broker.version < 5 and f"{BROKERS}/{number}" in tree.znodes:
             yield Finding(f"{BROKERS}/{number}", f"version {broker.version} is that of a protocol before 2.7")
@@ -110,7 +110,7 @@ def protocol_version(tree: Tree) -> Iterator[Finding]:
 
 
 def small_epoch(tree: Tree) -> Iterator[Finding]:
-    """A /controller_epoch that KRaft's would soon overtake."""
+    """Yield a /controller_epoch that KRaft's would soon overtake."""
     if tree.is_ruled_by_kraft:
         return
     try:
@@ -122,7 +122,7 @@ def small_epoch(tree: Tree) -> Iterator[Finding]:
 
 
 def zookeeper_acls(tree: Tree) -> Iterator[Finding]:
-    """The identities without which znodes may not be used, each with the first of its znodes."""
+    """Yield the identities without which znodes may not be used, each with the first of its znodes."""
     for path in sorted(tree.unreadable):
         yield Finding(path, "may not be read by this session, nor by a controller that logs in like it")
     znodes: dict[frozenset[Owner], list[str]] = defaultdict(list)

@@ -19,20 +19,20 @@ _LEVELS = {name: level for level, name in METADATA_VERSIONS.items()}
 
 
 def without_flag(tree: Tree) -> Iterator[Finding]:
-    """Live brokers in ZooKeeper mode that do not migrate."""
+    """Yield live brokers in ZooKeeper mode that do not migrate."""
     for node in _in_mode(tree, Mode.ZOOKEEPER):
         yield Finding(_place(node), f"{node.name} lives in ZooKeeper mode without the flag")
 
 
 def controllers_without_flag(tree: Tree) -> Iterator[Finding]:
-    """KRaft controllers that do not migrate, while no quorum rules."""
+    """Yield KRaft controllers that do not migrate, while no quorum rules."""
     if not tree.is_ruled_by_kraft:
         for node in _in_mode(tree, Mode.CONTROLLER):
             yield Finding(node.address, f"{node.name} was started without the flag")
 
 
 def other_protocol_version(tree: Tree) -> Iterator[Finding]:
-    """Brokers whose inter.broker.protocol.version is not the quorum's metadata.version."""
+    """Yield brokers whose inter.broker.protocol.version is not the quorum's metadata.version."""
     wanted = _metadata_version(tree)
     for node in _in_mode(tree, Mode.ZOOKEEPER, Mode.ZOOKEEPER_MIGRATING):
         version = node.settings.get(INTER_BROKER_PROTOCOL)
@@ -43,7 +43,7 @@ def other_protocol_version(tree: Tree) -> Iterator[Finding]:
 
 
 def old_metadata_version(tree: Tree) -> Iterator[Finding]:
-    """A metadata.version without transactions."""
+    """Yield a metadata.version without transactions."""
     version = _metadata_version(tree)
     if version is not None and _LEVELS[version] < _LEVELS[_WITH_TRANSACTIONS]:
         controllers = _in_mode(tree, Mode.CONTROLLER, Mode.CONTROLLER_MIGRATING)
@@ -51,7 +51,7 @@ def old_metadata_version(tree: Tree) -> Iterator[Finding]:
 
 
 def several_log_directories(tree: Tree) -> Iterator[Finding]:
-    """Brokers with several log directories and a protocol version that refuses them."""
+    """Yield brokers with several log directories and a protocol version that refuses them."""
     for node in _in_mode(tree, Mode.ZOOKEEPER, Mode.ZOOKEEPER_MIGRATING):
         count = len([part for part in node.settings.get(LOG_DIRS, "").split(",") if part.strip()])
         version = node.settings.get(INTER_BROKER_PROTOCOL, "")
@@ -62,12 +62,12 @@ def several_log_directories(tree: Tree) -> Iterator[Finding]:
 
 
 def not_asked(tree: Tree) -> str:
-    """The reason where no node was asked."""
+    """Return the reason if no node was asked."""
     return "" if tree.nodes is not None else "no znode shows it; ask the nodes with --bootstrap"
 
 
 def no_controller_asked(tree: Tree) -> str:
-    """The reason where no KRaft controller answered."""
+    """Return the reason if no KRaft controller answered."""
     if reason := not_asked(tree):
         return reason
     asked = _in_mode(tree, Mode.CONTROLLER, Mode.CONTROLLER_MIGRATING)
@@ -81,7 +81,7 @@ def silent_brokers(tree: Tree) -> str:
 
 
 def silent_voters(tree: Tree) -> str:
-    """The voters of the quorum that were not asked."""
+    """Return the voters of the quorum that were not asked."""
     if tree.nodes is None or tree.nodes.quorum is None:
         return "no controller reports the voters; name the leading one with --bootstrap"
     known = {node.node_id for node in tree.nodes.nodes if node.mode is not None}

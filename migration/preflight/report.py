@@ -1,4 +1,4 @@
-"""Run every check on a tree, and report findings and impossible checks."""
+"""Report of all checks on a tree, with findings and impossible checks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Report:
 
     @property
     def is_clean(self) -> bool:
-        """Return whether there is no finding, and every question was answered."""
+        """Return whether all questions were answered without a finding."""
         return not self.found and not any(unchecked.is_withheld for unchecked in self.unchecked)
 
 

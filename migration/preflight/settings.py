@@ -67,7 +67,7 @@ _PRODUCER_IDS = JsonDecoder(_ProducerIds)
 
 
 def _quotas(tree: Tree) -> Iterator[tuple[str, str, str, Mapping[str, bool]]]:
-    """The znode, key and value of each quota, and the keys that its kind may have."""
+    """Yield the znode, key and value of each quota, and the keys that its kind may have."""
     of_users = [USERS, *(f"{USERS}/{user}/clients" for user in tree.children(USERS))]
     for parent, known in (*((parent, _OF_CLIENTS) for parent in (*of_users, CLIENTS)), (IPS, _OF_IPS)):
         for path, settings in tree.configurations(parent):
@@ -81,21 +81,21 @@ def _texts(settings: Mapping[str, object] | None) -> dict[str, str]:
 
 
 def quotas_that_are_no_number(tree: Tree) -> Iterator[Finding]:
-    """The quotas that Java's Double.parseDouble refuses."""
+    """Yield the quotas that Java's Double.parseDouble refuses."""
     for path, key, value, _ in _quotas(tree):
         if _number(value) is None:
             yield Finding(path, f"{key} is no number")
 
 
 def unknown_quotas(tree: Tree) -> Iterator[Finding]:
-    """The quota keys that Kafka does not know there."""
+    """Yield the quota keys that Kafka does not know there."""
     for path, key, value, known in _quotas(tree):
         if _number(value) is not None and key not in known:
             yield Finding(path, f"{key} is none of {', '.join(known)}")
 
 
 def fractional_quotas(tree: Tree) -> Iterator[Finding]:
-    """The quotas with a fraction where Kafka's type is a whole number."""
+    """Yield the quotas with a fraction where Kafka's type is a whole number."""
     for path, key, value, known in _quotas(tree):
         number = _number(value)
         if number is not None and known.get(key) and abs(number - round(number)) > _ROUNDING:
@@ -111,7 +111,7 @@ def _number(value: str) -> float | None:
 
 
 def malformed_scram(tree: Tree) -> Iterator[Finding]:
-    """The SCRAM credentials that `ScramCredentialUtils` (3.9) refuses."""
+    """Yield the SCRAM credentials that `ScramCredentialUtils` (3.9) refuses."""
     for path, settings in tree.configurations(USERS):
         credentials = _texts(settings)
         for mechanism in sorted(_SCRAM & credentials.keys()):
@@ -140,14 +140,14 @@ def _configurations(tree: Tree) -> Iterator[tuple[str, Mapping[str, object] | No
 
 
 def unreadable_configurations(tree: Tree) -> Iterator[Finding]:
-    """The configurations that are not JSON with an object of settings."""
+    """Yield the configurations that are not JSON with an object of settings."""
     for path, settings in _configurations(tree):
         if settings is None:
             yield Finding(path, "is not JSON as Kafka writes it")
 
 
 def values_that_are_no_text(tree: Tree) -> Iterator[Finding]:
-    """The settings with a value that is JSON, and not a text."""
+    """Yield the settings with a value that is JSON, and not a text."""
     for path, settings in _configurations(tree):
         odd = sorted((settings or {}).keys() - _texts(settings).keys())
         if odd:
@@ -155,14 +155,14 @@ def values_that_are_no_text(tree: Tree) -> Iterator[Finding]:
 
 
 def broker_configurations_of_no_number(tree: Tree) -> Iterator[Finding]:
-    """The configurations of brokers whose name is no id."""
+    """Yield the configurations of brokers whose name is no id."""
     for name in tree.children(BROKER_CONFIGS):
         if name != "<default>" and not re.fullmatch(r"[0-9]{1,9}", name):
             yield Finding(f"{BROKER_CONFIGS}/{name}", f"{name!r} is no broker's id")
 
 
 def passwords(tree: Tree) -> Iterator[Finding]:
-    """The settings of brokers that are encoded passwords."""
+    """Yield the settings of brokers that are encoded passwords."""
     for path, settings in tree.configurations(BROKER_CONFIGS):
         for key in sorted(settings or {}):
             if key.endswith(_PASSWORDS):
@@ -170,14 +170,14 @@ def passwords(tree: Tree) -> Iterator[Finding]:
 
 
 def unreadable_acls(tree: Tree) -> Iterator[Finding]:
-    """Kafka's ACLs that are not JSON."""
+    """Yield Kafka's ACLs that are not JSON."""
     for path, data in _acls(tree):
         if not _is_read(data, _ANY_JSON.decode):
             yield Finding(path, "is not JSON")
 
 
 def malformed_acls(tree: Tree) -> Iterator[Finding]:
-    """Kafka's ACLs that are JSON, and not of the form that Kafka writes."""
+    """Yield Kafka's ACLs that are JSON, and not of the form that Kafka writes."""
     for path, data in _acls(tree):
         if _is_read(data, _ANY_JSON.decode) and not _is_read(data, _ACLS.decode):
             yield Finding(path, "has not the form that Kafka writes")
@@ -192,7 +192,7 @@ def _acls(tree: Tree) -> Iterator[tuple[str, bytes]]:
 
 
 def unreadable_producer_ids(tree: Tree) -> Iterator[Finding]:
-    """A block of producer ids that is not JSON."""
+    """Yield a block of producer ids that is not JSON."""
     data = tree.data(PRODUCER_IDS)
     if data and not _is_read(data, _PRODUCER_IDS.decode):
         yield Finding(PRODUCER_IDS, "is not JSON as Kafka writes it")

@@ -12,7 +12,7 @@ _NAMED = 3
 
 
 def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
-    """The brokers in assignments that are not registered, each once."""
+    """Yield the brokers in assignments that are not registered, each once."""
     partitions: dict[int, list[str]] = defaultdict(list)
     topics: dict[int, set[str]] = defaultdict(set)
     registered = frozenset(tree.brokers)
@@ -37,14 +37,14 @@ def registered_elsewhere(tree: Tree) -> str:
 
 
 def without_id(tree: Tree) -> Iterator[Finding]:
-    """The topics whose znode has no topic_id."""
+    """Yield the topics whose znode has no topic_id."""
     for name, topic in tree.topics.items():
         if topic is not None and not topic.topic_id:
             yield Finding(f"{TOPICS}/{name}", "has no topic_id")
 
 
 def unreadable_topics(tree: Tree) -> Iterator[Finding]:
-    """The topics whose znode is no assignment."""
+    """Yield the topics whose znode is no assignment."""
     for name, topic in tree.topics.items():
         path = f"{TOPICS}/{name}"
         if topic is None and tree.may_be_read(path):
@@ -52,28 +52,28 @@ def unreadable_topics(tree: Tree) -> Iterator[Finding]:
 
 
 def without_replicas(tree: Tree) -> Iterator[Finding]:
-    """The partitions with an empty assignment."""
+    """Yield the partitions with an empty assignment."""
     for partition in tree.partitions:
         if not partition.replicas:
             yield Finding(f"{TOPICS}/{partition.topic}", f"partition {partition.number} has no replicas")
 
 
 def under_deletion(tree: Tree) -> Iterator[Finding]:
-    """The topics that are to be deleted and are still there, or whose deletion was never taken up."""
+    """Yield the topics that are to be deleted and are still there, or whose deletion was never taken up."""
     for name in tree.children(DELETIONS):
         left = "is still there" if name in tree.topics else "is gone, its entry is not"
         yield Finding(f"{DELETIONS}/{name}", f"topic {name} {left}")
 
 
 def orphan_configurations(tree: Tree) -> Iterator[Finding]:
-    """The configurations of topics that are not there."""
+    """Yield the configurations of topics that are not there."""
     for name in tree.children(TOPIC_CONFIGS):
         if name not in tree.topics and name != "<default>":
             yield Finding(f"{TOPIC_CONFIGS}/{name}", f"there is no topic {name}")
 
 
 def without_state(tree: Tree) -> Iterator[Finding]:
-    """The assigned partitions that have no state."""
+    """Yield the assigned partitions that have no state."""
     for partition in tree.partitions:
         if partition.state is None and partition.replicas and tree.may_be_read(partition.state_path):
             wrong = "cannot be read" if partition.state_path in tree.znodes else "is not there"
@@ -89,7 +89,7 @@ def without_leader(tree: Tree) -> Iterator[Finding]:
 
 
 def stray_states(tree: Tree) -> Iterator[Finding]:
-    """The states of partitions that their topic does not have."""
+    """Yield the states of partitions that their topic does not have."""
     assigned = {partition.state_path for partition in tree.partitions}
     for path in tree.znodes:
         if path.endswith("/state") and path.startswith(f"{TOPICS}/") and path not in assigned:
@@ -99,7 +99,7 @@ def stray_states(tree: Tree) -> Iterator[Finding]:
 
 
 def shared_ids(tree: Tree) -> Iterator[Finding]:
-    """The topics that have the id of another."""
+    """Yield the topics with another topic's id."""
     first: dict[str, str] = {}
     for name, topic in tree.topics.items():
         if topic is not None and topic.topic_id:
@@ -109,7 +109,7 @@ def shared_ids(tree: Tree) -> Iterator[Finding]:
 
 
 def reassignments(tree: Tree) -> Iterator[Finding]:
-    """The topics of which partitions are being reassigned."""
+    """Yield the topics with a reassignment under way."""
     for name, topic in tree.kept_topics.items():
         moving = {number for number, brokers in topic.adding_replicas.items() if brokers}
         moving |= {number for number, brokers in topic.removing_replicas.items() if brokers}
@@ -119,7 +119,7 @@ def reassignments(tree: Tree) -> Iterator[Finding]:
 
 
 def log_directories(tree: Tree) -> Iterator[Finding]:
-    """Find leftovers of a failed log directory: its notification, and replicas of live brokers outside the ISR."""
+    """Yield leftovers of a failed log directory, its notification and live brokers' replicas outside the ISR."""
     parent = "/log_dir_event_notification"
     for name in tree.children(parent):
         yield Finding(f"{parent}/{name}", "a broker reports a failed log directory, and no controller has taken it up")

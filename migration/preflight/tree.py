@@ -38,19 +38,19 @@ class Znode(Protocol):
 
     @property
     def data(self) -> bytes | None:
-        """The value."""
+        """Return the value."""
 
     @property
     def version(self) -> int:
-        """How often it was set."""
+        """Return the number of writes since the znode's creation."""
 
     @property
     def ephemeral_owner(self) -> int:
-        """The session."""
+        """Return the session."""
 
 
 class Owner(NamedTuple):
-    """A user of a znode: ZooKeeper's scheme (world, sasl, digest, x509, ip) and the name in it."""
+    """A user of a znode, with ZooKeeper's scheme (world, sasl, digest, x509, ip) and the name in it."""
 
     scheme: str
     name: str
@@ -76,12 +76,12 @@ class Partition(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def name(self) -> str:
-        """TOPIC-NUMBER."""
+        """Return TOPIC-NUMBER."""
         return f"{self.topic}-{self.number}"
 
     @property
     def state_path(self) -> str:
-        """Its state's znode."""
+        """Return its state's znode."""
         return f"{TOPICS}/{self.topic}/partitions/{self.number}/state"
 
 
@@ -100,16 +100,16 @@ class Tree:
     nodes: Nodes | None = None
 
     def data(self, path: str) -> bytes | None:
-        """Return a znode's value, or None if it is missing or null."""
+        """Return a znode's value, unless it is missing or null."""
         znode = self.znodes.get(path)
         return None if znode is None else znode.data
 
     def children(self, parent: str) -> list[str]:
-        """The names of a znode's children, those that may not be read among them."""
+        """Return the names of a znode's children, including hidden ones."""
         return self._children.get(parent, [])
 
     def may_be_read(self, path: str) -> bool:
-        """Whether neither the znode nor one above it is kept from this session."""
+        """Return whether this session may read the znode and all above it."""
         if not self.unreadable:
             return True
         parts = path.split("/")
@@ -157,7 +157,7 @@ class Tree:
 
     @cached_property
     def partitions(self) -> list[Partition]:
-        """The assigned partitions of the kept topics."""
+        """Return the assigned partitions of the kept topics."""
         return [
             Partition(name, number, replicas, self._state(f"{TOPICS}/{name}/partitions/{number}/state"))
             for name, topic in self.kept_topics.items()
@@ -172,7 +172,7 @@ class Tree:
 
     @cached_property
     def controller(self) -> ControllerZnode | None:
-        """Return /controller, or None if it is missing or unreadable."""
+        """Return /controller, unless it is missing or unreadable."""
         try:
             return decode(self.data(CONTROLLER), ControllerZnode)
         except ZnodeError:
@@ -180,7 +180,7 @@ class Tree:
 
     @cached_property
     def migration(self) -> MigrationZnode | None:
-        """Return /migration, or None if it is missing or not Kafka's."""
+        """Return /migration, unless it is missing or not Kafka's."""
         try:
             return _MIGRATION.decode(self.data(MIGRATION) or b"")
         except UndecodableError:
@@ -188,28 +188,28 @@ class Tree:
 
     @property
     def is_ruled_by_kraft(self) -> bool:
-        """Return whether a KRaft controller has claimed /controller and copied: the migration is under way."""
+        """Return whether the migration is under way, because a KRaft controller has claimed /controller and copied."""
         has_copied = self.migration is not None and self.migration.kraft_metadata_offset > 0
         claimed = self.controller is not None and self.controller.kraftControllerEpoch >= 0
         return has_copied and claimed and self.znodes[CONTROLLER].ephemeral_owner == 0
 
     @cached_property
     def feature(self) -> FeatureZnode | None:
-        """Return /feature, or None if it is missing or unreadable."""
+        """Return /feature, unless it is missing or unreadable."""
         try:
             return decode(self.data("/feature"), FeatureZnode)
         except ZnodeError:
             return None
 
     def configurations(self, parent: str) -> Iterator[tuple[str, Mapping[str, object] | None]]:
-        """Return path and settings of each znode directly below one of /config, None if Kafka reads none."""
+        """Yield path and settings of each child of a /config znode. Settings that Kafka cannot read are None."""
         for name in self.children(parent):
             path = f"{parent}/{name}"
             if path in self.znodes:
                 yield path, _settings(self.data(path))
 
     def releases(self) -> tuple[Release, Release]:
-        """Oldest and newest release that write znodes like these."""
+        """Return the oldest and newest release that write znodes like these."""
         return Evidence(
             controller_version=self.controller.version if self.controller else 0,
             broker_version=max((broker.version for broker in self.brokers.values()), default=0),

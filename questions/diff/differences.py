@@ -105,7 +105,7 @@ def _same(name: str, a: Value, b: Value) -> bool:
 
 
 def _place(subject: Subject, fields: tuple[Field, ...]) -> tuple[int, int]:
-    """Partitions that one side has offline first, then by the worst field."""
+    """Return partitions that one side has offline first, then by the worst field."""
     is_offline = any((field.name, value) in _OFFLINE for field in fields for value in (field.a, field.b))
     return not is_offline, min(_PLACES.get((subject.kind, field.name), len(_PLACES)) for field in fields)
 

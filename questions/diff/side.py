@@ -105,14 +105,14 @@ def of_rows(rows: Collection[Row]) -> Iterator[tuple[Subject, Fields]]:
 
 
 def observed(context: Context) -> Iterator[tuple[Subject, Fields]]:
-    """State and assignment of each partition as ZooKeeper has them."""
+    """Yield state and assignment of each partition as ZooKeeper has them."""
     for subject, _, partition in _partitions(context):
         assignment = partition.zk_assignment or partition.assignment
         yield subject, {**_leadership(partition.zk_state), "replicas": assignment.replicas}
 
 
 def predicted(context: Context) -> Iterator[tuple[Subject, Fields]]:
-    """State and assignment of each partition once the controller has done the writes that it must do."""
+    """Yield state and assignment of each partition once the controller has done the writes that it must do."""
     epoch = context.header.controller_epoch
     for subject, _, partition in _partitions(context):
         due = partition.pending_assignments

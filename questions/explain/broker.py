@@ -15,7 +15,7 @@ from wording.sentences import counted, plural
 
 
 def is_known(picture: Picture, broker: int) -> bool:
-    """Whether anything in the cluster names the broker."""
+    """Return whether anything in the cluster names the broker."""
     header = picture.header
     return broker in header.brokers or broker in header.departures.last or broker in replicas_by_broker(header)
 

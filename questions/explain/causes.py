@@ -20,7 +20,7 @@ Keeps = Callable[[Row], bool]
 
 
 def about_partition(tp: TopicPartition) -> Keeps:
-    """The rows of the partition, and of the brokers and controllers that may have changed it."""
+    """Return the rows of the partition, and of the brokers and controllers that may have changed it."""
 
     def keeps(row: Row) -> bool:
         if isinstance(row, Transition):
@@ -32,17 +32,17 @@ def about_partition(tp: TopicPartition) -> Keeps:
 
 
 def about_topic(topic: str) -> Keeps:
-    """The rows of the topic itself."""
+    """Return the rows of the topic itself."""
     return lambda row: isinstance(row, Transition) and row.subject == "topic" and row.topic == topic
 
 
 def about_broker(broker: int) -> Keeps:
-    """The rows of the broker, as broker and as controller."""
+    """Return the rows of the broker, as broker and as controller."""
     return lambda row: isinstance(row, Transition) and row.broker == broker and row.subject in ("broker", "controller")
 
 
 def about_controller(row: Row) -> bool:
-    """The rows of controllers, and of the failovers between them."""
+    """Return the rows of controllers, and of the failovers between them."""
     return isinstance(row, Transition) and row.subject == "controller"
 
 
@@ -55,7 +55,7 @@ class Happening(NamedTuple):
 
 
 def happenings(rows: Sequence[Row]) -> Iterator[Happening]:
-    """Return each row with its step: a transition that moved a state, or a leader's change of its ISR."""
+    """Yield each row with its step, a transition that moved a state or a leader's change of its ISR."""
     final = {row.effect for row in rows if isinstance(row, Transition) and row.status is FINAL}
     withdrawn = {row.effect for row in rows if isinstance(row, Transition) and row.status is WITHDRAWN}
     known: dict[tuple[str, int], PartitionRow] = {}
@@ -78,7 +78,7 @@ def happenings(rows: Sequence[Row]) -> Iterator[Happening]:
 def causes_of(rows: Sequence[Row] | None, brokers: Iterable[int] | None = None) -> tuple[Cause, ...] | None:
     """Return the steps in these rows, oldest first, from shortly before the present trouble.
 
-    Of brokers only these (None is all). Without rows (None) the steps are unknown.
+    `brokers` limits the brokers' steps. Without rows the steps are unknown, and the result is None.
     """
     if rows is None:
         return None

@@ -15,7 +15,7 @@ from questions.picture import Picture
 
 
 class _Leftover(NamedTuple):
-    """A znode that a deletion removes: its parent, and the effect of a leftover."""
+    """A znode that a deletion removes, with its parent and the effect of a leftover."""
 
     about: str
     parent: str

@@ -18,7 +18,7 @@ class Certainty(Enum):
 
     SEEN = "seen"  # ZooKeeper has it
     EXPECTED = "expected"  # follows from ZooKeeper by the controller's own rules
-    INFERRED = "inferred"  # no znode announced it; it explains a write
+    INFERRED = "inferred"  # explains a write, without a znode that announced it
     ASSUMED = "assumed"  # rests on brokers' files, which are not in ZooKeeper, so the release's defaults apply
 
 
@@ -49,7 +49,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     is_well: bool
     since: Beginning | None  # start of the trouble, if any
     statements: tuple[Statement, ...]
-    causes: tuple[Cause, ...] | None  # oldest first, None if unknown
+    causes: tuple[Cause, ...] | None  # oldest first, or None if unknown
     findings: tuple[Finding, ...]  # the open alerts that are about it
     as_of_ms: int
 
@@ -57,7 +57,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 def findings_about(
     picture: Picture, names: Iterable[str] = (), brokers: Iterable[int] = (), group: str = ""
 ) -> tuple[Finding, ...]:
-    """The open alerts that name one of these partitions or topics, are of one of these brokers, or of this group."""
+    """Return the open alerts about one of these partitions, topics or brokers, or of this group."""
     wanted, of_brokers = set(names), set(brokers)
 
     def is_about(row: AlertRow) -> bool:
@@ -75,5 +75,5 @@ def whereabout(broker: int, picture: Picture) -> str:
 
 
 def since_zxid(zxid: int) -> str:
-    """Since which change of ZooKeeper something is due, where that was seen."""
+    """Return the change of ZooKeeper since which something is due, if it was seen."""
     return f", since zxid {zxid:#x}" if zxid >= 0 else ""

@@ -26,7 +26,7 @@ from wording.sentences import bracketed, either
 
 
 def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
-    """The explanation of a partition that there is."""
+    """Return the explanation of an existing partition."""
     topic, partition = picture.topic(tp.topic), picture.partition(tp)
     assert topic is not None, f"there is no {tp}"
     assert partition is not None, f"there is no {tp}"
@@ -54,7 +54,7 @@ class _Asked:
         self._predicted = partition.value(picture.header.controller_epoch)
 
     def headline(self) -> str:
-        """Return the verdict: its problem in a sentence, or its leader."""
+        """Return the verdict, its problem in a sentence or its leader."""
         if self._topic.queued_for_deletion:
             return "its topic is being deleted"
         problem = self._partition.problem
@@ -78,7 +78,7 @@ class _Asked:
             yield self._next_leader(self._value)
 
     def causes(self) -> tuple[Cause, ...] | None:
-        """The steps that led here."""
+        """Return the steps that led here."""
         if not self._is_one_look:
             return causes_of(self._picture.story, self._partition.replicas)
         topic = f"/brokers/topics/{self._tp.topic}"

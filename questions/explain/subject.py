@@ -24,7 +24,7 @@ _BROKER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """Subject of a question: the possible readings, likelier first, and the required part of the cluster."""
+    """Subject of a question, with its possible readings, likelier first, and the required part of the cluster."""
 
     words: str
     partition: TopicPartition | None = None
@@ -34,13 +34,13 @@ class Subject(msgspec.Struct, frozen=True):
 
     @property
     def topics(self) -> frozenset[str] | None:
-        """Return the required topics, None for all."""
+        """Return the required topics, or None for all."""
         named = [self.topic] if self.topic is not None else []
         named += [self.partition.topic] if self.partition is not None else []
         return frozenset(named) if named else None
 
     def keeps(self) -> Callable[[Row], bool]:
-        """The choice of the rows that its causes are in."""
+        """Return the choice of the rows with its causes."""
         chosen: list[Callable[[Row], bool]] = []
         if self.partition is not None:
             chosen.append(causes.about_partition(self.partition))
@@ -53,7 +53,7 @@ class Subject(msgspec.Struct, frozen=True):
         return lambda row: any(keeps(row) for keeps in chosen)
 
     def explain(self, picture: Picture) -> Explanation | None:
-        """Explain the first reading that exists. Return None if none exists."""
+        """Explain the first reading that exists, if any."""
         if self.is_controller:
             return explain_controller(picture)
         if self.broker is not None:

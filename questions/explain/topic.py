@@ -17,7 +17,7 @@ _NAMED: Final = 20
 
 
 def explain_topic(picture: Picture, name: str) -> Explanation:
-    """The explanation of a topic that there is."""
+    """Return the explanation of an existing topic."""
     topic = picture.topic(name)
     assert topic is not None, f"there is no topic {name}"
     unwell = _unwell(topic)
@@ -37,7 +37,7 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
 
 
 def _unwell(topic: Topic) -> list[tuple[int, Partition]]:
-    """The partitions with a problem, the unusable first."""
+    """Return the partitions with a problem, the unusable first."""
     found = [(number, partition) for number, partition in topic.partitions.items() if partition.problem is not None]
     return sorted(found, key=lambda item: (item[1].problem not in UNUSABLE, item[0]))
 

@@ -42,7 +42,7 @@ class Linted(msgspec.Struct, frozen=True):
 
 
 def linted(picture: Picture) -> Linted:
-    """The cluster, sorted once for all checks."""
+    """Return the cluster, sorted once for all checks."""
     topics = (item for item in picture.context.topics if item[1].exists and not item[1].queued_for_deletion)
     children: dict[str, dict[str, Record]] = {parent: {} for parent in _LISTED}
     states = []
@@ -56,7 +56,7 @@ def linted(picture: Picture) -> Linted:
 
 
 def _partitions(cluster: Linted, wanted: Callable[[Partition], object]) -> Iterator[tuple[str, Partition]]:
-    """The partitions that are wanted, by name."""
+    """Yield the partitions that are wanted, by name."""
     for name, topic in cluster.topics:
         found = [(number, partition) for number, partition in topic.partitions.items() if wanted(partition)]
         for number, partition in sorted(found, key=itemgetter(0)):
@@ -75,7 +75,7 @@ def _topic_znodes(cluster: Linted) -> Iterator[tuple[str, TopicZnode]]:
 
 
 def duplicate_ids(cluster: Linted) -> Iterator[str]:
-    """Ids that more than one topic has."""
+    """Return ids that more than one topic has."""
     by_id: dict[str, list[str]] = {}
     for name, topic in cluster.topics:
         if topic.topic_id:
@@ -84,7 +84,7 @@ def duplicate_ids(cluster: Linted) -> Iterator[str]:
 
 
 def missing_ids(cluster: Linted) -> Iterable[str]:
-    """Topics without an id, where others have one."""
+    """Return topics without an id, where others have one."""
     lacking = [name for name, topic in cluster.topics if not topic.topic_id]
     return lacking if any(topic.topic_id for _, topic in cluster.topics) else ()
 
@@ -106,7 +106,7 @@ def orphan_states(cluster: Linted) -> Iterator[str]:
     """States of partitions that no topic has."""
     partitions = chain.from_iterable(topic.partitions.values() for _, topic in cluster.topics)
     if len(cluster.states) == sum(partition.zk_state is not None for partition in partitions):
-        return  # each is a partition's; a look-up of 200,000 takes longer than a count
+        return  # each is a partition's, and a look-up of 200,000 takes longer than a count
     for where in map(locate, cluster.states):
         topic = cluster.picture.context.topics.get(where.name)
         if topic is None or not topic.exists or where.number not in topic.partitions:
@@ -125,7 +125,7 @@ def _strays(partition: Partition) -> set[int]:
 
 
 def newer_than_the_controller(cluster: Linted) -> Iterator[str]:
-    """Partitions whose state has a later controller epoch than /controller_epoch."""
+    """Yield partitions whose state has a later controller epoch than /controller_epoch."""
     epoch = cluster.picture.header.controller_epoch
 
     def is_newer(partition: Partition) -> bool:
@@ -137,12 +137,12 @@ def newer_than_the_controller(cluster: Linted) -> Iterator[str]:
 
 
 def one_replica(cluster: Linted) -> Iterator[str]:
-    """Partitions of one replica."""
+    """Return partitions of one replica."""
     return (name for name, _ in _partitions(cluster, lambda partition: len(partition.replicas) == 1))
 
 
 def dead_brokers(cluster: Linted) -> Iterator[str]:
-    """Brokers that host replicas and are not registered."""
+    """Yield brokers that host replicas and are not registered."""
     for broker, count in sorted(replicas_by_broker(cluster.picture.header).items()):
         if count and broker not in cluster.picture.header.brokers:
             yield f"broker {broker} ({count} replicas)"
@@ -152,7 +152,7 @@ def dead_brokers(cluster: Linted) -> Iterator[str]:
 
 
 def needs_more_than_it_has(cluster: Linted) -> Iterator[str]:
-    """Topics whose min.insync.replicas no ISR can reach."""
+    """Yield topics whose min.insync.replicas no ISR can reach."""
     if cluster.picture.header.counting_rules.least_is_capped:
         return
     for name, topic in cluster.topics:
@@ -163,7 +163,7 @@ def needs_more_than_it_has(cluster: Linted) -> Iterator[str]:
 
 
 def needs_all_it_has(cluster: Linted) -> Iterator[str]:
-    """Topics whose min.insync.replicas needs every replica."""
+    """Yield topics whose min.insync.replicas needs every replica."""
     for name, topic in cluster.topics:
         fewest = min((len(partition.replicas) for partition in topic.partitions.values()), default=0)
         needed = topic.min_insync_replicas
@@ -172,12 +172,12 @@ def needs_all_it_has(cluster: Linted) -> Iterator[str]:
 
 
 def unclean(cluster: Linted) -> Iterator[str]:
-    """Topics that allow unclean elections themselves."""
+    """Return topics that allow unclean elections themselves."""
     return (name for name, topic in cluster.topics if topic.unclean_election)
 
 
 def orphan_settings(cluster: Linted) -> Iterator[str]:
-    """Topics that have settings and do not exist."""
+    """Yield topics that have settings and do not exist."""
     for name, record in sorted(cluster.children["/config/topics"].items(), key=itemgetter(0)):
         if cluster.picture.topic(name) is None and _has_settings(record):
             yield name
@@ -200,7 +200,7 @@ def _has_settings(record: Record) -> bool:
 
 
 def without_rack(cluster: Linted) -> Iterable[str]:
-    """Brokers without a rack, where others have one."""
+    """Return brokers without a rack, where others have one."""
     brokers = cluster.picture.header.brokers
     lacking = [f"broker {number}" for number, broker in sorted(brokers.items()) if not broker.rack]
     return lacking if len(lacking) < len(brokers) else ()
@@ -211,7 +211,7 @@ def _racks(cluster: Linted) -> dict[int, str]:
 
 
 def more_replicas_than_racks(cluster: Linted) -> Iterator[str]:
-    """Topics with more replicas than there are racks."""
+    """Yield topics with more replicas than there are racks."""
     racks = set(_racks(cluster).values())
     for name, topic in cluster.topics if len(racks) > 1 else ():
         most = max((len(partition.replicas) for partition in topic.partitions.values()), default=0)
@@ -220,7 +220,7 @@ def more_replicas_than_racks(cluster: Linted) -> Iterator[str]:
 
 
 def in_one_rack(cluster: Linted) -> Iterator[str]:
-    """Partitions whose replicas are all in one of several racks."""
+    """Yield partitions whose replicas are all in one of several racks."""
     racks = _racks(cluster)
     if len(set(racks.values())) < 2:
         return
@@ -245,7 +245,7 @@ def left_requests(cluster: Linted) -> Iterator[str]:
 
 
 def deletions_of_nothing(cluster: Linted) -> Iterator[str]:
-    """Deletions of topics that do not exist."""
+    """Yield deletions of topics that do not exist."""
     for name, record in cluster.children["/admin/delete_topics"].items():
         if cluster.picture.topic(name) is None and _is_old(cluster, record.path):
             yield record.path
@@ -260,7 +260,7 @@ def unread_notifications(cluster: Linted) -> Iterator[str]:
 
 
 def _is_old(cluster: Linted, path: str) -> bool:
-    """Whether a znode was there longer than a controller takes, by all that is known of its time."""
+    """Return whether a znode is older than a controller's reaction, as far as its time is known."""
     written_ms = cluster.picture.written_ms.get(path, cluster.records[path].observed_ms)
     return written_ms == NOT_KNOWN_MS or cluster.picture.as_of_ms - written_ms > _LEFT_AFTER_MS
 

@@ -23,8 +23,8 @@ class LintFinding(msgspec.Struct, frozen=True):
     """A check with a finding or without its data: the count, its consequence and its fix."""
 
     check: str
-    severity: Severity  # pages if no controller can load it or clients lose; warns if the next change hurts
-    count: int | None  # None is unknown, because the source lacks the znodes
+    severity: Severity  # pages if no controller can load it or clients lose, and warns if the next change hurts
+    count: int | None  # None if the source lacks the znodes
     examples: tuple[str, ...]
     will: str
     mend: str

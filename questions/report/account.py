@@ -38,7 +38,7 @@ class Part(msgspec.Struct, kw_only=True):
     complete_from_ms: int = 0  # before it the rows have only the state that held then
     unreadable: int = 0  # lines
     notes: list[str] = []  # why this may not be all
-    failed: bool = False  # unreadable; the notes give the reason
+    failed: bool = False  # unreadable, for the reason in the notes
 
 
 class Account:
@@ -103,7 +103,7 @@ class Account:
 
 
 def added_up(parts: Iterable[Part]) -> Part:
-    """The whole cluster of its parts."""
+    """Return the sum of a cluster's parts."""
     whole, counted = Part(), Counter[Key]()
     for part in parts:
         if part.seen.newest_ms is not None:  # the heartbeats are in one part

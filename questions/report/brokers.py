@@ -49,7 +49,7 @@ class Brokers:
 
 
 def _departures(time: BrokerTime, row: BrokerRow) -> list[int]:
-    """The departures of the row's kind."""
+    """Return the departures of the row's kind."""
     if row.left_in_order is None:
         return time.unknown_ms
     return time.shutdowns_ms if row.left_in_order else time.crashes_ms

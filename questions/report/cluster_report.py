@@ -99,11 +99,11 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     alerts: tuple[AlertsOfKind, ...]  # the worst first
     unreadable_lines: int = 0
     notes: tuple[str, ...] = ()  # why this may not be all
-    failed: bool = False  # unreadable; the notes give the reason
+    failed: bool = False  # unreadable, for the reason in the notes
 
 
 def report_of(cluster: str, whole: Part, since_ms: int | None = None, until_ms: int | None = None) -> ClusterReport:
-    """The report of a cluster, of all that was seen where the window has no ends."""
+    """Return the report of a cluster. Without a window's ends, it covers all the seen time."""
     measure = whole.seen.within(since_ms, until_ms, whole.complete_from_ms)
     topics = sorted(_topics(whole, measure), key=_worst_topic_first)
     counted = {key: count for key, count in whole.counted if count}
@@ -188,7 +188,7 @@ def _reactions(counted: dict[counters.Key, int]) -> Iterator[ReactionTime]:
 
 
 def _at_most_ms(counts: Sequence[int], percent: int) -> int | None:
-    """Return the lowest bound for this share of the counts, or None above the last bound."""
+    """Return the lowest bound for this share of the counts, if it is within the last bound."""
     below = 0
     for bound_ms, count in zip(REACTION_BUCKETS_MS, counts, strict=False):
         below += count

@@ -33,7 +33,7 @@ class SeenTime(msgspec.Struct, array_like=True):
     newest_ms: int | None = None
 
     def within(self, since_ms: int | None, until_ms: int | None, complete_from_ms: int = 0) -> Measure:
-        """Return a measure of durations between the two moments, None is the first or last heartbeat.
+        """Return a measure of durations between the two moments, by default the first and last heartbeat.
 
         Time before `complete_from_ms` counts as unseen.
         """
@@ -44,7 +44,7 @@ class SeenTime(msgspec.Struct, array_like=True):
 
 
 class Heartbeats:
-    """Heartbeats as they come, as the time that was seen."""
+    """Heartbeats as the spans of seen time."""
 
     def __init__(self) -> None:
         self.seen = SeenTime()
@@ -86,7 +86,7 @@ class Measure:
 
     @property
     def seen_ms(self) -> int:
-        """All that was seen."""
+        """Return the whole seen time."""
         return self._before[-1]
 
     def total_ms(self, level: Mapping[int, int]) -> int:

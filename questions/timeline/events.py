@@ -57,12 +57,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """Number of its changes."""
+        """Return the number of its changes."""
         return len(self.changes)
 
 
 def events_of(story: Sequence[Row], selection: Selection, window: HistorySpan) -> tuple[Event, ...]:
-    """The events in these rows with their changes that are about the selection and in the window."""
+    """Return the events in these rows with their changes that are about the selection and in the window."""
     events: list[_Event] = []
     by_key: dict[Hashable, _Event] = {}
     followed: set[str] = set()  # alerts with a beginning here, because their end no longer names partitions
@@ -144,7 +144,7 @@ class _Event:
             self._changes.setdefault(_alike(happening), []).append((happening, happening.cause.says))
 
     def finished(self) -> Event:
-        """The event with all its changes."""
+        """Return the event with all its changes."""
         row = self._first
         if isinstance(row, AlertRow):
             return Event(time_ms=row.time_ms, zxid=row.zxid, says=_alert_said(row), severity=row.severity)

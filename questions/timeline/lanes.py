@@ -18,7 +18,7 @@ from controller.contract.row import Row
 from questions.timeline.selection import CONTROLLER_GROUP, Selection
 from wording.sentences import bracketed, counted
 
-_MOST: Final = 30  # lanes per kind; readers cannot follow more
+_MOST: Final = 30  # lanes per kind, because readers cannot follow more
 _WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
 _BLINDING: Final = frozenset(
     kind.name for kind in (kinds.REPLICA_DISCONNECTED, kinds.REPLICA_LACKS_RECORDS, kinds.CLUSTER_QUARANTINED)
@@ -57,7 +57,7 @@ class Lane(msgspec.Struct, frozen=True):
     spans: tuple[Span, ...]
 
     def lasted_ms(self, *conditions: Condition) -> int:
-        """How long it was in one of these conditions."""
+        """Return how long it was in one of these conditions."""
         return sum(span.end_ms - span.begin_ms for span in self.spans if span.condition in conditions)
 
 
@@ -71,9 +71,9 @@ class Lanes(msgspec.Struct, frozen=True):
 def lanes_of(
     story: Sequence[Row], selection: Selection, begin_ms: int, end_ms: int, *, by_topic: bool = False
 ) -> Lanes:
-    """The controller, the brokers, and the partitions that lacked something, between two moments.
+    """Return the lanes of the controller, the brokers, and the troubled partitions between two moments.
 
-    `by_topic`: a lane a topic in place of its partitions, and one lane for brokers that were always well, if many.
+    `by_topic` replaces partitions by a lane per topic. Brokers that were always well share a lane if they are many.
     """
     controller, brokers, partitions, topics = _Marks(), _Marks(), _Marks(), _TopicMarks()
     for row in story:
@@ -100,7 +100,7 @@ def lanes_of(
 
 
 def _of_brokers(lanes: list[Lane], *, together: bool) -> tuple[list[Lane], list[str]]:
-    """The lanes of brokers, and what has none; `together`: many that were always well share one."""
+    """Return the brokers' lanes, and words for the others. With `together`, many healthy ones share one."""
     if not together or len(lanes) <= _MOST:
         shown, more = _worst(lanes, Condition.DOWN)
         return shown, [f"{counted(more, 'more broker')} with less time away"] if more else []
@@ -116,7 +116,7 @@ def _of_brokers(lanes: list[Lane], *, together: bool) -> tuple[list[Lane], list[
 
 
 def _worst(lanes: Iterable[Lane], *conditions: Condition) -> tuple[list[Lane], int]:
-    """The lanes that were in these conditions the longest, by name, and how many others there are."""
+    """Return the lanes that were in these conditions the longest, by name, and the number of the others."""
     by_time = sorted(lanes, key=lambda lane: -lane.lasted_ms(*conditions))
     return sorted(by_time[:_MOST], key=lambda lane: _by_number(lane.name)), max(0, len(by_time) - _MOST)
 
@@ -242,7 +242,7 @@ def _inactive(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, .
 
 
 def _unseen(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, ...]:
-    """Times in which Kontrast could not see the cluster, as its alerts on itself say."""
+    """Return the times in which Kontrast could not see the cluster, according to its alerts on itself."""
     opened: dict[str, AlertRow] = {}
     spans: list[Span] = []
     for row in story:

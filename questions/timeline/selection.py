@@ -65,7 +65,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return isinstance(row, Transition) and self._is_transition_about(row, before)
 
     def shows(self, row: PartitionRow) -> bool:
-        """Return whether to draw the partition: it is named, or a named broker hosts it."""
+        """Return whether to draw the partition, because it or a broker that hosts it is named."""
         narrows = self.topics or self.partitions or self.brokers
         return not narrows or self._names(row.topic, row.partition) or not self.brokers.isdisjoint(row.replicas)
 
@@ -98,7 +98,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_in_a_timeline(row: Row) -> bool:
-    """Return whether timelines use the row: transitions except those of replicas, metadata, alerts.
+    """Return whether timelines use the row. They use transitions except those of replicas, metadata and alerts.
 
     While KRaft leads, each heartbeat has a row of the migration. Only the first row of a phase counts.
     """

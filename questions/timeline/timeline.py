@@ -17,7 +17,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """What happened in a cluster between two moments."""
 
     cluster: str
-    about: str  # what is selected, in words; empty: everything
+    about: str  # the selection in words, empty without one
     begin_ms: int
     end_ms: int
     events: tuple[Event, ...]
@@ -27,9 +27,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 def timeline_of(
     picture: Picture, selection: Selection, window: HistorySpan, *, pictured: Sequence[Row] | None = None
 ) -> Timeline | None:
-    """What the picture's story has; None where the story has nothing at all about what is selected.
+    """Return the timeline of the picture's story, if it has rows about the selection.
 
-    `pictured` are more rows than the story has: lanes are made of them, a lane a topic unless one is selected.
+    `pictured` has more rows than the story, for the lanes. Without a selected topic, a lane is a topic.
     """
     story = picture.story or ()
     if not any(selection.is_about(row, None) for row in story):
@@ -49,7 +49,7 @@ def timeline_of(
 
 
 def _edges(as_of_ms: int, story: tuple[Row, ...], window: HistorySpan, events: tuple[Event, ...]) -> tuple[int, int]:
-    """The first and the last moment that the window and the story have in common."""
+    """Return the first and the last moment that the window and the story share."""
     first_ms = story[0].time_ms
     begin_ms = first_ms if window.since_ms is None else max(first_ms, window.since_ms)
     end_ms = as_of_ms if window.until_ms is None else min(as_of_ms, window.until_ms)

@@ -46,12 +46,12 @@ class Consequences(msgspec.Struct, frozen=True):
 
     @property
     def newly_offline(self) -> tuple[PartitionChange, ...]:
-        """Partitions that can be used before and not after."""
+        """Return partitions that can be used before and not after."""
         return tuple(each for each in self.changes if is_offline(each.problem) and not is_offline(each.problem_before))
 
     @property
     def newly_unwritable(self) -> tuple[PartitionChange, ...]:
-        """Partitions that accept acks=all before, and afterwards are led and refuse it."""
+        """Return partitions that accept acks=all before, and afterwards are led and refuse it."""
         least = Problem.UNDER_MIN_ISR.value
         return tuple(
             each
@@ -61,7 +61,7 @@ class Consequences(msgspec.Struct, frozen=True):
 
     @property
     def moved_leaders(self) -> tuple[PartitionChange, ...]:
-        """Partitions with another leader."""
+        """Return partitions with another leader."""
         return tuple(each for each in self.changes if each.leader not in (each.leader_before, NO_LEADER))
 
     @property
@@ -71,7 +71,7 @@ class Consequences(msgspec.Struct, frozen=True):
 
 
 def is_offline(problem: str | None) -> bool:
-    """Whether this problem of a partition keeps all clients from it."""
+    """Return whether this problem of a partition keeps all clients from it."""
     return problem is not None and Problem(problem) in UNUSABLE
 
 
@@ -123,6 +123,6 @@ def _reason(after: Context, topic: Topic, partition: Partition) -> str | None:
 
 
 def worst_first(changes: Iterable[PartitionChange]) -> tuple[PartitionChange, ...]:
-    """Order the changes by their problem, then by name."""
+    """Return the order the changes by their problem, then by name."""
     ranks: dict[str | None, int] = {None: len(Problem), **{problem.value: rank for rank, problem in enumerate(Problem)}}
     return tuple(sorted(changes, key=lambda change: (ranks[change.problem], change.topic, change.partition)))

@@ -1,7 +1,7 @@
 """An imagined cluster: znodes change, and the writes of the controller and leaders follow.
 
 This module has no rules of its own. Each change is a record for `controller.step`. The due writes of the step return as
-written, until none is due.
+written, until no write is due.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REASSIGNED_AT_ONCE: Final = 100  # each is an event, and each write looks throu
 # Versions of znodes that were never seen. Others would show a newer release with other rules.
 _ANY_BROKER_VERSION: Final = 5
 _ANY_TOPIC_VERSION: Final = 3
-_ROUNDS: Final = 1_000  # chains of writes are much shorter; a longer one has no end
+_ROUNDS: Final = 1_000  # chains of writes are much shorter, and a longer one has no end
 
 
 class NoControllerError(ValueError):
@@ -68,7 +68,7 @@ class HypotheticalCluster:
 
     @property
     def brokers(self) -> Collection[int]:
-        """Registered brokers."""
+        """Return registered brokers."""
         return self.context.header.brokers.keys()
 
     def lose(self, brokers: Collection[int]) -> None:
@@ -110,8 +110,8 @@ class HypotheticalCluster:
     def reassign(self, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
         """Request a reassignment and play it as far as the live brokers allow.
 
-        Partitions that surely complete are requested in parts, the others at once after them, because a controller
-        takes the next part only after the last one. The end of a partition does not depend on the others.
+        Partitions that surely complete are requested in parts, and the others at once after them. A controller takes
+        the next part only after the last one. The end of a partition does not depend on the others.
         """
         done = [tp for tp, to in targets.items() if self._can_finish(tp, to)]
         parts = [done[at : at + _REASSIGNED_AT_ONCE] for at in range(0, len(done), _REASSIGNED_AT_ONCE)]
@@ -150,7 +150,7 @@ class HypotheticalCluster:
         self._play()
 
     def _elect_controller(self) -> None:
-        """Let the first live broker become controller if there is none. The choice changes no election."""
+        """Let the first live broker become controller if the cluster lacks one. The choice changes no election."""
         header = self.context.header
         if header.controller != NO_BROKER or not header.brokers:
             return
@@ -160,7 +160,7 @@ class HypotheticalCluster:
         self._write("/controller_epoch", epoch)
 
     def _play(self) -> None:
-        """Write the controller's due writes in order, until none is due."""
+        """Write the controller's due writes in order, until no write is due."""
         for _ in range(_ROUNDS):
             due = sorted(self._due_states())
             assignments = [tp for tp in self._unwritten if self._pending_assignment(tp)]
@@ -219,7 +219,7 @@ class HypotheticalCluster:
         raise NoControllerError("the leaders' writes come to no end")
 
     def _with_all_live_in_sync(self, tp: TopicPartition) -> LeaderAndIsr | None:
-        """Return the state that the leader writes after all live replicas caught up, or None without a change."""
+        """Return the state that the leader writes after all live replicas caught up, if it is a change."""
         partition = self.context.topics.partition(tp)
         value = partition.zk_state if partition else None
         if partition is None or value is None or not self._is_live(value.leader, partition):

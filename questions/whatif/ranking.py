@@ -31,14 +31,14 @@ class Loss(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_harmless(self) -> bool:
-        """Whether all partitions could still be read, and written with acks=all."""
+        """Return whether all partitions could still be read, and written with acks=all."""
         return not (self.offline or self.unwritable or self.unclean)
 
 
 def rank_losses(context: Context) -> tuple[Loss, ...]:
-    """Losses of each registered broker and of each rack with more than one, the worst first.
+    """Return the losses of each registered broker and of each rack with more than one, the worst first.
 
-    Raises NoControllerError.
+    Raise NoControllerError.
     """
     context = at_rest(context)
     brokers = context.header.brokers

@@ -34,11 +34,11 @@ class Representatives(NamedTuple):
         return with_gauges(after, index.counts)
 
     def among_them(self, targets: Targets) -> Targets:
-        """Targets of the representatives alone."""
+        """Return targets of the representatives alone."""
         return {tp: to for tp, to in targets.items() if self.context.topics.partition(tp) is not None}
 
     def name_all(self, found: Consequences) -> Consequences:
-        """These consequences with every partition that changed."""
+        """Return these consequences with every partition that changed."""
         changes = []
         for change in found.changes:
             changes.append(change)
@@ -87,7 +87,7 @@ def _topics_in(context: Context, targets: Iterable[Targets]) -> Iterator[tuple[s
 
 
 def _kind(context: Context, topic: Topic, partition: Partition) -> Hashable:
-    """Return everything that decides a partition's fate, or None if it has a due write of its own."""
+    """Return everything that decides a partition's fate, unless it has a due write of its own."""
     value = partition.zk_state
     if value is None or partition.queue or partition.adding or partition.removing or partition.pending_assignments:
         return None

@@ -73,7 +73,7 @@ def _first_that_fits(
 
 
 def _spare(alike: Alike) -> int:
-    """In-sync replicas that may be away at once."""
+    """Return in-sync replicas that may be away at once."""
     return len(alike.isr) - alike.needed
 
 

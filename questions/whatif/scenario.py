@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The step in words."""
+        """Return the step in words."""
         if self.change is Change.REASSIGN:
             return f"{counted(len(self.targets), 'partition')} reassigned"
         verb = {Change.CRASH: "lost", Change.SHUT_DOWN: "shut down in order", Change.RESTORE: "back"}[self.change]

@@ -33,7 +33,7 @@ _UNREADABLE: Final = (
 
 
 def damage_behind(failure: BaseException, spark_directory: Path) -> StreamError | None:
-    """Return the error of a query that failed over a damaged checkpoint, or None for another reason."""
+    """Return the error of a query that failed over a damaged checkpoint. Return None for another reason."""
     if not is_of_java(failure):
         return None
     for found in _damage(spark_directory):
@@ -49,7 +49,7 @@ def damage_behind(failure: BaseException, spark_directory: Path) -> StreamError 
 
 
 def _damage(spark_directory: Path) -> Iterator[str]:
-    """The damaged and missing files, a sentence each."""
+    """Yield the damaged and missing files, a sentence each."""
     metadata, offsets = spark_directory / "metadata", spark_directory / "offsets"
     try:
         if not is_json(metadata.read_bytes()):

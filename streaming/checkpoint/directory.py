@@ -62,7 +62,7 @@ class Checkpoint:
         return next(number for number in count(1) if not (self.directory / f"{_SPARK}-{number}").exists())
 
     def settings(self) -> Settings | None:
-        """Return the settings of the first start, or None before it."""
+        """Return the settings of the first start, if it has happened."""
         return stored_settings(self.directory)
 
     def require(self, wanted: Settings) -> None:
@@ -107,7 +107,7 @@ class Checkpoint:
 
 
 def stored_settings(directory: Path) -> Settings | None:
-    """Return the settings of the first start in this directory, or None before it. Raise StreamError."""
+    """Return the settings of the first start in this directory, if it has happened. Raise StreamError."""
     path = directory / _SETTINGS_FILE
     try:
         stored = json.loads(path.read_bytes())
@@ -137,7 +137,7 @@ def number(directory: Path, stored: Settings, name: str) -> int:
 
 
 def damaged_settings(directory: Path, why: str) -> StreamError:
-    """The error for settings in which something is missing or cannot be read."""
+    """Return the error for settings that are incomplete or unreadable."""
     return StreamError(f"{directory / _SETTINGS_FILE} is damaged, {why}: restore it, or {REBUILD}")
 
 

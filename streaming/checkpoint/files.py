@@ -1,6 +1,6 @@
-"""Force Spark's files in a checkpoint to disk before the outputs that depend on them.
+"""Checkpoint files of Spark that must reach the disk before the outputs that depend on them.
 
-Spark forces none. After a power cut the newest may be missing, empty or full of zeros.
+Spark does not force files to disk. After a power cut the newest may be missing, empty or full of zeros.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _drop_torn(spark_directory: Path) -> None:
 
 
 def numbered(log: Path) -> list[int]:
-    """The numbers of the entries of one of Spark's logs, in their order."""
+    """Return the numbers of the entries of one of Spark's logs, in their order."""
     return sorted(int(path.name) for path in log.glob("[0-9]*") if path.name.isdigit())
 
 
@@ -124,7 +124,7 @@ def agrees_with_checksum(path: Path) -> bool:
 
 
 def checksum_file(path: Path) -> Path:
-    """The file in which Hadoop keeps the checksums of another."""
+    """Return the file in which Hadoop keeps the checksums of another."""
     return path.with_name(f".{path.name}.crc")
 
 
@@ -150,7 +150,7 @@ def source_of(spark_directory: Path, batch: int) -> bytes:
 
 
 def end_of_source(spark_directory: Path, batch: int) -> int:
-    """Return the journal's offset at which a planned batch ends, 0 before the first one; raises OSError."""
+    """Return the journal's offset at which a planned batch ends, 0 before the first one. Raise OSError."""
     if batch < 0:
         return 0
     *_, offset = (spark_directory / "offsets" / str(batch)).read_bytes().strip().split(b"\n")

@@ -41,7 +41,7 @@ class MavenRequest(Protocol):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The packages, as GROUP:NAME:VERSION."""
+        """Return the packages, as GROUP:NAME:VERSION."""
 
     def command(self, directory: Path, home: Path) -> list[str]:
         """Return a command that puts the jars into the folder `jars` of this directory. `home` is its empty home."""
@@ -119,9 +119,9 @@ Lock = Mapping[str, Mapping[str, str]]  # set → file name → sha256
 def jars(
     artifact_set: ArtifactSet, *, lock_file: Path | None = None, report: Callable[[str], None] = lambda _: None
 ) -> tuple[Path, ...]:
-    """The set's jars, fetched if the cache lacks one or has it damaged, which `report` is called with.
+    """Return the set's jars. Fetch them and call `report` if the cache has a missing or damaged one.
 
-    Raises ArtifactError.
+    Raise ArtifactError.
     """
     expected = read_lock(lock_file or LOCK_FILE).get(artifact_set.name, {})
     directory = cache_directory() / artifact_set.name
@@ -210,7 +210,7 @@ def _only_one_at_a_time(directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _fetched(parent: Path, artifact_set: ArtifactSet) -> Iterator[list[Path]]:
-    """The set's jars in a directory of their own, on the cache's file system, that ends with the block."""
+    """Provide the set's jars in a directory on the cache's file system that ends with the block."""
     make_private(parent)
     with scratch_directory(parent) as scratch:
         fetched: list[Path] = []

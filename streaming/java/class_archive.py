@@ -41,7 +41,7 @@ def archive_options(class_path: Sequence[Path]) -> tuple[str, ...]:
 
 
 def find_archive(class_path: Sequence[Path]) -> Path | None:
-    """Return the whole archive for this Java and class path, or None."""
+    """Return the whole archive for this Java and class path, if there is one."""
     for archive in _directory().glob(f"{_key(class_path)}-*.jsa"):
         stated = archive.stem.partition("-")[2]
         if len(stated) != _DIGEST_CHARACTERS:

@@ -1,4 +1,4 @@
-"""Read the licences of Maven artifacts from their POMs; reject a jar without a licence or under the GPL alone.
+"""Licences of Maven artifacts from their POMs. A jar without a licence, or under the GPL alone, is rejected.
 
 Standard library only. `artifacts.licences` records coordinates and licences of every jar that `artifacts.lock` pins.
 """
@@ -74,7 +74,7 @@ def _check(jar: str, artifact: Licensed) -> None:
 
 
 def _licences(pom: Path, ivy_cache: Path) -> Iterator[str]:
-    """Yield the names in a POM or, if it has none, in its nearest parent that has some."""
+    """Yield the names in a POM, or else in its nearest parent with names."""
     project = ElementTree.parse(pom).getroot()
     names = [" ".join((name.text or "").split()) for name in project.findall("{*}licenses/{*}license/{*}name")]
     if names:

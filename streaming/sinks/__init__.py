@@ -1,1 +1,1 @@
-"""Write the rows of a batch into a journal or a topic an output."""
+"""Sinks for the rows of a batch, a journal or a topic per output."""

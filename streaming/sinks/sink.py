@@ -1,4 +1,4 @@
-"""Write the output rows of a repeatable batch, to one journal or one Kafka topic per output.
+"""Sink for the output rows of a repeatable batch, with one journal or one Kafka topic per output.
 
 A journal skips its newest batch. Otherwise, and always in Kafka, a repeated batch writes its rows again under equal
 keys and places.
@@ -50,7 +50,7 @@ class Sink(Protocol):
 
     @property
     def next_batch(self) -> int:
-        """The smallest number that a new checkpoint may give to its first batch."""
+        """Return the smallest number that a new checkpoint may give to its first batch."""
         ...
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
@@ -91,7 +91,7 @@ class JournalSink:
 
     @property
     def next_batch(self) -> int:
-        """Behind every batch that an earlier checkpoint left here, or its first batches would be skipped."""
+        """Return a number above every batch of an earlier checkpoint here. Spark's lower ones would be skipped."""
         return 1 + max(writer.last_batch_id for writer in self._writers.values())
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
@@ -158,7 +158,7 @@ class KafkaSink:
 
 
 def output_topics(address: KafkaAddress) -> tuple[Topic, ...]:
-    """The topics that the job writes."""
+    """Return the topics that the job writes."""
     return tuple(
         Topic(output_topic(address, output), compacted=output in _COMPACTED, unique_keys=output not in _COMPACTED)
         for output in _WRITTEN

@@ -14,8 +14,8 @@ _Place = tuple[int, int, int]
 class StandingRows:
     """The current ones of the added rows, in order. A cluster's beginning stays before its rows.
 
-    Rows can repeat or arrive late; their place gives the order. Unreadable rows stay, because a newer Kontrast may have
-    written them.
+    Rows can repeat or arrive late, and their place gives the order. Unreadable rows stay, because a newer Kontrast may
+    have written them.
     """
 
     def __init__(self) -> None:
@@ -41,5 +41,5 @@ class StandingRows:
             known[key] = (place, None if row.ends_subject else line)
 
     def lines(self) -> Sequence[bytes]:
-        """The rows that hold."""
+        """Return the rows that hold."""
         return [line for known in self._clusters.values() for _, line in known.values() if line is not None]

@@ -1,1 +1,1 @@
-"""Read records from a journal or a topic, and find or request complete reads in it."""
+"""Sources of records, a journal or a topic, and the search and requests for complete reads."""

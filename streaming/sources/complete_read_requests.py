@@ -29,7 +29,7 @@ _LONGEST_WAIT_SECONDS = 3_600.0
 
 
 def wait_seconds(failures: int) -> float:
-    """The time between two requests for a cluster that failed `failures` times in a row."""
+    """Return the time between two requests for a cluster that failed `failures` times in a row."""
     return min(_REQUEST_AGAIN_SECONDS * 2.0 ** min(max(0, failures - 1), 32), _LONGEST_WAIT_SECONDS)
 
 

@@ -55,7 +55,7 @@ class JournalDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name to give to `format`."""
+        """Return the name to give to `format`."""
         return "journal"
 
     def schema(self) -> StructType:
@@ -65,7 +65,7 @@ class JournalDataSource(DataSource):
         return StructType([StructField(name, its_type) for name, its_type in types.items()])
 
     def simpleStreamReader(self, schema: StructType) -> JournalReader:  # noqa: N802 (Spark's name)
-        """The reader, created once a query."""
+        """Return the reader, created once a query."""
         begin = self.options.get("begin")
         return JournalReader(
             Path(self.options["directory"]),
@@ -85,7 +85,7 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         self._short_since: float | None = None  # start of the time in which the journal ended before the read offset
 
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
-        """Return the beginning of a query without a checkpoint: the given offset, or the oldest remaining line."""
+        """Return the beginning of a query without a checkpoint, the given offset or the oldest remaining line."""
         return self._offset(earliest_offset(self._directory) if self._begin is None else self._begin)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
@@ -93,7 +93,7 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_offset = end_offset(self._directory)
 
     def read(self, start: Offset) -> tuple[Batches, Offset]:
-        """The next lines, and the offset behind them."""
+        """Return the next lines, and the offset after them."""
         offset = self._own(start)
         if self._last_offset is not None and offset >= self._last_offset:
             return iter(()), start
@@ -105,8 +105,8 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         return _as_arrow([batch]), self._offset(batch.next_offset)
 
     def readBetweenOffsets(self, start: Offset, end: Offset) -> Batches:  # noqa: N802 (Spark's name)
-        """The same lines once more, after a restart."""
-        # A repeated batch may have lost its beginning, or all of it, meanwhile.
+        """Return the same lines once more, after a restart."""
+        # A repeated batch may have lost its beginning, or all its lines, meanwhile.
         offset = max(self._own(start), earliest_offset(self._directory))
         batches = []
         while offset < end["offset"]:
@@ -115,7 +115,7 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         return _as_arrow(batches)
 
     def _may_be_begun_again(self, offset: int) -> bool:
-        """Whether the journal was removed too short a while ago for its writer to have seen it."""
+        """Return whether the journal was removed too recently for its writer to have noticed."""
         if end_offset(self._directory) >= offset:
             self._short_since = None
             return False

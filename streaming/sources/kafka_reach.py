@@ -44,8 +44,8 @@ def failed_connections(bootstrap_servers: str, timeout_seconds: float) -> list[s
 class KafkaReach:
     """Outages of each Kafka of the job, and of the source's topic.
 
-    A trouble is logged when it begins, once a minute while it lasts, and when it is over. `source_exists` asks whether
-    the topic of `source` exists; None: not known.
+    The log reports an outage at its beginning, once a minute, and at its end. `source_exists` returns whether the topic
+    of `source` exists, if known.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class KafkaReach:
         self._troubles: dict[str, _Trouble] = {}
 
     def is_away(self) -> bool:
-        """Whether one of them was out of reach when it was last looked at."""
+        """Return whether a Kafka was out of reach at the last look."""
         return any(servers in self._troubles for servers in self._servers)
 
     def look(self) -> None:
@@ -88,7 +88,7 @@ class KafkaReach:
             self.look()
 
     def _note(self, key: str, subject: str, trouble: str, over: str) -> None:
-        """Log what is new about the subject; an empty trouble: there is none."""
+        """Log a change of the subject's trouble. An empty text means that it is over."""
         now, known = time.monotonic(), self._troubles.get(key)
         if trouble and (known is None or now - known.logged_at >= _LOG_AGAIN_SECONDS):
             self._troubles[key] = _Trouble(known.since if known else now, now)

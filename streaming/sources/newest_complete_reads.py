@@ -55,7 +55,7 @@ def newest_complete_reads(session: SparkSession, config: StreamConfig) -> Starts
 
 
 def find_complete(lines: Iterable[tuple[Place, bytes]]) -> dict[str, Place | None]:
-    """Return the beginning of each cluster's newest complete read in these ordered lines, None if forgotten."""
+    """Return where each cluster's newest complete read begins in these ordered lines, None if forgotten."""
     begun: dict[str, tuple[int, Place]] = {}
     complete: dict[str, Place | None] = {}
     for place, line in lines:
@@ -76,12 +76,12 @@ def find_complete(lines: Iterable[tuple[Place, bytes]]) -> dict[str, Place | Non
 
 
 def as_text(starts: Starts) -> str:
-    """The starts as the checkpoint's settings keep them."""
+    """Return the starts as the checkpoint's settings keep them."""
     return msgspec.json.encode(dict(starts)).decode()
 
 
 def from_text(text: str) -> Starts:
-    """Read the text of `as_text`; raises UndecodableError."""
+    """Read the text of `as_text`. Raise UndecodableError."""
     return JsonDecoder(dict[int, int]).decode(text)
 
 

@@ -1,4 +1,4 @@
-"""Read records from a journal or a Kafka topic as one table of Spark, each line with its cluster."""
+"""Records from a journal or a Kafka topic as one table of Spark, each line with its cluster."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def wait_for_kafka(address: KafkaAddress, timeout_seconds: float, stop: threadin
 
 
 def kafka_messages(reader: DataStreamReader | DataFrameReader, config: StreamConfig) -> DataFrame:
-    """The source's topic, from its beginning."""
+    """Return the source's topic, from its beginning."""
     assert isinstance(config.source, KafkaAddress)
     return (
         reader.format("kafka")

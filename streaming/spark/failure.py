@@ -35,21 +35,21 @@ def stream_error(failure: BaseException, what: str = "the stream") -> StreamErro
 
 
 def is_full_disk(failure: BaseException) -> bool:
-    """Whether it failed because a disk has no room, which may be mended while it waits."""
+    """Return whether it failed because a disk has no room, which may be mended while it waits."""
     if isinstance(failure, JournalFullError) or (isinstance(failure, OSError) and failure.errno in NO_ROOM):
         return True
     return any(sentence in message for message in messages(failure) for sentence in _NO_ROOM_SENTENCES)
 
 
 def is_of_java(failure: BaseException) -> bool:
-    """Whether it failed in Spark or below it, and not in Kontrast's own code."""
+    """Return whether it failed in Spark or below it, and not in Kontrast's own code."""
     return isinstance(failure, Py4JJavaError | PySparkException) and not any(
         _PYTHON_TRACEBACK in message for message in messages(failure)
     )
 
 
 def messages(failure: BaseException) -> Iterator[str]:
-    """The sentences of all exceptions, from the outermost to the cause of all."""
+    """Yield the sentences of all exceptions, from the outermost to the cause of all."""
     cause: BaseException | None = failure
     while cause is not None:
         if isinstance(cause, Py4JJavaError):

@@ -121,7 +121,7 @@ class JavaProcess:
                 _kill(process)
 
     def command(self) -> list[str]:
-        """The program and its arguments."""
+        """Return the program and its arguments."""
         # The archive fits any class path with this beginning. Jars after Spark's own do not count.
         class_path = [str(jar) for jar in (*self.jars_before, *spark_jars(), *self.jars_behind)]
         options = [*_OPTIONS, *SPARK_OPTIONS, f"-Xmx{self.memory}", *self._archive_options()]
@@ -184,7 +184,7 @@ def _environment(address_file: Path) -> dict[str, str]:
 
 
 def _connect(process: subprocess.Popen[bytes], address_file: Path, words: _Words) -> ClientServer:
-    """The gateway to the process, as soon as it has written its address."""
+    """Return the gateway to the process, as soon as it has written its address."""
     deadline = time.monotonic() + _START_SECONDS
     while not address_file.exists():
         if process.poll() is not None or time.monotonic() > deadline:

@@ -31,11 +31,11 @@ class SessionConfig(Protocol):
 
     @property
     def master(self) -> str:
-        """Cores of this machine, in Spark's form."""
+        """Return the cores of this machine, in Spark's form."""
 
     @property
     def driver_memory(self) -> str:
-        """Heap of the Java process."""
+        """Return the heap of the Java process."""
 
     @property
     def shuffle_partitions(self) -> int | None:

@@ -1,1 +1,1 @@
-"""Commands that answer a question and change nothing."""
+"""Commands that answer a question and only read."""

@@ -133,7 +133,7 @@ class _Shown:
         return of_cluster and _WORST_FIRST[row.severity] <= self._least
 
     def doubts(self, outputs: Followed, snapshots: Collection[ClusterSnapshot]) -> dict[str, str]:
-        """Return a sentence for each cluster whose silence proves nothing."""
+        """Return a sentence for each cluster whose silence is no proof of health."""
         known = {snapshot.cluster: snapshot for snapshot in snapshots}
         newer = outputs.newer()
         found = {}

@@ -219,7 +219,7 @@ def _answers(
 
 
 def _partition_rows(picture: Picture) -> dict[PartitionName, PartitionRow]:
-    """Each partition of which brokers must know, as ZooKeeper has it."""
+    """Return each partition that brokers must know, as ZooKeeper has it."""
     from controller.contract.ids import TopicPartition
     from controller.view.rows import partition_row
 

@@ -126,7 +126,7 @@ class _Rows:
 
     @property
     def asked_for(self) -> str:
-        """The choice of rows in words, behind the name of their output."""
+        """Return the choice of rows in words, behind the name of their output."""
         of_topic = f" for topic {self.topic}" if self.topic else ""
         in_cluster = f" in cluster {self.cluster}" if self.cluster else ""
         return of_topic + in_cluster + (" that is in force" if self.in_force else "")
@@ -192,7 +192,7 @@ def _sentences(row: OutputRow) -> Iterator[str]:
 
 
 def _listed(prefix: str, fields: dict[str, Any], *, first: str) -> Iterator[str]:
-    """A line with the time and the first field, and one for each other that is not zero or empty."""
+    """Yield a line with the time and the first field, and one for each other that is not zero or empty."""
     head = {name: fields.pop(name) for name in ("kind", "zxid", "time_ms", first)}
     yield prefix + sentence(head)
     for name, value in fields.items():

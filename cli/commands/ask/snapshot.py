@@ -113,7 +113,7 @@ def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Judge
 
 
 def _tell(found: JudgedCluster, selection: Selection) -> ExitCode:
-    """Name what is missing from the snapshot."""
+    """Report the gaps of the snapshot."""
     unreadable: list[UnreadableZnode] = found.unreadable
     for znode in unreadable[:_NAMED_ZNODES]:
         output.complain(f"{znode.path} cannot be read: {znode.reason}")

@@ -55,11 +55,11 @@ class Part(NamedTuple):
     lag_seconds: float | None
     version: str
     wrong: str
-    agreement_of_last_hour: float | None = None  # of a watched cluster: see `gauges`
+    agreement_of_last_hour: float | None = None  # of a watched cluster, see `gauges`
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The row of the table."""
+        """Return the row of the table."""
         last = "-" if self.last_seconds is None else f"{age_of(self.last_seconds)} ago"
         lag = "-" if self.lag_seconds is None else f"{self.lag_seconds:.2f} s"
         state, agrees = "wrong" if self.wrong else "ok", percent(self.agreement_of_last_hour)
@@ -107,7 +107,7 @@ def _parts(settings: Settings, outputs: Followed, address: str) -> Iterator[Part
 
 
 def _watchers(settings: Settings) -> dict[str, Page]:
-    """The address at which each cluster's watcher serves its metrics."""
+    """Return the address at which each cluster's watcher serves its metrics."""
     everywhere = settings.sections["watch"]
     layers = {cluster: {**everywhere, **layer} for cluster, layer in settings.clusters.items()}
     if "cluster" in everywhere:
@@ -148,7 +148,7 @@ def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None
 
 
 def _mean_lag(page: str, cluster: str) -> float | None:
-    """From a watch's event to the stream's acknowledgement, on average since the watcher began."""
+    """Return the mean time from a watch's event to the stream's acknowledgement since the watcher began."""
     of_cluster = {CLUSTER_LABEL: cluster}
     count, total = (sample_of(page, f"{WATCH_LAG.name}_{part}", **of_cluster) for part in ("count", "sum"))
     return total / count if count and total is not None else None
@@ -159,7 +159,7 @@ def _version(page: str) -> str:
 
 
 def _wrong_with_source(settings: Settings) -> list[str]:
-    """Return the reason for which `kontrast stream` gets no records: its source is away, or was deleted."""
+    """Return the reason for which `kontrast stream` gets no records, an unreachable or deleted source."""
     address = _source_of(settings)
     if not isinstance(address, KafkaAddress):
         is_there = address is None or address.directory.exists()

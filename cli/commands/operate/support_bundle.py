@@ -123,7 +123,7 @@ def _shown(layer: Layer) -> dict[str, str]:
 
 
 def _status(config_file: Path | None) -> str:
-    """The answer of `kontrast status`, whatever it is."""
+    """Return the answer of `kontrast status`, whatever it is."""
     from cli.embedded.process import own_command  # not for --help
 
     command, environment = own_command(
@@ -137,7 +137,7 @@ def _status(config_file: Path | None) -> str:
 
 
 def _write_recording(directory: Path, settings: Settings, stop: threading.Event) -> None:
-    """Write the newest records as a journal; raises ServeError."""
+    """Write the newest records as a journal. Raise ServeError."""
     from cli.sources.stream import newest_records  # not for --help
 
     stream = settings.sections["stream"].get("from")
@@ -156,7 +156,7 @@ def _lines(records: Iterator[Record]) -> Iterator[bytes]:
 
 
 def _without_secrets(record: Record) -> Record:
-    """The record of a broker's dynamic settings with the values alone that Kontrast uses."""
+    """Return the record of a broker's dynamic settings with the values alone that Kontrast uses."""
     if record.data is None and record.data_base64 is None:
         return record
     try:

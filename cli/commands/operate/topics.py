@@ -1,4 +1,4 @@
-"""`kontrast topics`: the Kafka topics of stream and outputs, beside what the brokers have."""
+"""Command `kontrast topics` for the Kafka topics of stream and outputs, beside the brokers' own."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def topics(config_file: Path | None, *, apply: bool, as_json: bool) -> int:
 
 
 def _needed(settings: Settings) -> Mapping[KafkaAddress, Sequence[Topic]]:
-    """The topics by address: of each cluster's stream, the one that the job reads, and the outputs."""
+    """Return the topics by address, for each cluster's stream, the job's source, and the outputs."""
     from streaming.sinks.sink import output_topics  # brings pyspark
 
     layers = [settings.sections["watch"], *settings.clusters.values()]
@@ -104,7 +104,7 @@ def _needed(settings: Settings) -> Mapping[KafkaAddress, Sequence[Topic]]:
 
 
 def _compare(address: KafkaAddress, needed: Sequence[Topic], *, apply: bool) -> Iterator[Compared]:
-    """Compare, after making and mending if asked; raises ServeError."""
+    """Compare, after making and mending if asked. Raise ServeError."""
     from kafka.admin import KafkaAdminClient
     from kafka.errors import KafkaError
 
@@ -138,7 +138,7 @@ def _row(address: KafkaAddress, topic: Topic, existing: ExistingTopic | None) ->
 def _mend(
     admin: KafkaAdminClient, address: KafkaAddress, needed: Sequence[Topic], existing: Sequence[ExistingTopic]
 ) -> bool:
-    """Make what is missing and set what loses rows; whether anything was done. Raises KafkaError, ServeError."""
+    """Make missing topics and fix lossy settings. Return whether anything changed. Raise KafkaError, ServeError."""
     from outputs.kafka_topics import create_topics, set_topic_settings
 
     present = {each.topic for each in existing}

@@ -1,1 +1,1 @@
-"""The commands that stay: the forwarder, the job, the exporter, and a demonstration of all three."""
+"""Commands that keep running: the forwarder, the job, the exporter, and a demonstration of all three."""

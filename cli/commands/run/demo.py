@@ -1,4 +1,4 @@
-"""`kontrast demo`: play a short story on an embedded cluster, judged by what Kontrast publishes."""
+"""Command `kontrast demo`, a short story on an embedded cluster, judged by Kontrast's outputs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _directory(keep: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _signals_as_ctrl_c() -> Iterator[None]:
-    """Both ends of the story by signal are one; SIGINT too, which a shell's background jobs would ignore."""
+    """Treat SIGTERM and SIGINT alike. A shell's background jobs would otherwise ignore SIGINT."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

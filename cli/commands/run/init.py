@@ -110,23 +110,23 @@ class Found:
     cluster: str
     zookeeper: str
     releases: tuple[Release, Release]
-    racks: Mapping[str, tuple[int, ...]]  # the brokers of each; "" is none
+    racks: Mapping[str, tuple[int, ...]]  # the brokers of each rack, "" for brokers without one
     topics: int
     partitions: int
 
     @property
     def capacity(self) -> Capacity:
-        """The needs of this cluster alone."""
+        """Return the needs of this cluster alone."""
         return Capacity(clusters=1, partitions=self.partitions, changes_per_second=_PROPOSED_CHANGES)
 
     @property
     def release(self) -> str:
-        """The release, or the span of those that write such znodes."""
+        """Return the release, or the range of releases that write such znodes."""
         oldest, newest = map(release_word, self.releases)
         return oldest if oldest == newest else f"{oldest} to {newest}"
 
     def sentence(self) -> str:
-        """The cluster in one line."""
+        """Return the cluster in one line."""
         brokers = sum(map(len, self.racks.values()))
         named = [f"{rack} ({', '.join(map(str, ids))})" for rack, ids in self.racks.items() if rack]
         racks = f" in {counted(len(named), 'rack')}: {', '.join(named)}" if named else ", no racks"
@@ -134,7 +134,7 @@ class Found:
         return f"{self.cluster} at {self.zookeeper}: Kafka {self.release}, {counted(brokers, 'broker')}{racks}; {sizes}"
 
     def as_json(self) -> dict[str, object]:
-        """The same for programs."""
+        """Return the same for programs."""
         return {
             "cluster": self.cluster,
             "zookeeper": self.zookeeper,
@@ -193,7 +193,7 @@ def _found(zookeeper: str, cluster: str, context: Context) -> Found:
 
 
 def _configuration(found: Found, state: Path, given: Mapping[str, object]) -> str:
-    """The text of the file: what differs from the defaults, each with its reason."""
+    """Return the text of the file with the changed defaults, each with its reason."""
     capacity = found.capacity
     changes, outputs = (json.dumps(f"journal:{state / name}") for name in ("changes", "outputs"))
     login = "".join(

@@ -1,4 +1,4 @@
-"""`kontrast serve`: answer Prometheus from what `kontrast stream` derived."""
+"""Command `kontrast serve`, which answers Prometheus from the outputs of `kontrast stream`."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _show(name: str, line: bytes) -> None:
 
 
 def _show_json(name: str, line: bytes) -> None:
-    """The child's object with one field more; Java and Python may also write other lines."""
+    """Print the child's object with one more field. Java and Python may also write other lines."""
     try:
         fields = _OBJECT.decode(line)
     except UndecodableError:

@@ -1,4 +1,4 @@
-"""`kontrast watch`: observe the ZooKeeper of one or more clusters and forward what changes."""
+"""Command `kontrast watch`, which observes ZooKeeper for one or more clusters and forwards the changes."""
 
 from __future__ import annotations
 
@@ -75,6 +75,6 @@ def _forwarder(config: IngestConfig, forwarding: Forwarding) -> Part:
 def _metrics(listening: Listening, forwardings: list[Forwarding]) -> Part:
     from dashboards.exporter import watch_page  # not for --help
 
-    # Its port is taken before anything is watched: what nobody can look at is not started.
+    # The port is taken before the watch begins, so a forwarder without its page never starts.
     server = watch_page.open_page(listening, forwardings)
     return lambda stop: watch_page.run(server, stop, started=lambda address: say(f"metrics: {address}/metrics"))
