@@ -237,7 +237,7 @@ def half_the_cluster_is_lost(cluster: LiveCluster) -> None:
     controller=4,
 )
 def a_rolling_crash(cluster: LiveCluster) -> None:
-    """Over ten minutes each broker crashes before the last has caught up: one incident, by the name of the first."""
+    """Each broker crashes before the last has caught up, for ten minutes. The first broker names this one incident."""
     cluster.do(dies(1))
     cluster.until_heard("page firing BrokerCrashed of broker 1")
     cluster.later(300)

@@ -89,7 +89,7 @@ def test_restarts_in_the_middle_repeat_nothing(ways, clusters):
         cluster.pass_real(30)
         for way in compressed:
             way.restart_alertmanager()
-        cluster.pass_real(70)  # what stands is sent again within half a minute directly, within a whole one by rules
+        cluster.pass_real(70)  # a lasting alert is sent again within half a minute, by rules within a whole one
         cluster.do(dies(2))
         cluster.until_heard(*firing(BOTH_CRASHED))
         cluster.do(returns(2))
