@@ -130,7 +130,7 @@ def cluster(request, shared_chroot: str, tmp_path: Path) -> Iterator[Cluster]:
 def agree(
     cluster: Cluster, context: Context, kafka: Mapping[str, Assignment], brokers: Sequence[int], *, rack_aware: bool
 ) -> None:
-    """Check that one of Kafka's random draws gives a topic's assignment, and that  prints it."""
+    """Check that one of Kafka's random draws gives a topic's assignment, and that `kontrast place` prints it."""
     for topic, assignment in kafka.items():
         computed = partial(placed_by_kafka, context, [topic], brokers, rack_aware=rack_aware)
         draws = product(range(len(brokers)), repeat=2)

@@ -77,7 +77,7 @@ class Saved:
             shutil.copytree(self._saved / directory.name, directory)
 
     def start(self, case: str, named: Path, *, with_rebuild: bool = False) -> str:
-        """Check that the job goes on or refuses correctly. `with_rebuild` takes the way out, too."""
+        """Check that the job goes on or refuses correctly, and return which. `with_rebuild` tries the way out, too."""
         refused = self._refused()
         if refused is not None:
             assert str(named) in refused, f"{case}: {refused}"
