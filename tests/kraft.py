@@ -1,4 +1,4 @@
-"""A real KRaft controller of Kafka 3.9.2 that migrates a cluster from ZooKeeper, and the brokers that go with it.
+"""A real KRaft controller of Kafka 3.9.2 that migrates a cluster from ZooKeeper, and its brokers.
 
     controller = KRaftController(3001, zookeeper, directory / "controller")
     broker = migrating_broker(1, zookeeper, directory / "broker", controller)
@@ -8,8 +8,8 @@
     broker.stop()
     KRaftBroker(1, directory / "broker", controller).start()
 
-`zookeeper` is HOST:PORT/CHROOT. The first start formats the controller's disk with the id in `/cluster/id`, which it
-makes where there is none yet; a directory that was removed is formatted again.
+`zookeeper` is HOST:PORT/CHROOT. The first start formats the controller's disk with the id in `/cluster/id`, and creates
+this id if it is missing. A start after the removal of the directory formats it again.
 """
 
 from __future__ import annotations

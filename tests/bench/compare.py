@@ -1,8 +1,7 @@
 """Run benchmarks on two checkouts in turn, in one run, and print their ratios: `make bench BASE=REV`.
 
-A figure of its own depends on the machine and on its other work. Two checkouts that take turns meet the same machine,
-so their ratio tells them apart, and its spread over the rounds shows how far to trust it. Both run the present
-benchmarks.
+A single figure depends on the machine and on its other work. Two checkouts that take turns meet the same machine, so
+their ratio is meaningful, and its spread over the rounds shows its reliability. Both run the present benchmarks.
 """
 
 from __future__ import annotations

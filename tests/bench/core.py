@@ -1,8 +1,8 @@
 """What the core costs: time and memory of `controller.step`, for clusters of several sizes in one run.
 
-Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine. The ratio
-compares the largest cluster with the smallest: an event that costs what it touches has a ratio near 1, and so has a
-complete read, whose cost is given for each partition.
+The scenarios and their measurement belong here, without a verdict, because the figures depend on the machine. The ratio
+compares the largest cluster with the smallest. It is near 1 for an event whose cost depends only on the objects it
+touches. It is also near 1 for a complete read, whose cost is given for each partition.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a scrape of a large cluster costs: `kontrast serve` over a journal, measured by a client over HTTP in one run.
 
-Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine. A time is from
-the request to the last byte of the answer, over a connection that is kept, as Prometheus does it; what the client does
-with the bytes is not in it.
+The scenarios and their measurement belong here, without a verdict, because the figures depend on the machine. A time is
+from the request to the last byte of the answer, over a persistent connection, like Prometheus's. It excludes the
+client's work on the bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What watching a large cluster costs: Kontrast's reads and watches beside kazoo's own, on a real ZooKeeper in one run.
 
-Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine, the ratios less
-so. Three ways to read: kazoo's pipelined reads, the same with one-shot watches, and Kontrast's. What happens after that
-is measured on a `kontrast watch` of its own, from the outside: by what is in its journal.
+The scenarios and their measurement belong here, without a verdict, because the figures depend on the machine, and the
+ratios less so. The three ways to read are kazoo's pipelined reads, the same with one-shot watches, and Kontrast's. A
+separate `kontrast watch` serves for all later events, measured from the outside by its journal.
 """
 
 from __future__ import annotations

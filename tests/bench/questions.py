@@ -1,7 +1,8 @@
 """Measure how long each question takes at a real ZooKeeper with many partitions: `make bench-questions`.
 
-A process each, as an operator starts it, beside Kafka's own `kafka-topics.sh --describe --unavailable-partitions` (of
-2.8, the last that asks ZooKeeper itself) on the same cluster; and pages of `kontrast serve` for a cluster of that size.
+Each question is a process, as an operator starts it. Kafka's own `kafka-topics.sh --describe --unavailable-partitions`
+runs on the same cluster, from 2.8, the last release that asks ZooKeeper itself. Pages of `kontrast serve` for a cluster
+of that size follow.
 """
 
 from __future__ import annotations

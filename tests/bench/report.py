@@ -1,7 +1,7 @@
 """What `kontrast report` costs, with one core of Spark and with two: `make bench-report`.
 
-A process each, as an operator starts it; the first row is Spark alone. Changes are applied again, a
-task a cluster; outputs are read, a task a part of a cluster's topics.
+Each report is a process, as an operator starts it. The first row is Spark alone. The job applies changes again, with a
+task a cluster. It reads outputs with a task for each part of a cluster's topics.
 """
 
 from __future__ import annotations

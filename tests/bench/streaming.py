@@ -1,7 +1,7 @@
 """What the Spark job costs: a `kontrast stream` of its own over a made-up cluster, seen from the outside.
 
-Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine. A change is
-timed from before it is appended to the job's journal until a row of it can be read from the outputs.
+The scenarios and their measurement belong here, without a verdict, because the figures depend on the machine. The time
+of a change is from before its append to the job's journal until its row can be read from the outputs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lines of a log, which are harmless for a terminal, whatever they quote, and never repeat for ever."""
+"""Lines of a log, harmless for a terminal whatever they quote, and of bounded length."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The brokers' own gauges beside the replica's, at quiet moments.
 
-The mapping from Kafka's gauges to ours belongs here. A moment is quiet if ZooKeeper changed nothing within a second. A
+The mapping from Kafka's gauges to ours belongs here. A moment is quiet if ZooKeeper made no change within a second. A
 broker without a session reports a past cluster, so only registered brokers count. Of the controller's gauges only those
 of the controller in ZooKeeper count.
 """

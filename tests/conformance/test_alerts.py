@@ -1,8 +1,8 @@
 """Alerts in each recording, which must be exactly those that the steps of its script imply.
 
 `alerts/` has the expected alerts, one file a recording, written by hand. A line has the alert, its highest severity,
-the step of the script in which it opened, the step in which it ended, and the reason. `-` marks an alert that was open
-at the end.
+and the steps of the script in which it opened and ended. The reason follows. `-` marks an alert that was open at the
+end.
 """
 
 from __future__ import annotations

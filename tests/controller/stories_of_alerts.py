@@ -1,6 +1,7 @@
-"""A story for each kind of alert, with one partition, topic or broker and with three; `test_sentences` runs them.
+"""Stories of all kinds of alerts, with one partition, topic or broker and with three.
 
-A story yields its history while the alert is open, and goes on until the alert has ended.
+A story yields its history while the alert is open, and goes on until the alert has ended. `test_sentences` runs the
+stories.
 """
 
 from __future__ import annotations

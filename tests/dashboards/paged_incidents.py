@@ -141,7 +141,7 @@ def a_crash_that_takes_nothing_offline(cluster: LiveCluster) -> None:
 
 @heard(*CRASH)
 def a_return_that_the_controller_is_slow_to_act_on(cluster: LiveCluster) -> None:
-    """Offline partitions at once count as waiting for an election only, and for some seconds."""
+    """The offline partitions wait only for an election, for some seconds, and Kontrast knows it at once."""
     cluster.do(dies(3))
     until_all_is_heard(cluster)
     cluster.later(30)
@@ -237,7 +237,7 @@ def half_the_cluster_is_lost(cluster: LiveCluster) -> None:
     controller=4,
 )
 def a_rolling_crash(cluster: LiveCluster) -> None:
-    """Each broker crashes before the last has caught up, for ten minutes. The first broker names this one incident."""
+    """Brokers crash over ten minutes, each before the last has caught up. The first broker names this one incident."""
     cluster.do(dies(1))
     cluster.until_heard("page firing BrokerCrashed of broker 1")
     cluster.later(300)
@@ -254,7 +254,7 @@ def a_rolling_crash(cluster: LiveCluster) -> None:
 
 @heard("page BrokerCrashed of broker 3", "page BrokerFlapping of broker 3", topics={"t": TOPICS["t"]})
 def a_broker_keeps_leaving(cluster: LiveCluster) -> None:
-    """The broker leaves three times within seconds, as quickly as a pager could be notified."""
+    """The broker leaves three times within seconds, and a pager would hear of each as quickly."""
 
     def leaves_and_returns(history: ZnodeHistory) -> None:
         for _ in range(2):
