@@ -1,1 +1,1 @@
-"""The tests, in the same folders as what they test; what several folders use is beside this file."""
+"""The tests, in the folders of their subjects. This folder has the code that several folders share."""

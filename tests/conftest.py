@@ -1,7 +1,6 @@
-"""What tests of several folders share: a real Java, real ZooKeeper servers and real Kafka brokers.
+"""Fixtures for tests of several folders, with a real Java, real ZooKeeper servers and real Kafka brokers.
 
-Here belong the fixtures that need a process, and how a run is spread over processes; what one folder alone needs stays
-with its tests.
+Fixtures that need a process belong here, and the spread of a run over processes. Each folder keeps its own fixtures.
 """
 
 from __future__ import annotations
@@ -37,25 +36,25 @@ os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.envir
 StartKafkaCluster = Callable[..., KafkaCluster]
 
 _SERVERS = pytest.StashKey[SharedServers]()
-_WHERE_SERVERS_ARE = "shared_servers"  # in what xdist hands to the processes that run the tests
+_WHERE_SERVERS_ARE = "shared_servers"  # in xdist's input for the processes that run the tests
 
-# Tests of one of these groups run one after the other, in one process: those that share a Spark session, those that
-# hand a job to spark-submit, those that start and kill whole pipelines. Each keeps a processor busy, and two of a kind
-# side by side would take as long as in turn. They are begun first, in this order.
+# Tests of one of these groups run one after the other in one process. They share a Spark session, submit a job with
+# spark-submit, or start and kill whole pipelines. Each keeps a processor busy, and two of a kind side by side would
+# take as long as in turn. They begin first, in this order.
 _LANES = ("spark-submit", "pipelines", "spark")
 
-# The folders in the order in which the tests of no lane are begun: what waits for servers first; what only computes
-# fills the gaps that are left at the end.
+# The folders in the order in which their other tests begin. Tests that wait for servers come first. Tests that only
+# compute fill the gaps at the end.
 _FOLDERS = ("streaming", "ingest", "cli", "dashboards", "outputs", "deploy", "conformance")
 
 _LONG = "faults"  # the marker of the long tests
 
-# Tests that use one of these are of the group of its name: it is made once.
+# Tests that use one of these fixtures belong to the group of its name, so that it is made once.
 _MADE_ONCE = ("spark", "incident_prometheus")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say where the servers that tests share are; begin to look for what is wanted of them where the run began."""
+    """Note the place of the shared servers. In the process of the run itself, begin to look for requests."""
     handed_on = getattr(config, "workerinput", {}).get(_WHERE_SERVERS_ARE)
     if handed_on is not None:
         config.stash[_SERVERS] = SharedServers(Path(handed_on))
@@ -74,14 +73,14 @@ def pytest_configure_node(node) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Pass over files without a long test where only those are run: to import the others takes each process 10 s."""
+    """Skip files without a long test in a run of long tests, because importing the others takes each process 10 s."""
     if config.option.markexpr == _LONG and collection_path.suffix == ".py":
         return _LONG not in collection_path.read_text("utf-8") or None
     return None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep together what shares something: as it is collected, for xdist reads the groups before the last hook runs."""
+    """Group tests that share something on collection, because xdist reads the groups before the last hook."""
     for name in _MADE_ONCE:
         if name in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group(name))
@@ -97,7 +96,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Keep what all tests have out of Python's search for garbage: a tenth of what those take that compute."""
+    """Exclude the common objects of all tests from garbage collection, which saves a tenth of computing time."""
     gc.collect()
     gc.freeze()
 
@@ -115,13 +114,13 @@ def _place(name: str, order: Sequence[str]) -> int:
 
 @pytest.fixture(scope="session")
 def java() -> Path:
-    """The Java that everything runs on; fails with its sentence where there is none."""
+    """Return the Java that everything runs on. Fail with a sentence without one."""
     return find_java()
 
 
 @pytest.fixture(scope="session")
 def spark(java: Path) -> Iterator[SparkSession]:
-    """A session with the job's own settings and the Kafka connector: to start one takes longer than most tests."""
+    """Return a session with the job's own settings and the Kafka connector. Its start takes longer than most tests."""
     from streaming.config import StreamConfig  # pyspark is not for processes without such tests
     from streaming.java.artifacts import SPARK_KAFKA_CONNECTOR, jars
     from streaming.job import fast_files
@@ -157,18 +156,18 @@ shared_broker = _shared("shared_broker")
 
 @pytest.fixture
 def rows() -> Rows:
-    """Makes rows of the outputs."""
+    """Return a maker of output rows."""
     return Rows()
 
 
 @pytest.fixture
 def own_name() -> str:
-    """A name that no other test has, for what it makes on a shared server."""
+    """Return a name that no other test has, for objects on a shared server."""
     return f"of-{uuid4().hex[:8]}"
 
 
 def make_chroot(connect_string: str, name: str) -> str:
-    """HOST:PORT/NAME, once it is there."""
+    """Create a chroot, and return HOST:PORT/NAME."""
     client = KazooClient(connect_string)
     client.start(timeout=30)
     client.create(f"/{name}")
@@ -179,20 +178,20 @@ def make_chroot(connect_string: str, name: str) -> str:
 
 @pytest.fixture
 def shared_chroot(shared_zookeeper: str, own_name: str) -> str:
-    """HOST:PORT/PATH of an empty chroot on the shared ZooKeeper."""
+    """Return HOST:PORT/PATH of an empty chroot on the shared ZooKeeper."""
     return make_chroot(shared_zookeeper, own_name)
 
 
 @pytest.fixture
 def zookeeper(java: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
-    """A server of the test's own, which may stop, kill, pause and start it, and look at all that it does."""
+    """Run a server for this test alone, which may stop, kill, pause, start and inspect it."""
     with ZooKeeper(tmp_path / "zookeeper") as server:
         yield server
 
 
 @pytest.fixture
 def watched(request: pytest.FixtureRequest) -> str:
-    """What is watched: the whole of its own server if the test has one, else a chroot on the shared one."""
+    """Return the watched address, the whole of the test's own server, or a chroot on the shared one."""
     if "zookeeper" in request.fixturenames:
         return request.getfixturevalue("zookeeper").connect_string
     return request.getfixturevalue("shared_chroot")
@@ -200,7 +199,7 @@ def watched(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def start_kafka_cluster(java: Path, tmp_path: Path) -> Iterator[StartKafkaCluster]:
-    """Starts a cluster that serves when it is returned: `start_kafka_cluster(broker_ids=(1, 2, 3), properties={})`."""
+    """Yield a function that starts a serving cluster, as `start_kafka_cluster(broker_ids=(1, 2, 3), properties={})`."""
     with ExitStack() as clusters:
 
         def start(*, broker_ids: Iterable[int] = (1,), properties: Mapping[str, str] | None = None) -> KafkaCluster:

@@ -1,6 +1,6 @@
-"""The extremes of a struct's fields, from its own definition: a field that is added is tried without being listed.
+"""Extremes of a struct's fields, from its own definition, so that a new field is tried at once.
 
-Here belongs which values are extreme, as JSON has them. What must bear them is each test's matter.
+The choice of extreme values belongs here, as JSON has them. Each test decides on its subject.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TEXTS = (
     '{x="y"} 1\n# HELP',
     "Gr\u00fc\u00dfe-\u65e5\u672c-\U0001f4a5",
     "\u2028\u202e\ufeff\x7f\x85",
-    "\ud800",  # half of a pair: JSON can say it, UTF-8 cannot
+    "\ud800",  # half of a pair, which is possible in JSON, but not in UTF-8
     "{{ .Labels }} <b>&amp;</b> $1",
     "NaN",
     "-1",
@@ -50,7 +50,7 @@ MANY = 300
 
 
 def extremes(kind: inspect.Type) -> list[Any]:  # noqa: C901 (a case for each type of msgspec)
-    """Values that a field of this type could be given, most of them good ones; as JSON has them."""
+    """Return possible values for a field of this type, most of them valid, as JSON has them."""
     match kind:
         case inspect.IntType():
             bounds = [bound for bound in (kind.ge, kind.gt, kind.le, kind.lt) if bound is not None]
@@ -93,7 +93,7 @@ def extremes(kind: inspect.Type) -> list[Any]:  # noqa: C901 (a case for each ty
 
 
 def changes(struct: type[msgspec.Struct], base: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The base with one field at one extreme, for every field and each of its extremes; and without it."""
+    """Yield the base with one field at one extreme, for every field and each of its extremes, and without the field."""
     for field in fields_of(struct):
         name = field.encode_name
         yield name, {key: value for key, value in base.items() if key != name}
@@ -102,13 +102,13 @@ def changes(struct: type[msgspec.Struct], base: dict[str, Any]) -> Iterator[tupl
 
 
 def any_change(struct: type[msgspec.Struct], base: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """The base with any of its fields at extremes, several at once."""
+    """Draw the base with any of its fields at extremes, several at once."""
     fields = {field.encode_name: st.sampled_from(extremes(field.type)) for field in fields_of(struct)}
     return st.fixed_dictionaries({}, optional=fields).map(lambda changed: {**base, **changed})
 
 
 def fields_of(struct: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
-    """The fields, of which none may be missing here."""
+    """Return all fields of the struct."""
     described = inspect.type_info(struct)
     assert isinstance(described, inspect.StructType)
     assert {field.name for field in described.fields} == set(struct.__struct_fields__)
@@ -116,5 +116,5 @@ def fields_of(struct: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
 
 
 def as_json(value: object) -> bytes:
-    """The value as somebody might write it, whether UTF-8 can say it or not."""
+    """Return the value as a stranger might write it, even if UTF-8 cannot express it."""
     return json.dumps(value).encode()

@@ -1,4 +1,4 @@
-"""A real KRaft controller of Kafka 3.9.2 that migrates a cluster from ZooKeeper, and the brokers that go with it.
+"""A real KRaft controller of Kafka 3.9.2 that migrates a cluster from ZooKeeper, and its brokers.
 
     controller = KRaftController(3001, zookeeper, directory / "controller")
     broker = migrating_broker(1, zookeeper, directory / "broker", controller)
@@ -8,8 +8,8 @@
     broker.stop()
     KRaftBroker(1, directory / "broker", controller).start()
 
-`zookeeper` is HOST:PORT/CHROOT. The first start formats the controller's disk with the id in `/cluster/id`, which it
-makes where there is none yet; a directory that was removed is formatted again.
+`zookeeper` is HOST:PORT/CHROOT. The first start formats the controller's disk with the id in `/cluster/id`, and creates
+this id if it is missing. A start after the removal of the directory formats it again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cli.embedded.process import ChildProcess, free_port
 from cli.embedded.server import Server
 from streaming.java.artifacts import KAFKA_BROKER, jars
 
-METADATA_VERSION = "3.9"  # of which brokers of 3.9 register; a broker with another IBP is refused
+METADATA_VERSION = "3.9"  # for the registration of brokers of 3.9. A broker with another IBP is refused
 CLUSTER_ID = "S29udHJhc3QtbWlncmF0ZQ"  # any 16 bytes
 
 _START_SECONDS = 120
@@ -44,7 +44,7 @@ _QUORUM = {
 
 
 class KRaftController(Server):
-    """The only voter of its quorum, started with the migration's flag; `properties` are added to its settings."""
+    """The only voter of its quorum, started with the migration's flag. `properties` are added to its settings."""
 
     def __init__(
         self,
@@ -67,33 +67,33 @@ class KRaftController(Server):
 
     @property
     def voters(self) -> str:
-        """The quorum, as `controller.quorum.voters` names it."""
+        """Return the quorum, as `controller.quorum.voters` names it."""
         return f"{self.node_id}@127.0.0.1:{self.port}"
 
     @property
     def exit_status(self) -> int | None:
-        """Its exit status, None while it runs."""
+        """Return its exit status, or None while it runs."""
         return self._process.exit_status
 
     @property
     def quorum_settings(self) -> dict[str, str]:
-        """What a broker needs to find the quorum and to migrate with it."""
+        """Return a broker's settings for the quorum and the migration."""
         return {**_QUORUM, "controller.quorum.voters": self.voters}
 
     def text(self) -> str:
-        """What it has logged since its last start."""
+        """Return its log since its last start."""
         if not self.log.exists():
             return ""
         return self.log.read_bytes()[self._log_begin :].decode(errors="replace")
 
     def launch(self) -> None:
-        """Start it without waiting; raises EmbeddedError."""
+        """Start it without waiting. Raise EmbeddedError."""
         self.format()
         self._log_begin = self.log.stat().st_size if self.log.exists() else 0
         self._process.launch()
 
     def wait_until_ready(self) -> None:
-        """Return when it has started; raises EmbeddedError."""
+        """Wait until it has started. Raise EmbeddedError."""
         self._process.wait_until(lambda: _READY in self.text(), timeout_seconds=_START_SECONDS)
 
     def _java(self, main_class: str) -> list[str | Path]:
@@ -101,7 +101,7 @@ class KRaftController(Server):
         return java_command(main_class, self._configuration, class_path=class_path, heap_mb=256)
 
     def format(self) -> None:
-        """Write its settings, and format its disk where that is not done yet; raises EmbeddedError."""
+        """Write its settings, and format its disk unless that is done. Raise EmbeddedError."""
         settings = {
             "process.roles": "controller",
             "node.id": str(self.node_id),
@@ -135,7 +135,7 @@ def migrating_broker(
     *,
     properties: Mapping[str, str] | None = None,
 ) -> KafkaBroker:
-    """A broker in ZooKeeper mode with the migration's flag."""
+    """Return a broker in ZooKeeper mode with the migration's flag."""
     settings = {**controller.quorum_settings, "inter.broker.listener.name": "PLAINTEXT", **(properties or {})}
     return KafkaBroker(broker_id, zookeeper_connect, directory, properties=settings)
 
@@ -163,7 +163,7 @@ class KRaftBroker(KafkaBroker):
         super().__init__(broker_id, "", directory, properties=settings)
 
     def launch(self) -> None:
-        """Start it without waiting; raises EmbeddedError."""
+        """Start it without waiting. Raise EmbeddedError."""
         self._write_configuration()
         self._log_begin = self._log_bytes()
         self._process.launch()
@@ -184,7 +184,7 @@ class KRaftBroker(KafkaBroker):
 
 
 def cluster_id(zookeeper_connect: str) -> str:
-    """The id in `/cluster/id`, which is made where there is none yet."""
+    """Return the id in `/cluster/id`, and create it if it is missing."""
     with zookeeper_client(zookeeper_connect) as client:
         if not client.exists("/cluster/id"):
             client.create("/cluster/id", json.dumps({"version": "1", "id": CLUSTER_ID}).encode(), makepath=True)
@@ -194,7 +194,7 @@ def cluster_id(zookeeper_connect: str) -> str:
 
 @contextmanager
 def zookeeper_client(zookeeper_connect: str) -> Iterator[KazooClient]:
-    """A client, closed at the end."""
+    """Yield a client, closed at the end."""
     client = KazooClient(zookeeper_connect, timeout=10)
     client.start(timeout=60)
     try:

@@ -25,11 +25,11 @@ class IvyRequest:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The package, as GROUP:NAME:VERSION."""
+        """Return the package, as GROUP:NAME:VERSION."""
         return (self.package,)
 
     def command(self, directory: Path, home: Path) -> list[str]:
-        """Ivy from Spark's jars, with Maven Central or its mirror as the only repository."""
+        """Return the command of Ivy from Spark's jars, with Maven Central or its mirror as the only repository."""
         (ivy,) = (spark_home() / "jars").glob("ivy-*.jar")
         settings = directory / "ivysettings.xml"
         root = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY") or "https://repo1.maven.org/maven2/"
@@ -67,11 +67,11 @@ KAFKA_BROKERS: Mapping[str, ArtifactSet] = {
     **{release: _broker(release, "2.12") for release in _WITH_SCALA_2_12},
     **{release: _broker(release, "2.13") for release in _WITH_SCALA_2_13},
 }
-# The command line tools that left the broker's jar with 3.5; what they depend on, a broker of the release has.
+# The command line tools that left the broker's jar with 3.5. A broker of the release has their dependencies.
 KAFKA_TOOLS = ArtifactSet("kafka-tools", (IvyRequest("org.apache.kafka:kafka-tools:3.9.2", with_dependencies=False),))
 # A Java agent that serves a broker's gauges over HTTP.
 JMX_EXPORTER = ArtifactSet("jmx-exporter", (SparkRequest(("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",)),))
-# Servers from before persistent watches, with all that they need; 3.8 sends no zxid with an event.
+# Servers from before persistent watches, with all their dependencies. 3.8 sends no zxid with an event.
 ZOOKEEPER_3_4 = ArtifactSet("zookeeper-3.4", (SparkRequest(("org.apache.zookeeper:zookeeper:3.4.14",)),))
 ZOOKEEPER_3_5 = ArtifactSet("zookeeper-3.5", (SparkRequest(("org.apache.zookeeper:zookeeper:3.5.10",)),))
 ZOOKEEPER_3_8 = ArtifactSet(
@@ -90,15 +90,15 @@ SETS = (*KAFKA_BROKERS.values(), KAFKA_TOOLS, JMX_EXPORTER, ZOOKEEPER_3_4, ZOOKE
 
 
 def older_jars(artifact_set: ArtifactSet) -> tuple[Path, ...]:
-    """The set's jars, fetched if the cache lacks one; raises ArtifactError."""
+    """Return the set's jars, fetched if the cache lacks one. Raise ArtifactError."""
     return jars(artifact_set, lock_file=LOCK_FILE)
 
 
 def class_path_of(release: str) -> list[Path]:
-    """The class path of a broker of this release.
+    """Return the class path of a broker of this release.
 
-    ZooKeeper's client of 2.8 goes first where the release's own does not run on Java 17.
-    Raises ArtifactError and EmbeddedError.
+    ZooKeeper's client of 2.8 comes first if the release's own does not run on Java 17. Raise ArtifactError and
+    EmbeddedError.
     """
     newer = older_jars(KAFKA_BROKERS["2.8.2"]) if release in _WITH_OLD_ZOOKEEPER_CLIENT else ()
     own = older_jars(KAFKA_BROKERS[release]) if release in KAFKA_BROKERS else jars(KAFKA_BROKER)

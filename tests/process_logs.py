@@ -1,7 +1,7 @@
-"""Shows with a test that fails the last lines of each process that ran during it.
+"""Last lines of each process that ran during a failing test, shown with the failure.
 
-Here belong the hooks of pytest; `conftest` hands them on. A process is known by the file that it was started to write
-into, whoever started it: its log. What a process writes into a pipe is its test's to show.
+The hooks of pytest belong here, and `conftest` passes them on. A process is known by its log, the file that it writes
+into. Output into a pipe is the test's matter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 _LINES = 25
 _TAIL_BYTES = 16 * 1024
 LOGS = pytest.StashKey[list[Path]]()  # of the servers that a test shares with others
-_processes: dict[Path, subprocess.Popen[Any]] = {}  # by log; the newest one where several wrote into it
+_processes: dict[Path, subprocess.Popen[Any]] = {}  # by log, with the newest of several writers
 _start = subprocess.Popen.__init__
 
 

@@ -1,4 +1,4 @@
-"""The processes of this machine as tests look at them: who started whom, what runs, what it was started as."""
+"""Processes of this machine, with their parents, programs and command lines."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ _PROC = Path("/proc")
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process is there and not a zombie."""
+    """Return whether the process exists and is no zombie."""
     with suppress(OSError):
         return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
 
 
 def program_of(pid: int) -> str:
-    """The name of the program that the process runs, empty when it has ended."""
+    """Return the name of the process's program, empty after its end."""
     with suppress(OSError):
         return (_PROC / str(pid) / "comm").read_text().strip()
     return ""
 
 
 def command_line_of(pid: int) -> str:
-    """What the process was started as, empty when it has ended."""
+    """Return the process's command line, empty after its end."""
     with suppress(OSError):
         return (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     return ""
 
 
 def holders_of(directory: Path) -> list[int]:
-    """The processes that have a file below this directory open."""
+    """Return the processes that have an open file below this directory."""
     return [int(process.name) for process in _PROC.glob("[0-9]*") if _holds(process, directory)]
 
 

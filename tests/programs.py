@@ -1,4 +1,4 @@
-"""Programs that are not Python's and that tests run: a test that needs one that is missing fails with one sentence."""
+"""Foreign programs for tests. A test whose program is missing fails with one sentence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-# Read as: program KEY is in this package of Debian's.
+# Program KEY is in this Debian package.
 _PACKAGES = {
     "alertmanager": "prometheus-alertmanager",
     "amtool": "prometheus-alertmanager",
@@ -22,14 +22,14 @@ _PACKAGES = {
 
 
 class MissingProgramError(pytest.fail.Exception):  # type: ignore[name-defined, misc] # no stub
-    """A program that is not in PATH; pytest shows the sentence alone."""
+    """A program that is not in PATH. pytest shows the sentence alone."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is not in PATH: install it (Debian: package {_PACKAGES[name]})", pytrace=False)
 
 
 def program(name: str) -> str:
-    """Where the program is; raises MissingProgramError."""
+    """Return the program's path. Raise MissingProgramError."""
     path = shutil.which(name)
     if path is None:
         raise MissingProgramError(name)

@@ -10,13 +10,13 @@ from tests.programs import program
 
 
 def without_privileges(*command: str | Path) -> list[str | Path]:
-    """The command as a user who owns our files and may not pass over their permissions; that needs no rights."""
+    """Return the command as run by an owner of our files who must obey their permissions. It needs no rights."""
     return [program("unshare"), "--user", "--map-user=1", "--map-group=1", *command]
 
 
 @contextmanager
 def read_only(*directories: Path) -> Iterator[None]:
-    """No file can be made in the directories, nor in those below, while the body runs."""
+    """Forbid new files in the directories, and below these, until the `with` ends."""
     closed = [path for directory in directories for path in (directory, *directory.rglob("*")) if path.is_dir()]
     for path in closed:
         path.chmod(0o500)

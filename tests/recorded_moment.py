@@ -1,4 +1,4 @@
-"""A bad moment of a recorded cluster, for what is asked of it: brokers away, partitions offline, a ghost controller."""
+"""A bad moment of a recorded cluster, with brokers away, partitions offline, and a ghost controller."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RECORDINGS = Path(__file__).parent / "conformance" / "recordings"
 
 
 def zk_data(directory: Path) -> Path:
-    """The dataDir of the recorded cluster's ZooKeeper, unpacked there."""
+    """Unpack the recorded cluster's ZooKeeper, and return its dataDir."""
     with tarfile.open(_RECORDINGS / f"{_NAME}.tar.xz") as archive:
         members = [member for member in archive if member.name.startswith(f"{_NAME}/zk/")]
         archive.extractall(directory, members, filter="data")
@@ -22,5 +22,5 @@ def zk_data(directory: Path) -> Path:
 
 
 def history(directory: Path, cluster: str) -> History:
-    """The unpacked history up to the moment."""
+    """Return the unpacked history up to the moment."""
     return History((directory,), cluster, chroot="/", until=Until(time_ms=MOMENT_MS))

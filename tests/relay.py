@@ -1,4 +1,4 @@
-"""A network between clients and a server that tests can break: cut, slow, or half-open."""
+"""A network between clients and a server that tests can cut, slow down, or half-open."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Relay:
 
     @property
     def open_connections(self) -> int:
-        """Connections that neither side has closed."""
+        """Return the number of connections that neither side has closed."""
         return sum(not connection.ended for connection in self._connections)
 
     def close_door(self) -> None:
@@ -52,13 +52,13 @@ class Relay:
         self._open = True
 
     def go_silent(self) -> None:
-        """Leave connections open and carry nothing on them any more, as after the loss of a router's table."""
+        """Leave connections open without carrying data, as after the loss of a router's table."""
         self._silent = True
         for connection in self._connections:
             connection.silent = True
 
     def speak(self) -> None:
-        """Carry the bytes of new connections; those that fell silent stay so."""
+        """Carry the bytes of new connections. Silent ones stay silent."""
         self._silent = False
 
     def say_to_clients(self, block: bytes) -> None:

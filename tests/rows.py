@@ -1,4 +1,4 @@
-"""Rows as the streaming job writes them, made up: each is newer than the one before."""
+"""Made-up rows in the form of the streaming job, each newer than the one before."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Rows:
         return JobRow(**{**totals, **state, **whole, **fields})
 
     def of_everything(self) -> list[Row | JobRow]:
-        """Rows that give every metric of the catalogue a value."""
+        """Return rows that give every metric of the catalogue a value."""
         return [
             self.job(),
             self.partition("orders", 0),

@@ -73,7 +73,7 @@ class SecuredBroker(KafkaBroker):
         }
 
     def login(self, user: str, mechanism: Mechanism) -> KafkaLogin:
-        """The user's login, with its secrets in files."""
+        """Return the user's login, with its secrets in files."""
         if mechanism == OAUTHBEARER:
             secrets = {"token_file": str(self._files / f"{user}.token")}
         else:
@@ -81,7 +81,7 @@ class SecuredBroker(KafkaBroker):
         return KafkaLogin(tls=True, ca_file=str(self._files / "ca.pem"), sasl_mechanism=mechanism, **secrets)
 
     def admin(self) -> KafkaAdminClient:
-        """A client that may do anything."""
+        """Return a client with all permissions."""
         return KafkaAdminClient(bootstrap_servers=self.open_address)
 
     def make_users(self) -> None:
@@ -94,7 +94,7 @@ class SecuredBroker(KafkaBroker):
         assert not any(refused.values()), refused
 
     def allow(self, allowed: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
-        """Add ACLs: Kafka's names of operations, by user and topic."""
+        """Add ACLs. Operations have Kafka's names, by user and topic."""
         acls = [
             ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(ResourceType.TOPIC, topic))
             for user, topics in allowed.items()
@@ -111,14 +111,14 @@ def _operation(name: str) -> ACLOperation:
 
 
 def _public_key(key: Path) -> dict[str, str]:
-    """The key as a JSON Web Key; OpenSSL's exponent is 65537 unless told otherwise."""
+    """Return the key as a JSON Web Key. OpenSSL's default exponent is 65537."""
     command = [program("openssl"), "rsa", "-in", str(key), "-noout", "-modulus"]
     modulus = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip().partition("=")[2]
     return {"kty": "RSA", "kid": "k", "use": "sig", "alg": "RS256", "e": "AQAB", "n": _base64(bytes.fromhex(modulus))}
 
 
 def _token(user: str, key: Path) -> str:
-    """A JSON Web Token of the user, good for an hour."""
+    """Return a JSON Web Token of the user, valid for an hour."""
     now = int(time.time())
     claims = {"sub": user, "aud": "kafka", "iat": now, "exp": now + 3600, "scope": "kafka"}
     parts = [_base64(json.dumps(part).encode()) for part in ({"alg": "RS256", "kid": "k", "typ": "JWT"}, claims)]

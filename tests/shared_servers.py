@@ -1,7 +1,7 @@
-"""Servers that tests share: each is started once for a run, in the background, when a test that uses it is collected.
+"""Servers that tests share, each started once for a run, in the background, when its first test is collected.
 
-They belong to the process that the run was started as. With pytest-xdist that is not the one that runs the tests: what
-is wanted, and where it listens, passes through files in a directory that all of them know.
+They belong to the run's own process, and with pytest-xdist other processes run the tests. Requests and addresses pass
+through files in a directory that all processes know.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def _start_zookeeper(directory: Path, running: ExitStack) -> str:
 def _start_kafka(directory: Path, running: ExitStack) -> str:
     zookeeper = running.enter_context(ZooKeeper(directory / "zookeeper"))
     broker = KafkaBroker(1, zookeeper.connect_string, directory / "broker")
-    running.callback(broker.kill)  # nobody needs its leaderships any more
+    running.callback(broker.kill)  # its leaderships are not needed any more
     broker.start()
     return broker.bootstrap_server
 
 
-# Read as: fixture KEY gives the HOST:PORT of what this starts.
+# Fixture KEY gives the HOST:PORT of the server that this starts.
 STARTS: Mapping[str, Callable[[Path, ExitStack], str]] = {
     "shared_zookeeper": _start_zookeeper,
     "shared_broker": _start_kafka,
@@ -50,7 +50,7 @@ class SharedServers:
         self._file(name, "wanted").touch()
 
     def address_of(self, name: str) -> str:
-        """HOST:PORT of the server, once it serves; fails with the sentence of what kept it from that."""
+        """Return HOST:PORT of the server, once it serves. Fail with the sentence of its error."""
         self.want(name)
         outcomes = (self._file(name, "serves-at"), self._file(name, "failed"))
         (outcome,) = eventually(lambda: [file for file in outcomes if file.exists()])
@@ -58,7 +58,7 @@ class SharedServers:
         return outcome.read_text()
 
     def logs(self, name: str) -> list[Path]:
-        """What it and those beside it have written."""
+        """Return the logs of the server and its companions."""
         return sorted((self.directory / name).rglob("*er.log"))  # not the segments of a broker's partitions
 
     def _file(self, name: str, suffix: str) -> Path:
@@ -66,20 +66,20 @@ class SharedServers:
 
 
 class OwnedServers(SharedServers):
-    """The same for whom they belong to: starts what is wanted, ends it with the run."""
+    """The same servers for their owner, which starts the requested ones, and stops them with the run."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self._stop = threading.Event()
-        # A thread that lives as long as they do: the kernel ends a child with the thread that started it.
+        # A thread that lives as long as the servers, because the kernel ends a child with the thread that started it.
         self._thread = threading.Thread(target=self._serve, name="shared servers", daemon=True)
 
     def open(self) -> None:
-        """Begin to look for what is wanted."""
+        """Begin to look for requests."""
         self._thread.start()
 
     def close(self) -> None:
-        """End them all; returns when that is done."""
+        """End all servers, and wait for that."""
         self._stop.set()
         self._thread.join()
 

@@ -1,6 +1,6 @@
-"""The figures of the house: no circle of imports, files and functions of a page's length, names that fit on a line.
+"""Limits of the code, with no circle of imports, files and functions of a page's length, and short names of tests.
 
-Functions that are longer are listed, each with its reason.
+Longer functions are listed, each with its reason.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LONG_FUNCTIONS = {
 
 
 def circles() -> set[frozenset[str]]:
-    """The strongly connected components of more than one module, of the graph of all packages."""
+    """Return the strongly connected components of more than one module, from the graph of all packages."""
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
     found = set()
     for module in graph.modules:
@@ -90,7 +90,7 @@ def test_no_function_is_longer_than_a_page():
 
 
 def assigned(file: Path) -> Iterator[str]:
-    """The targets of all assignments in the file."""
+    """Yield the targets of all assignments in the file."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
             yield ast.unparse(node)

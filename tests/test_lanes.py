@@ -1,4 +1,4 @@
-"""Tests of one xdist group run in one process, one after the other: what they start is started once."""
+"""Tests of one xdist group, run one after the other in one process, so that they share their servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A test that fails shows what one needs to see why: what the processes wrote that it started, or what is missing."""
+"""Output of a failing test, which includes its processes' logs, or names a missing one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for what a test expects to come true, with one generous deadline and a failure that shows what was seen."""
+"""Waiting for expected conditions, with one generous deadline and a failure that shows the last answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-DEADLINE_SECONDS = 240  # far beyond what anything takes where several Sparks share two cores; only failures wait for it
+DEADLINE_SECONDS = 240  # far beyond any duration with several Sparks on two cores. Only failures wait for it
 _PAUSE_SECONDS = 0.02
 
 _Answer = TypeVar("_Answer")
@@ -20,7 +20,7 @@ def eventually(
     within_seconds: float = DEADLINE_SECONDS,
     pause_seconds: float = _PAUSE_SECONDS,
 ) -> _Answer:
-    """The first answer that holds; fails with the last one after the deadline. `meanwhile` may fail earlier."""
+    """Return the first answer that holds. Fail with the last one after the deadline. `meanwhile` may fail earlier."""
     give_up_at = time.monotonic() + within_seconds
     while not holds(answer := ask()):
         meanwhile()

@@ -1,6 +1,6 @@
-"""Every form of a znode's content with each of its fields at each extreme, and where such a znode is.
+"""Every form of a znode's content with each of its fields at each extreme, and the path of such a znode.
 
-The forms are those of `controller.znodes`; one that has no place here fails, so that none is forgotten.
+The forms are those of `controller.znodes`. A form that is missing here fails a test.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from controller.contract import znodes
 from tests.extremes import any_change, as_json, changes
 
 _NESTED = {"ReassignmentEntry", "MaintenanceWindow", "ZnodePath"}
-_OF_RECORDS = {"ForwarderStatus"}  # what heartbeats carry, no znode
+_OF_RECORDS = {"ForwarderStatus"}  # content of heartbeats, not of a znode
 
-# Read as: a znode with content of form KEY is at PATH, and may say CONTENT.
+# A znode with content of form KEY is at PATH, and may have CONTENT.
 SAMPLES: Mapping[type[msgspec.Struct], tuple[str, dict[str, Any]]] = {
     znodes.ControllerZnode: ("/controller", {"brokerid": 1, "version": 2, "kraftControllerEpoch": -1}),
     znodes.BrokerZnode: (
@@ -57,7 +57,7 @@ SAMPLES: Mapping[type[msgspec.Struct], tuple[str, dict[str, Any]]] = {
 
 
 def forms() -> set[type[msgspec.Struct]]:
-    """What a znode's content may be."""
+    """Return the possible forms of a znode's content."""
     found = {each for each in vars(znodes).values() if isinstance(each, type) and issubclass(each, msgspec.Struct)}
     return {each for each in found if each.__module__ == znodes.__name__ and each.__name__ not in _NESTED | _OF_RECORDS}
 
@@ -66,14 +66,14 @@ assert forms() == SAMPLES.keys(), "a form of znode is not tried"
 
 
 def contents_at_extremes() -> Iterator[tuple[str, bytes]]:
-    """Path and content, one field at one extreme each."""
+    """Yield path and content, one field at one extreme each."""
     for form, (path, sample) in SAMPLES.items():
         for _, changed in changes(form, sample):
             yield path, as_json(changed)
 
 
 def any_content() -> st.SearchStrategy[tuple[str, bytes]]:
-    """Path and content, any fields at extremes."""
+    """Draw path and content, any fields at extremes."""
     return st.one_of([_any_content(form) for form in SAMPLES])
 
 

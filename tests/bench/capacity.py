@@ -36,7 +36,7 @@ until = partial(eventually, within_seconds=900, pause_seconds=0.2)
 
 @contextmanager
 def running(zookeeper: ZooKeeper, directory: Path) -> Iterator[ChildProcess]:
-    """`kontrast up` over journals in the directory."""
+    """Run `kontrast up` over journals in the directory."""
     file = directory / "kontrast.toml"
     file.write_text(
         f'[clusters.bench]\nzookeeper = "{zookeeper.connect_string}"\n[watch]\nto = "journal:{directory}/changes"\n'
@@ -62,7 +62,7 @@ class Gauges:
         self._partitions = 0
 
     def partitions(self) -> int:
-        """As the newest row has them."""
+        """Return the partitions in the newest row."""
         while (self._directory).is_dir() and (batch := read_journal(self._directory, self._offset, 1 << 24)).lines:
             self._offset = batch.next_offset
             for row in map(decode_row, batch.lines):
@@ -72,7 +72,7 @@ class Gauges:
 
 
 def memory_mb(up: ChildProcess) -> dict[str, float]:
-    """Resident memory by part; Spark's Python and Java are the job's."""
+    """Return resident memory by part. Spark's Python and Java are the job's."""
     assert up.pid is not None
     sizes: dict[str, float] = {}
     for pid in descendants(up.pid):
@@ -85,12 +85,12 @@ def memory_mb(up: ChildProcess) -> dict[str, float]:
 
 
 def disk_bytes(directory: Path) -> int:
-    """Bytes of the files below a directory."""
+    """Return the bytes of the files below a directory."""
     return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
 
 
 def change(client: KazooClient, paths: list[str], seconds: float) -> int:
-    """Write states one after the other, so many a second; how many were written."""
+    """Write states one after the other, at this rate. Return their number."""
     count, ends_at = 0, time.monotonic() + seconds
     while time.monotonic() < ends_at:
         client.set(paths[count % len(paths)], state(count % len(paths), 1 + count // len(paths)))
@@ -100,7 +100,7 @@ def change(client: KazooClient, paths: list[str], seconds: float) -> int:
 
 
 def figures(partitions: int, directory: Path) -> Mapping[str, float]:
-    """All figures of one size."""
+    """Return all figures of one size."""
     with ZooKeeper(directory / "zookeeper", heap_mb=1024) as zookeeper:
         client = connected(zookeeper)
         build(client, partitions, Console(stderr=True))

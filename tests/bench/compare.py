@@ -1,8 +1,7 @@
 """Run benchmarks on two checkouts in turn, in one run, and print their ratios: `make bench BASE=REV`.
 
-A figure of its own depends on the machine and on its other work. Two checkouts that take turns meet the same machine,
-so their ratio tells them apart, and its spread over the rounds shows how far to trust it. Both run the present
-benchmarks.
+A single figure depends on the machine and on its other work. Two checkouts that take turns meet the same machine, so
+their ratio is meaningful, and its spread over the rounds shows its reliability. Both run the present benchmarks.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Figures = dict[str, float]
 
 
 def checked_out(revision: str) -> Path:
-    """A work tree of this revision in build/, whose tests are the present ones."""
+    """Make a work tree of this revision in build/ with the present tests."""
     commit = _git("rev-parse", "--short", f"{revision}^{{commit}}")
     directory = ROOT / "build" / f"bench-{commit}"
     if not directory.is_dir():
@@ -57,7 +56,7 @@ def _git(*words: str) -> str:
 
 
 def run(benchmark: str, checkout: Path, options: list[str]) -> Figures:
-    """The figures of one benchmark on one checkout; raises RuntimeError where the checkout cannot run it."""
+    """Return the figures of one benchmark on one checkout. Raise RuntimeError if the checkout cannot run it."""
     command = [sys.executable, "-m", f"tests.bench.{benchmark}", "--json", *options]
     path = {"PYTHONPATH": str(checkout)}  # before the installed one, in Spark's Python processes too
     done = subprocess.run(command, cwd=checkout, env={**os.environ, **path}, stdout=subprocess.PIPE, text=True)
@@ -67,7 +66,7 @@ def run(benchmark: str, checkout: Path, options: list[str]) -> Figures:
 
 
 def _flat(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    """Figures with their whole names; of several for one name the first, which is the time on the clock."""
+    """Yield figures with their whole names. Of several for one name, yield the first, which is the wall time."""
     for name, value in found.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}: ")
@@ -78,7 +77,7 @@ def _flat(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, flo
 
 
 def in_turn(benchmark: str, base: Path, rounds: int, options: list[str]) -> list[tuple[Figures, Figures]]:
-    """The figures of both checkouts, round by round; every other round begins with the other one."""
+    """Return the figures of both checkouts, round by round. The order alternates."""
     found: list[tuple[Figures, Figures]] = []
     for number in range(rounds):
         if number % 2:
@@ -91,7 +90,7 @@ def in_turn(benchmark: str, base: Path, rounds: int, options: list[str]) -> list
 
 
 def table(benchmark: str, base: str, rounds: list[tuple[Figures, Figures]]) -> Table:
-    """The medians, and the ratio of each round: its median, its least and its greatest."""
+    """Return the medians, and the median, minimum and maximum of the rounds' ratios."""
     shown = Table(title=f"{benchmark}, {len(rounds)} rounds in turn", title_justify="left")
     for heading in ("", base, "now", f"{base} / now", "spread"):
         shown.add_column(heading, justify="right" if heading else "left")

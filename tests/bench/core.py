@@ -1,8 +1,8 @@
 """What the core costs: time and memory of `controller.step`, for clusters of several sizes in one run.
 
-Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine. The ratio
-compares the largest cluster with the smallest: an event that costs what it touches has a ratio near 1, and so has a
-complete read, whose cost is given for each partition.
+The scenarios and their measurement belong here, without a verdict, because the figures depend on the machine. The ratio
+compares the largest cluster with the smallest. It is near 1 for an event whose cost depends only on the objects it
+touches. It is also near 1 for a complete read, whose cost is given for each partition.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ISR_CHANGES = 50_000
 VICTIMS_PARTITIONS = 6_000
 REPEATED = 200
 LATER_MS = 200  # the victim dies after a takeover, while the new controller loads,
-LOADED_MS = 20_000  # and that writes first; Kafka 3.9.2 took 28 to 53 s for 200,000 partitions
+LOADED_MS = 20_000  # before its first write. Kafka 3.9.2 took 28 to 53 s for 200,000 partitions
 
 
 class Lines:
@@ -66,13 +66,13 @@ class Lines:
 
     @property
     def distinct_replica_lists(self) -> int:
-        """Number of replica lists that differ."""
+        """Return the number of distinct replica lists."""
         return len(set(self._hosts.values()))
 
     def record(
         self, kind: RecordKind, path: str = "", content: object = None, version: int = 0, session: int = 0
     ) -> bytes:
-        """One record, a millisecond after the one before."""
+        """Return one record, a millisecond after the one before."""
         seq, zxid = next(self._seq), next(self._zxid)
         data = None if content is None else json.dumps(content)
         fields: dict[str, Any] = {"path": path, "data": data, "version": version, "ephemeral_owner": session}
@@ -83,7 +83,7 @@ class Lines:
         )
 
     def state(self, topic: str, partition: int, leader: int, epoch: int, isr: Iterable[int], version: int) -> bytes:
-        """A partition's state znode."""
+        """Return a partition's state znode."""
         content = {
             "controller_epoch": self._controller_epoch,
             "leader": leader,
@@ -94,12 +94,12 @@ class Lines:
         return self.record(RecordKind.NODE, f"/brokers/topics/{topic}/partitions/{partition}/state", content, version)
 
     def topic(self, name: str, assignment: Mapping[int, tuple[int, ...]]) -> bytes:
-        """A topic's znode."""
+        """Return a topic's znode."""
         content = {"version": 3, "topic_id": name, "partitions": assignment, "adding_replicas": {}}
         return self.record(RecordKind.NODE, f"/brokers/topics/{name}", content)
 
     def snapshot(self) -> list[bytes]:
-        """A complete read."""
+        """Return a complete read."""
         node, begin, end = RecordKind.NODE, RecordKind.SNAPSHOT_BEGIN, RecordKind.SNAPSHOT_END
         lines = [self.record(begin), self.record(node, "/controller", {"version": 2, "brokerid": 0}, session=1)]
         lines.append(self.record(node, "/controller_epoch", 1))
@@ -113,7 +113,7 @@ class Lines:
         return [*lines, self.record(end)]
 
     def isr_changes(self) -> list[bytes]:
-        """Followers leave the ISR of random partitions and come back; each state is the next one after the last."""
+        """Let followers leave the ISR of random partitions and return. Each state follows the last."""
         tps = random.Random(1).choices(list(self._hosts), k=ISR_CHANGES // 2)
         lines, versions = [], Counter[tuple[str, int]]()
         for tp in tps:
@@ -124,7 +124,7 @@ class Lines:
         return lines
 
     def creations(self) -> list[bytes]:
-        """Topics are created, and the controller writes their first states."""
+        """Create topics, whose first states the controller writes."""
         assignment = {number: (number, number + 1, number + 2) for number in range(10)}
         lines = []
         for topic in (f"new-{index}" for index in range(REPEATED)):
@@ -133,15 +133,15 @@ class Lines:
         return lines
 
     def heartbeats(self) -> list[bytes]:
-        """Nothing happens."""
+        """Return heartbeats without any change."""
         return [self.record(RecordKind.HEARTBEAT, content={"session": "connected"}) for _ in range(REPEATED)]
 
     def death(self) -> list[bytes]:
-        """A broker vanishes."""
+        """Remove a broker."""
         return [self.record(RecordKind.DELETED, f"/brokers/ids/{self.victim}")]
 
     def writes_after(self, rows: Iterable[Row]) -> list[bytes]:
-        """What the controller then writes, as the rows foretell it."""
+        """Return the controller's next writes, as the rows predict them."""
         return [
             self.state(
                 row.topic,
@@ -156,7 +156,7 @@ class Lines:
         ]
 
     def takeover(self) -> list[bytes]:
-        """Another broker becomes controller, and one vanishes while it loads."""
+        """Let another broker become controller, and remove one while it loads."""
         self._controller_epoch += 1
         lines = [
             self.record(RecordKind.DELETED, "/controller"),
@@ -169,20 +169,20 @@ class Lines:
         return lines
 
     def writes_of_a_death_heard_of(self) -> list[bytes]:
-        """What a controller writes that heard of the death when it had loaded: elections, then smaller ISRs."""
+        """Return the writes of a controller that learned of the death after loading, elections before smaller ISRs."""
         led, followed = self._of_the_victim()
         lines = [self.state(*tp, left[0], 1, left, 1) for tp, left in led.items()]
         return lines + [self.state(*tp, left[0], 1, left, 1) for tp, left in followed.items()]
 
     def writes_of_a_death_read(self) -> list[bytes]:
-        """What a controller writes that read the death while it loaded: smaller ISRs, then elections."""
+        """Return the writes of a controller that read the death while it loaded, smaller ISRs first, then elections."""
         led, followed = self._of_the_victim()
         lines = [self.state(*tp, -1, 1, left, 1) for tp, left in led.items()]
         lines += [self.state(*tp, left[0], 1, left, 1) for tp, left in followed.items()]
         return lines + [self.state(*tp, left[0], 2, left, 2) for tp, left in led.items()]
 
     def _of_the_victim(self) -> tuple[dict[tuple[str, int], list[int]], ...]:
-        """The live replicas of the partitions that it led, and of those that it followed."""
+        """Return the live replicas of the partitions that it led, and of those that it followed."""
         led: dict[tuple[str, int], list[int]] = {}
         followed: dict[tuple[str, int], list[int]] = {}
         for tp, hosts in self._hosts.items():
@@ -202,7 +202,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure, and what it should be."""
+    """One measured figure, and its goal."""
 
     name: str
     unit: str
@@ -211,20 +211,20 @@ class Figure:
 
 
 def apply(context: Context, lines: Iterable[bytes]) -> tuple[Context, list[Row], float]:
-    """The context and all rows after these lines, and the CPU seconds that it took to decode and apply them."""
+    """Return the context and all rows after these lines, and the CPU seconds for decoding and applying them."""
     start = process_time()
     outcome = steps(context, [decode_record(line) for line in lines])
     return outcome.context, list(outcome.effects), process_time() - start
 
 
 def fresh(measure: Callable[[], tuple[Context, list[Row], float]]) -> tuple[Context, list[Row], float]:
-    """A measurement that no other one's garbage disturbs."""
+    """Measure without the garbage of earlier measurements."""
     gc.collect()
     return measure()
 
 
 def figures(partitions: int, shape: Shape, *, takeovers: bool = True) -> Iterator[Figure]:
-    """All scenarios for one size of cluster."""
+    """Yield all scenarios for one size of cluster."""
     lines = Lines(partitions, shape)
     yield Figure("distinct replica lists", "", lines.distinct_replica_lists)
     snapshot = lines.snapshot()
@@ -264,7 +264,7 @@ def figures(partitions: int, shape: Shape, *, takeovers: bool = True) -> Iterato
 
 
 def _takeovers(partitions: int, shape: Shape) -> Iterator[Figure]:
-    """A takeover, a death while the new controller loads, and its writes: whether it heard of the death, or read it."""
+    """Yield a takeover, a death while the new controller loads, and its writes, for both orders."""
     goal = "5 with 200,000 partitions" if partitions == 200_000 else ""
     for how, writes in (("heard of", Lines.writes_of_a_death_heard_of), ("read", Lines.writes_of_a_death_read)):
         lines = Lines(partitions, shape)
@@ -279,7 +279,7 @@ def _takeovers(partitions: int, shape: Shape) -> Iterator[Figure]:
 
 
 def _stored(context: Context, partitions: int) -> Iterator[Figure]:
-    """What a restart costs: the state as bytes, and a death as the first thing that loads all of it."""
+    """Yield the cost of a restart, as bytes of state, and as a death that first loads all state."""
     chunks = changed_chunks(new_context("bench", chunk_count=CHUNKS), context)
     header = encode_header(context)
     yield Figure("stored, a partition", "bytes", sum(map(len, chunks.values())) / partitions)
@@ -291,7 +291,7 @@ def _stored(context: Context, partitions: int) -> Iterator[Figure]:
 
 
 def deep_size(root: object) -> int:
-    """The bytes of all objects that are reachable, each counted once; what the interpreter shares is not counted."""
+    """Return the bytes of all reachable objects, each counted once, without those the interpreter shares."""
     seen: set[int] = set()
     waiting, size = [root], 0
     while waiting:
@@ -315,7 +315,7 @@ def _inside(value: object) -> Iterable[object]:
 
 
 def table(sizes: list[int], columns: list[list[Figure]], shape: Shape) -> Table:
-    """The figures by size, with the ratio of the last to the first."""
+    """Return the figures by size, with the ratio of the last to the first."""
     shown = Table(title=f"The core on one core, {shape}, replication factor {REPLICATION_FACTOR}", title_justify="left")
     shown.add_column("")
     for size in sizes:

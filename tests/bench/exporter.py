@@ -1,8 +1,8 @@
 """What a scrape of a large cluster costs: `kontrast serve` over a journal, measured by a client over HTTP in one run.
 
-Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine. A time is from
-the request to the last byte of the answer, over a connection that is kept, as Prometheus does it; what the client does
-with the bytes is not in it.
+The scenarios and their measurement belong here, without a verdict, because the figures depend on the machine. A time is
+from the request to the last byte of the answer, over a persistent connection, like Prometheus's. It excludes the
+client's work on the bytes.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Outputs:
         return ControllerRow(**self.place(), broker=1, epoch=1, since_ms=1)
 
     def gauges(self) -> GaugesRow:
-        """Each one counts one topic more, so that a reader knows which it has."""
+        """Return gauges that count one topic more each time, so that a reader can identify them."""
         self._topics += 1
         shares = dict.fromkeys(range(BROKERS), self.partitions // BROKERS)
         states: dict[str, Any] = {"partitions_by_state": {"OnlinePartition": self.partitions}, "replicas_by_state": {}}
@@ -127,7 +127,7 @@ class Outputs:
         )  # fmt: skip
 
     def write(self, rows: Iterable[Row]) -> int:
-        """Append them and a heartbeat behind them; how many topics it counts."""
+        """Append the rows, then a heartbeat. Return its number of topics."""
         by_output: dict[str, list[bytes]] = {}
         for row in rows:
             by_output.setdefault(row.output, []).append(encode_row(row))
@@ -141,7 +141,7 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure, and what it should be."""
+    """One measured figure, and its goal."""
 
     name: str
     unit: str
@@ -151,7 +151,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Scraped:
-    """What several scrapes of one page took, and the last answer's size; 0: it is told elsewhere."""
+    """Times of several scrapes of one page, and the last answer's size. 0 omits the size."""
 
     seconds: list[float]
     size: int = 0
@@ -164,7 +164,7 @@ class Scraped:
 
 
 class Exporter:
-    """A `kontrast serve` of its own, and a client of it."""
+    """A separate `kontrast serve` with a client."""
 
     def __init__(self, directory: Path, *flags: str) -> None:
         self._log = directory.parent / f"serve-{len(flags)}.log"
@@ -178,7 +178,7 @@ class Exporter:
         self._connection = http.client.HTTPConnection(found[1], timeout=DEADLINE_SECONDS)
 
     def get(self, path: str, **headers: str) -> bytes:
-        """The answer's body as it came over the wire."""
+        """Return the answer's body as it came over the wire."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self._connection.request("GET", path, headers=named)
         answer = self._connection.getresponse()
@@ -196,7 +196,7 @@ class Exporter:
         return Scraped(seconds, len(body))
 
     def value(self, sample: str) -> float | None:
-        """What /metrics says of it, None while it says nothing."""
+        """Return the sample's value on /metrics, or None before it exists."""
         found = re.search(rf"^{re.escape(sample)} (\S+)$", self.get("/metrics").decode(), re.MULTILINE)
         return float(found[1]) if found else None
 
@@ -236,7 +236,7 @@ def exporter(directory: Path, *flags: str) -> Iterator[Exporter]:
 
 
 def figures(outputs: Outputs) -> Iterator[Figure]:
-    """All scenarios."""
+    """Yield all scenarios."""
     brokers = [*map(outputs.broker, range(BROKERS)), outputs.controller()]
     topics = outputs.write([*brokers, *map(outputs.partition, range(outputs.partitions))])
     with exporter(outputs.directory) as small:
@@ -261,7 +261,7 @@ def page_line(name: str, at: int, value: int) -> str:
 
 
 def pages(running: Exporter) -> Iterator[Figure]:
-    """Each page while nothing happens."""
+    """Yield each page without changes."""
     yield from running.scrape("/metrics").figures("/metrics", "at most 50")
     yield from running.scrape("/metrics", Accept=OPENMETRICS, Accept_Encoding="gzip").figures(
         "/metrics, OpenMetrics, gzip", "at most 50"
@@ -278,7 +278,7 @@ def pages(running: Exporter) -> Iterator[Figure]:
 
 
 def load(running: Exporter) -> Iterator[Figure]:
-    """Health and metrics while pages are asked for, and the memory that slow readers take."""
+    """Yield health and metrics during requests for pages, and the memory for slow readers."""
     with at_once(running.address, TIMELINE, 60) as (busy, _):
         slowest = slowest_seconds(running.address, busy)
     for path, seconds in slowest.items():
@@ -298,7 +298,7 @@ def load(running: Exporter) -> Iterator[Figure]:
 
 
 def rendering(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
-    """What it takes to bring the page up to date."""
+    """Yield the cost of an update of the page."""
     yield Figure("render all", "ms", running.render_seconds() * 1000)
     outputs.write([outputs.partition(0, leader_epoch=4)])
     started = time.perf_counter()
@@ -314,7 +314,7 @@ def rendering(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
 
 
 def storm(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
-    """/metrics while thousands of partitions all over the cluster change every second, and the page with them."""
+    """Yield /metrics while thousands of partitions all over the cluster change every second, and the page too."""
     seconds: list[float] = []
     cpu_seconds, began = running.cpu_seconds(), time.perf_counter()
     step = max(1, outputs.partitions // 2_000)
@@ -328,7 +328,7 @@ def storm(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
 
 
 def bomb(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
-    """/metrics with very many offline partitions, each with an alert, when the first scrape orders them and after."""
+    """Yield /metrics with very many offline partitions, each with an alert, at the first scrape and later."""
     many = min(BOMB, outputs.partitions)
     running.wait_for(outputs.write(row for at in range(many) for row in outputs.offline(at)))
     yield from running.scrape("/metrics").figures(f"/metrics with {many:,} partitions offline", "at most 50")
@@ -343,7 +343,7 @@ def bomb(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
 
 
 def by_prometheus_client(outputs: Outputs) -> float:
-    """Seconds in which prometheus-client writes as many series with the same labels."""
+    """Return the seconds in which prometheus-client writes as many series with the same labels."""
     registry = CollectorRegistry()
     families = [
         Gauge(f"family_{number}", "A family.", ("kafka_cluster", "topic", "partition"), registry=registry)
@@ -358,7 +358,7 @@ def by_prometheus_client(outputs: Outputs) -> float:
 
 
 def table(partitions: int, measured: list[Figure]) -> Table:
-    """The figures below each other."""
+    """Return the figures as one column."""
     shown = Table(title=f"kontrast serve, {partitions:,} partitions, {BROKERS} brokers", title_justify="left")
     for heading in ("", "figure", "goal"):
         shown.add_column(heading, justify="right" if heading == "figure" else "left")

@@ -1,8 +1,8 @@
 """What watching a large cluster costs: Kontrast's reads and watches beside kazoo's own, on a real ZooKeeper in one run.
 
-Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine, the ratios less
-so. Three ways to read: kazoo's pipelined reads, the same with one-shot watches, and Kontrast's. What happens after that
-is measured on a `kontrast watch` of its own, from the outside: by what is in its journal.
+The scenarios and their measurement belong here, without a verdict, because the figures depend on the machine, and the
+ratios less so. The three ways to read are kazoo's pipelined reads, the same with one-shot watches, and Kontrast's. A
+separate `kontrast watch` serves for all later events, measured from the outside by its journal.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.001
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One scenario: kazoo's pipelined reads, its one-shot watches, and Kontrast; None where there is no such thing."""
+    """One scenario with kazoo's pipelined reads, its one-shot watches, and Kontrast.
+
+    None marks a missing counterpart.
+    """
 
     name: str
     unit: str
@@ -59,7 +62,7 @@ class Measured:
 
     @property
     def ratio(self) -> float | None:
-        """How many times the better of the others Kontrast's figure is; above 1 it is better."""
+        """Return the better one of the others divided by Kontrast's figure. Above 1 Kontrast is better."""
         others = [figure for figure in (self.pipelined, self.one_shot) if figure is not None]
         return min(others) / self.ours if others and self.ours else None
 
@@ -69,7 +72,7 @@ def topic(number: int) -> str:
 
 
 def states(partitions: int) -> list[str]:
-    """The state znodes of the made-up cluster."""
+    """Return the state znodes of the made-up cluster."""
     return [
         f"/brokers/topics/{topic(at // PARTITIONS_A_TOPIC)}/partitions/{at % PARTITIONS_A_TOPIC}/state"
         for at in range(partitions)
@@ -77,7 +80,7 @@ def states(partitions: int) -> list[str]:
 
 
 def hosts_of(at: int) -> Replicas:
-    """Replicas of a partition: three neighbours."""
+    """Return the replicas of a partition, three neighbours."""
     return tuple((at + place) % BROKERS for place in range(3))
 
 
@@ -126,7 +129,7 @@ def connected(zookeeper: ZooKeeper) -> KazooClient:
 
 
 def kazoo_reads(client: KazooClient, partitions: int, watch: Callable[..., None] | None = None) -> float:
-    """Seconds in which kazoo reads every topic and state, as many at a time as it likes."""
+    """Return the seconds in which kazoo reads every topic and state, with its own number in flight."""
     started = time.perf_counter()
     topics = client.get_children("/brokers/topics", watch=watch)
     waiting = [client.get_async(f"/brokers/topics/{name}", watch=watch) for name in topics]
@@ -140,7 +143,7 @@ def kazoo_reads(client: KazooClient, partitions: int, watch: Callable[..., None]
 
 
 def migration_check(zookeeper: ZooKeeper) -> float:
-    """Seconds from the start of the command to its end."""
+    """Return the seconds from the start of the command to its end."""
     command = [sys.executable, "-m", "cli", "migration", "check", "--zookeeper", zookeeper.connect_string, "--json"]
     started = time.perf_counter()
     done = subprocess.run(command, stdout=subprocess.PIPE)
@@ -149,13 +152,13 @@ def migration_check(zookeeper: ZooKeeper) -> float:
 
 
 def server_watches(zookeeper: ZooKeeper) -> int:
-    """How many watches the server holds."""
+    """Return the server's number of watches."""
     answer = zookeeper.ask("mntr")
     return int(next(line for line in answer.splitlines() if line.startswith("zk_watch_count")).split()[1])
 
 
 def change_all(connect_string: str, paths: list[str], epoch: int) -> None:
-    """Write these states once; run in a process of its own, so that it takes nothing from who watches."""
+    """Write these states once. A separate process runs this, so that it slows no watcher."""
     client = KazooClient(connect_string, timeout=60)
     client.start(timeout=60)
     waiting = []
@@ -169,7 +172,7 @@ def change_all(connect_string: str, paths: list[str], epoch: int) -> None:
 
 
 def burst(zookeeper: ZooKeeper, paths: list[str], epoch: int, done: Callable[[], bool]) -> float:
-    """Seconds from the first of many changes until all of them are known."""
+    """Return the seconds from the first of many changes until all are known."""
     writing = multiprocessing.get_context("spawn").Process(
         target=change_all, args=(zookeeper.connect_string, paths, epoch)
     )
@@ -181,7 +184,7 @@ def burst(zookeeper: ZooKeeper, paths: list[str], epoch: int, done: Callable[[],
 
 
 class Rereader:
-    """What one-shot watches ask for: each event is answered by a read that sets the watch again."""
+    """The work behind one-shot watches. A read that sets the watch again answers each event."""
 
     def __init__(self, client: KazooClient) -> None:
         self._client = client
@@ -202,13 +205,13 @@ class Journal:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._offset = 0
-        self.read: dict[int, set[str]] = defaultdict(set)  # leader epoch -> the states that were told with it
+        self.read: dict[int, set[str]] = defaultdict(set)  # leader epoch -> the states that arrived with it
         self.mzxids: dict[str, int] = {}
         self.kinds: dict[RecordKind, int] = {}
         self.nodes = 0
 
     def follow(self) -> None:
-        """Take what has come since."""
+        """Take the newly arrived records."""
         while self._offset < end_offset(self._directory):
             batch = read_journal(self._directory, self._offset, 1 << 24)
             self._offset = batch.next_offset
@@ -233,7 +236,7 @@ class Journal:
 
 
 def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iterator[Measured]:
-    """Everything, read once."""
+    """Yield single reads of everything."""
     znodes = partitions + partitions // PARTITIONS_A_TOPIC
     pipelined = kazoo_reads(client, partitions)
     started = time.perf_counter()
@@ -258,7 +261,7 @@ def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iter
 def _watched(
     zookeeper: ZooKeeper, client: KazooClient, paths: list[str], watches: int, rereading: float
 ) -> Iterator[Measured]:
-    """What a watcher tells that is connected all the time."""
+    """Yield the figures of a watcher that stays connected."""
     with _watching(zookeeper.port) as journal:
         yield Measured("watches on the server", "", None, watches, server_watches(zookeeper), "at most 10")
         ours = burst(zookeeper, paths, 2, lambda: journal.has_read(2, len(paths)))
@@ -270,18 +273,18 @@ def _watched(
 
 
 def _cut_off(zookeeper: ZooKeeper, client: KazooClient, paths: list[str], read_again: float) -> Iterator[Measured]:
-    """What a watcher tells that loses its connection."""
+    """Yield the figures of a watcher that loses its connection."""
     with Relay(zookeeper.port) as relay, _watching(relay.port) as journal:
         yield from _resync(relay, client, journal, paths, read_again)
 
 
 @contextmanager
 def _watching(port: int) -> Iterator[Journal]:
-    """A `kontrast watch` that has read everything, and its journal."""
+    """Run a `kontrast watch` that has read everything. Yield its journal."""
     with tempfile.TemporaryDirectory() as directory:
         changes = Path(directory) / "changes"
         command = [sys.executable, "-m", "cli", "watch", "--cluster", "bench", "--to", f"journal:{changes}"]
-        command += ["--resync-jitter-seconds", "0"]  # the pause is chosen, the rest is what it costs
+        command += ["--resync-jitter-seconds", "0"]  # the pause is a setting, and the rest is the cost
         watch = ChildProcess(
             "kontrast watch", [*command, "--zookeeper", f"127.0.0.1:{port}"], Path(directory) / "watch.log"
         )
@@ -313,18 +316,18 @@ def _resync(
 ) -> Iterator[Measured]:
     sessions = journal.kinds.get(RecordKind.SESSION, 0)
     relay.close_door()
-    until(lambda: journal.has(RecordKind.SESSION, sessions + 1))  # it says that the connection is lost
+    until(lambda: journal.has(RecordKind.SESSION, sessions + 1))  # it reports the lost connection
     client.set(paths[0], state(0, 4))
     nodes = journal.nodes
     started = time.perf_counter()
     relay.open_door()
-    until(lambda: journal.has(RecordKind.SESSION, sessions + 2))  # it says that it is in step again
+    until(lambda: journal.has(RecordKind.SESSION, sessions + 2))  # it reports that it is in step again
     yield Measured("in step again after a lost connection", "s", None, read_again, time.perf_counter() - started)
     yield Measured("records published for the one change meanwhile", "", None, None, journal.nodes - nodes, "1")
 
 
 def table(measured: list[Measured], partitions: int) -> Table:
-    """The figures beside each other."""
+    """Return the figures as columns."""
     shown = Table(title=f"Watching {partitions:,} partitions of a real ZooKeeper", title_justify="left")
     for heading in ("", "kazoo, pipelined", "kazoo, one-shot watches", "Kontrast", "ratio", "goal"):
         shown.add_column(heading, justify="left" if heading in ("", "goal") else "right")

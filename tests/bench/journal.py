@@ -49,7 +49,7 @@ def _measured(directory: Path, lines: list[bytes], together: int) -> dict[str, f
 
 
 def _seconds(work: Callable[[], None]) -> float:
-    """Processor time, the system's with it: nothing is forced to disk, and others may use the machine."""
+    """Return the processor time, with the system's. The disk is not forced, and the machine may be shared."""
     began = time.process_time()
     work()
     return time.process_time() - began

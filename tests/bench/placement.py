@@ -1,4 +1,4 @@
-"""Placements of a made-up cluster's replicas: the number of distinct replica lists decides what caches can save."""
+"""Placements of a made-up cluster's replicas. The number of distinct replica lists limits the use of caches."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Placement(Enum):
 
     KAFKA = "kafka"  # each topic was created by Kafka, with a start and a shift of its own
     RANDOM = "random"  # after Cruise Control, or after years of reassignments
-    BLOCKS = "blocks"  # three neighbours; hardly any two lists differ
+    BLOCKS = "blocks"  # three neighbours, with almost no two equal lists
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Placement and number of brokers of a made-up cluster; the default is the worst realistic one."""
+    """Placement and number of brokers of a made-up cluster. The default is the worst realistic one."""
 
     placement: Placement = Placement.RANDOM
     brokers: int = 100
 
     def replica_lists(self, partitions: int) -> list[Replicas]:
-        """The replicas of every partition, topic by topic; the same in each run."""
+        """Return the replicas of every partition, topic by topic, equal in each run."""
         drawn = random.Random(partitions)
         brokers = range(self.brokers)
         match self.placement:
@@ -68,5 +68,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def shape_of(asked: argparse.Namespace) -> Shape:
-    """The shape that the options ask for."""
+    """Return the shape that the options ask for."""
     return Shape(Placement(asked.placement), asked.brokers)

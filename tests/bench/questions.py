@@ -1,7 +1,8 @@
 """Measure how long each question takes at a real ZooKeeper with many partitions: `make bench-questions`.
 
-A process each, as an operator starts it, beside Kafka's own `kafka-topics.sh --describe --unavailable-partitions` (of
-2.8, the last that asks ZooKeeper itself) on the same cluster; and pages of `kontrast serve` for a cluster of that size.
+Each question is a process, as an operator starts it. Kafka's own `kafka-topics.sh --describe --unavailable-partitions`
+runs on the same cluster, from 2.8, the last release that asks ZooKeeper itself. Pages of `kontrast serve` for a cluster
+of that size follow.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Measured:
     command: str
     seconds: float
     lines: int
-    cpu_seconds: float | None = None  # None: of a server, which does other things meanwhile
+    cpu_seconds: float | None = None  # None for a server, which has other work meanwhile
     goal_seconds: float | None = None
 
 
@@ -101,7 +102,7 @@ def complete(client: KazooClient) -> None:
 
 
 def timed(shown: str, command: list[str], codes: tuple[int, ...], goal_seconds: float | None = None) -> Measured:
-    """The fastest of some runs."""
+    """Return the fastest of some runs."""
     runs = []
     for _ in range(RUNS):
         began, used = time.perf_counter(), _children_cpu_seconds()
@@ -118,7 +119,7 @@ def _children_cpu_seconds() -> float:
 
 
 def measure(zookeeper: ZooKeeper, partitions: int, shape: Shape, shown: Console) -> list[Measured]:
-    """Each question, and Kafka's own tool, one after the other on the same cluster."""
+    """Measure each question, and Kafka's own tool, one after the other on the same cluster."""
     client = connected(zookeeper)
     try:
         lists = shape.replica_lists(partitions)
@@ -142,7 +143,7 @@ def measure(zookeeper: ZooKeeper, partitions: int, shape: Shape, shown: Console)
 
 
 def pages(directory: Path, partitions: int) -> Iterator[Measured]:
-    """Pages of a cluster of this size: until the whole answer is there, which comes in one piece."""
+    """Yield pages of a cluster of this size, until the whole answer has arrived in one piece."""
     outputs = Outputs(directory, partitions)
     brokers = [*map(outputs.broker, range(BROKERS)), outputs.controller()]
     topics = outputs.write([*brokers, *map(outputs.partition, range(partitions))])
@@ -163,7 +164,7 @@ def _page(running: Exporter, shown: str, path: str, goal_seconds: float, runs: i
 
 
 def table(measured: list[Measured], partitions: int, shape: Shape) -> Table:
-    """The times beside each other."""
+    """Return the times as columns."""
     title = f"Questions about {partitions:,} partitions, {OFFLINE} without a leader, from a real ZooKeeper ({shape})"
     shown = Table(title=title, title_justify="left")
     for heading in ("command", "seconds", "CPU seconds", "lines", "goal", "quicker than Kafka's tool"):

@@ -1,7 +1,7 @@
 """What `kontrast report` costs, with one core of Spark and with two: `make bench-report`.
 
-A process each, as an operator starts it; the first row is Spark alone. Changes are applied again, a
-task a cluster; outputs are read, a task a part of a cluster's topics.
+Each report is a process, as an operator starts it. The first row is Spark alone. The job applies changes again, with a
+task a cluster. It reads outputs with a task for each part of a cluster's topics.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Measured:
 
 
 def life(partitions: int) -> list[bytes]:
-    """A made-up cluster's changes: a complete read, ISRs that change, and heartbeats."""
+    """Return a made-up cluster's changes, with a complete read, ISR changes, and heartbeats."""
     lines = Lines(partitions)
     status = {"session": "connected", "watch_mode": "persistent"}
     beats = [lines.record(RecordKind.HEARTBEAT, content=status) for _ in range(HEARTBEATS // 2)]
@@ -50,19 +50,19 @@ def life(partitions: int) -> list[bytes]:
 
 
 def named(lines: Iterable[bytes], cluster: str) -> list[bytes]:
-    """The same of a cluster with another name."""
+    """Return the same lines for a cluster with another name."""
     return [line.replace(b'"cluster":"bench"', f'"cluster":"{cluster}"'.encode(), 1) for line in lines]
 
 
 def write(directory: Path, lines: list[bytes]) -> None:
-    """A journal of these lines."""
+    """Write a journal of these lines."""
     with JournalWriter(directory) as writer:
         for at in range(0, len(lines), LINES_AT_ONCE):
             writer.append(lines[at : at + LINES_AT_ONCE])
 
 
 def write_outputs(directory: Path, changes: list[bytes]) -> None:
-    """The outputs that the job makes of a cluster's changes."""
+    """Write the job's outputs for a cluster's changes."""
     records = [decode_record(line) for line in changes]
     effects = steps(new_context("bench", chunk_count=CHUNKS), records).effects
     beginning = BeginningRow(cluster="bench", generation=1, seq=0, ordinal=-1, zxid=1, time_ms=records[0].observed_ms)
@@ -72,7 +72,7 @@ def write_outputs(directory: Path, changes: list[bytes]) -> None:
 
 
 def seconds(address: Path, cores: int) -> float:
-    """The time of one report."""
+    """Return the time of one report."""
     began = time.perf_counter()
     command = [sys.executable, "-m", "cli", "report", "--from", f"journal:{address}", "--format", "json"]
     done = subprocess.run([*command, "--master", f"local[{cores}]"], capture_output=True, text=True, check=False)
@@ -81,7 +81,7 @@ def seconds(address: Path, cores: int) -> float:
 
 
 def measure(directory: Path, clusters: int, partitions: int, large: int, shown: Console) -> list[Measured]:
-    """Spark's start alone, many clusters' changes, and one large cluster's outputs."""
+    """Measure Spark's start alone, many clusters' changes, and one large cluster's outputs."""
     shown.print("writing the sources …")
     write(directory / "nothing", [])
     one = life(partitions)

@@ -1,7 +1,7 @@
 """What the Spark job costs: a `kontrast stream` of its own over a made-up cluster, seen from the outside.
 
-Here belong the scenarios and their measurement, nothing that judges: the figures depend on the machine. A change is
-timed from before it is appended to the job's journal until a row of it can be read from the outputs.
+The scenarios and their measurement belong here, without a verdict, because the figures depend on the machine. The time
+of a change is from before its append to the job's journal until its row can be read from the outputs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HEARTBEATS = 60
 FLEET, FLEET_PARTITIONS = 50, 4_000
 FORCING_PARTITIONS = 20_000
 KONTRAST = (sys.executable, "-m", "cli")
-# What forcing a checkpoint to disk costs shows beside a job that does not, which no user can have.
+# A job without forced writes shows the cost of forcing a checkpoint to disk. Users cannot run such a job.
 WITHOUT_FORCING = (
     sys.executable,
     "-c",
@@ -58,7 +58,7 @@ CHANGES_A_SECOND, LOADED_SECONDS = 1_000, 10
 
 
 class Written(msgspec.Struct):
-    """What of a row tells which record it comes from; of a record, its place."""
+    """The fields of a row that identify its record, and of a record its place."""
 
     seq: int
     cluster: str = ""
@@ -67,7 +67,7 @@ class Written(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure, and what it should be with 200,000 partitions."""
+    """One measured figure, and its goal with 200,000 partitions."""
 
     name: str
     unit: str
@@ -85,7 +85,7 @@ class Output:
         self.rows = 0
 
     def read(self) -> Iterator[Written]:
-        """The rows that are new."""
+        """Yield the new rows."""
         while end_offset(self._directory) > self._offset:
             batch = read_journal(self._directory, self._offset, READ_BYTES)
             self._offset = batch.next_offset
@@ -109,7 +109,7 @@ class Job:
 
     @contextmanager
     def running(self) -> Iterator[Job]:
-        """Starts it, and ends it in order."""
+        """Start the job, and stop it in order."""
         self._process = subprocess.Popen(self._command, cwd=ROOT, stderr=self._log, start_new_session=True)
         try:
             yield self
@@ -121,7 +121,7 @@ class Job:
                 self._process.kill()
 
     def until(self, holds: Callable[[], bool]) -> None:
-        """Looks every millisecond or so."""
+        """Wait for a condition, about every millisecond."""
 
         def still_runs() -> None:
             if self._process.poll() is not None:
@@ -130,16 +130,16 @@ class Job:
         eventually(holds, meanwhile=still_runs, within_seconds=DEADLINE_SECONDS, pause_seconds=0.001)
 
     def until_row(self, output: str, wanted: Callable[[Written], bool]) -> None:
-        """Until a wanted row can be read; rows before it are passed over."""
+        """Wait until a wanted row can be read. Skip rows before it."""
         self.until(lambda: any([wanted(row) for row in self.outputs[output].read()]))
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Put lines into the job's source; several threads may."""
+        """Append lines to the job's source, safely from several threads."""
         with self._appending:
             self.source.append(lines)
 
     def seconds_of(self, line: bytes, output: str, cluster: str = "bench") -> float:
-        """From before the record is appended until a row of it can be read."""
+        """Return the time from appending the record until its row can be read."""
         seq = json.loads(line)["seq"]
         began = time.perf_counter()
         self.append([line])
@@ -147,7 +147,7 @@ class Job:
         return time.perf_counter() - began
 
     def memory_bytes(self) -> dict[str, int]:
-        """Resident memory of its processes now, by their program; what they share is counted once each."""
+        """Return the current resident memory of its processes, by program. Shared memory counts in each."""
         sizes: dict[str, int] = {}
         for pid in (self._process.pid, *descendants(self._process.pid)):
             with suppress(OSError):
@@ -160,12 +160,12 @@ class Job:
 
 
 def size_of(directory: Path) -> int:
-    """Bytes of all files below."""
+    """Return the bytes of all files below."""
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
 def changes_of(lines: Lines) -> Iterator[bytes]:
-    """Followers leave the ISR of random partitions and come back, as long as it is asked for."""
+    """Yield endless changes in which followers of random partitions leave the ISR and return."""
     version, chosen, partitions = 1, random.Random(1), list(lines._hosts.items())
     while True:
         tp, hosts = chosen.choice(partitions)
@@ -181,7 +181,7 @@ def latencies(name: str, seconds: Sequence[float], goals: tuple[str, str] = ("",
 
 
 def under_load(job: Job, changes: Iterator[bytes]) -> list[float]:
-    """How long each change took while they came at a steady rate, ten times a tick."""
+    """Return the time of each change at a steady rate, with ten changes a tick."""
     appended: dict[int, float] = {}
     took: list[float] = []
     all_sent = threading.Event()
@@ -212,7 +212,7 @@ def under_load(job: Job, changes: Iterator[bytes]) -> list[float]:
 
 
 def rows_of_death(lines: Lines) -> tuple[Row, ...]:
-    """What the replica says of the broker's death, outside Spark; the lines are used up by it."""
+    """Return the replica's rows for the broker's death, outside Spark. This consumes the lines."""
     context = steps(
         new_context("bench", chunk_count=CHUNKS), [decode_record(line) for line in lines.snapshot()]
     ).context
@@ -221,7 +221,7 @@ def rows_of_death(lines: Lines) -> tuple[Row, ...]:
 
 
 def figures(partitions: int, shape: Shape, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
-    """All scenarios for one size of cluster."""
+    """Yield all scenarios for one size of cluster."""
     lines = Lines(partitions, shape)
     yield Figure("distinct replica lists", "", lines.distinct_replica_lists)
     snapshot = lines.snapshot()
@@ -269,12 +269,12 @@ def figures(partitions: int, shape: Shape, options: Sequence[str], say: Callable
 
 
 def of_cluster(number: int, line: bytes) -> bytes:
-    """The line as it is of another cluster."""
+    """Return the line for another cluster."""
     return line.replace(b'"cluster":"bench"', b'"cluster":"bench-%02d"' % number, 1)
 
 
 def fleet_figures(shape: Shape, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
-    """Many clusters in one job, and what a sick one among them does to the others."""
+    """Yield figures of many clusters in one job, and the effect of a sick one on the others."""
     clusters = [Lines(FLEET_PARTITIONS, shape) for _ in range(FLEET)]
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         job = Job(Path(directory), ["--shuffle-partitions", str(os.cpu_count()), *options])
@@ -310,7 +310,7 @@ def fleet_figures(shape: Shape, options: Sequence[str], say: Callable[[str], Non
 
 
 def forcing_figures(shape: Shape, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
-    """Single changes of two jobs in turn, of which one does not force its checkpoint to disk."""
+    """Yield single changes of two jobs in turn, of which one does not force its checkpoint to disk."""
     programs = {"forced": KONTRAST, "not forced": WITHOUT_FORCING}
     clusters = {name: Lines(FORCING_PARTITIONS, shape) for name in programs}
     took: dict[str, list[float]] = {name: [] for name in programs}
@@ -332,7 +332,7 @@ def forcing_figures(shape: Shape, options: Sequence[str], say: Callable[[str], N
 
 
 def flood(job: Job, lines: Lines, healed: threading.Event) -> None:
-    """A cluster that sends a thousand changes a second, each tenth of them no record."""
+    """Send a thousand lines a second to one cluster, of which every tenth is no record."""
     changes = changes_of(lines)
     began, ticks = time.perf_counter(), 0
     while not healed.is_set():
@@ -343,7 +343,7 @@ def flood(job: Job, lines: Lines, healed: threading.Event) -> None:
 
 
 def table(sizes: Sequence[int], columns: Sequence[Sequence[Figure]], of: str) -> Table:
-    """The figures by size, with the ratio of the last to the first."""
+    """Return the figures by size, with the ratio of the last to the first."""
     shown = Table(title=f"The Spark job, {of}; load average {os.getloadavg()[0]:.1f}", title_justify="left")
     shown.add_column("")
     for size in sizes:

@@ -1,4 +1,4 @@
-"""`kontrast alerts`, `status` and `show` over real journals and a real exporter: what they print, and exit codes."""
+"""`kontrast alerts`, `status` and `show` over real journals and a real exporter, with output and exit codes."""
 
 from __future__ import annotations
 
@@ -172,11 +172,11 @@ def test_on_a_terminal_what_is_open_is_one_picture_that_fits(derived, rows):
 
 
 def _take(terminal: int, shown: bytearray) -> None:
-    """Add what is on the terminal and was not read."""
+    """Append the unread output of the terminal."""
     try:
         while select.select([terminal], [], [], 0.05)[0] and (read := os.read(terminal, 65_536)):
             shown += read
-    except OSError:  # nobody writes to it any more
+    except OSError:  # its writers are gone
         pass
 
 
@@ -292,7 +292,7 @@ def test_rows_in_force_are_shown_for_people_and_as_they_are(derived, rows):
     write(derived, rows.gauges(topics=7), rows.gauges(topics=8), rows.job(clusters=progress))
     counts = show(derived, "gauges").stdout
     assert "  topics                          8\n" in counts
-    assert "offline_partitions" not in counts  # there are none
+    assert "offline_partitions" not in counts  # there are 0
     assert "ready yes\n" in counts
     job = show(derived, "job").stdout.splitlines()
     assert "  job  " in job[0]

@@ -1,4 +1,4 @@
-"""The archives of the embedded servers' classes: made once, and used by the servers that are started after it."""
+"""Archives of the embedded servers' classes, made once, and used by later servers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streaming.java import class_archive
 
 @pytest.fixture
 def archives(java, tmp_path, monkeypatch):
-    """An empty directory of archives."""
+    """Return an empty directory of archives."""
     monkeypatch.setattr(class_archive, "_directory", lambda: tmp_path / "archives")
     return tmp_path / "archives"
 

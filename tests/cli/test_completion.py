@@ -21,7 +21,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 def completed(*words: str) -> list[str]:
-    """What bash offers for the last of the words, the documented line being in its start-up file."""
+    """Return bash's completions of the last word, with the documented line in its start-up file."""
     (install,) = re.findall(
         r'`(eval "\$\(_KONTRAST_COMPLETE=bash_source kontrast\)")`', PAGE.read_text(encoding="utf-8")
     )

@@ -1,6 +1,6 @@
-"""`kontrast diff` on a recorded cluster: the whole answer of each comparison is in `differences/`.
+"""`kontrast diff` on a recorded cluster, with the whole answer of each comparison in `differences/`.
 
-`REWRITE=1 pytest tests/cli/test_diff.py` writes the answers of now; commit only what you can explain.
+`REWRITE=1 pytest tests/cli/test_diff.py` writes the current answers. Commit only changes that you can explain.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def is_as_before(answer: str, file: Path) -> None:
 
 @pytest.fixture(scope="module")
 def written(files, tmp_path_factory) -> dict[str, str]:
-    """What `kontrast watch` and `kontrast stream` wrote of the recorded cluster, with another cluster beside it."""
+    """Write the output of `kontrast watch` and `kontrast stream` for the recorded cluster, beside another cluster."""
     directory = tmp_path_factory.mktemp("written")
     records = [record for name in ("shop", "other") for record in history(files, name).records()]
     with JournalWriter(directory / "changes") as journal:
@@ -88,7 +88,7 @@ def write_metadata(directory: Path, rows: list[Row]) -> None:
 
 
 def without_names(answer: str) -> str:
-    """The answer without what the sides are called: of outputs that is the last change, of others a heartbeat too."""
+    """Return the answer without the names of the sides, which differ in their last change."""
     return re.sub(r"0x[0-9a-f]+ \([^)]*\)", "side", answer)
 
 
@@ -130,7 +130,7 @@ def test_what_is_void_does_not_count_and_what_was_compacted_is_refused(files, tm
     rows = metadata_of(list(history(files, "shop").records()), "shop")
     asked = ["--at", "0x198", "--at", MOMENT_MS, "--from"]
     write_metadata(tmp_path / "whole", rows)
-    write_metadata(tmp_path / "rebuilt", [*rows[:500], *rows])  # a state that begins says so in its first row
+    write_metadata(tmp_path / "rebuilt", [*rows[:500], *rows])  # the first row of a new state marks its beginning
     whole, rebuilt = (diff(*asked, f"journal:{tmp_path / name}") for name in ("whole", "rebuilt"))
     assert (rebuilt.exit_code, rebuilt.stdout) == (whole.exit_code, whole.stdout) != (2, "")
     bound = {"segment_bytes": 20_000, "retain_bytes": 40_000}

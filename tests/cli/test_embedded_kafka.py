@@ -20,7 +20,7 @@ def test_a_killed_broker_comes_back_with_its_topics_once_its_old_session_has_end
     assert not broker.running
     broker.start()
     assert registration_of(cluster) > first_registration
-    eventually(lambda: "kept" in topics_of(broker))  # once the new controller has told it
+    eventually(lambda: "kept" in topics_of(broker))  # once the new controller has sent it
 
 
 def test_a_stopped_broker_takes_its_registration_with_it(start_kafka_cluster):

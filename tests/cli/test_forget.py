@@ -1,4 +1,4 @@
-"""`kontrast forget` over real journals: whom it forgets, what it asks and refuses, and exit codes."""
+"""`kontrast forget` over real journals, with its clusters, questions, refusals and exit codes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def changes(tmp_path: Path) -> Path:
-    """A stream with two clusters, whose clock is in the future."""
+    """Write a stream with two clusters, whose clock is in the future."""
     with JournalWriter(tmp_path / "changes") as journal:
         for cluster, generation in (("north", 10**15), ("south", 1)):
             now_ms = int(time.time() * 1000)

@@ -1,4 +1,4 @@
-"""`kontrast init` on a real ZooKeeper: the file that it writes is a configuration of the cluster that it found."""
+"""`kontrast init` on a real ZooKeeper, which writes a configuration of the cluster that it found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command as a person meets it: help, one sentence for a mistake, exit codes."""
+"""The command for its users, with help, one sentence for a mistake, and exit codes."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def taken_port() -> Iterator[int]:
 
 @pytest.fixture
 def refusing_port() -> Iterator[int]:
-    # Bound but not listening: nobody else can take the port, and every connection to it is refused.
+    # Bound but not listening, so that the port stays taken and every connection to it is refused.
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]
@@ -191,7 +191,7 @@ def test_json_makes_every_line_an_object(refusing_port, tmp_path):
 
 @pytest.mark.parametrize("command", ["watch", "stream", "serve", "snapshot", "replay"])
 def test_ctrl_c_while_it_is_still_importing_is_no_failure(command, tmp_path):
-    # Each module that is imported waits a moment, so that the signal comes in the middle of it.
+    # Each import waits a moment, so that the signal comes in the middle.
     (tmp_path / "sitecustomize.py").write_text(
         "import sys, time\n"
         "class Slowly:\n"
@@ -277,7 +277,7 @@ def test_check_reaches_what_is_named_and_starts_nothing(watched, refusing_port, 
 
 
 def test_check_refuses_what_the_start_would_refuse_of_kafka(shared_broker, shared_chroot, own_name, tmp_path):
-    """The watched cluster as the stream, by its id; topics that lose what is written."""
+    """The cases are the watched cluster as the stream, by its id, and topics that lose records."""
     admin = KafkaAdminClient(bootstrap_servers=shared_broker)
     cluster_id = admin.describe_cluster()["cluster_id"]
     admin.create_topics([NewTopic(own_name, 1, 1, topic_configs={"cleanup.policy": "compact"})])
@@ -299,7 +299,7 @@ def test_check_refuses_what_the_start_would_refuse_of_kafka(shared_broker, share
 
 
 def _check_of_the_job_refuses_it_too(stream: str, zookeeper: str, cluster_id: str, directory: Path) -> None:
-    """Where the file names the cluster's ZooKeeper; one that the job's machine does not reach is no mistake."""
+    """Check the refusal with the cluster's ZooKeeper in the file. An unreachable ZooKeeper is no mistake."""
     file = directory / "kontrast.toml"
     job = [
         "--check",

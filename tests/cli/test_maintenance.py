@@ -38,7 +38,7 @@ def config(tmp_path) -> Path:
 
 
 def kontrast(*arguments: object) -> tuple[int, str, str]:
-    """Exit code, standard output and error."""
+    """Return exit code, standard output and error."""
     result = CliRunner().invoke(main, ["maintenance", *map(str, arguments)])
     return result.exit_code, result.stdout, result.stderr
 

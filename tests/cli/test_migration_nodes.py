@@ -100,7 +100,7 @@ class DualWrite:
 
 @pytest.fixture(scope="module")
 def dual_write(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DualWrite]:
-    """One controller, broker 1 in ZooKeeper mode, broker 2 in KRaft mode, and something of all that is compared."""
+    """Run a controller, broker 1 in ZooKeeper mode, broker 2 in KRaft mode, and one object of each compared kind."""
     directory = tmp_path_factory.mktemp("dual-write")
     with ZooKeeper(directory / "zookeeper") as server:
         chroot = make_chroot(server.connect_string, "kafka")
@@ -218,7 +218,7 @@ def fill(address: str) -> None:
 
 
 def edit(client: KazooClient, path: str, settings: dict[str, str]) -> tuple[str, bytes]:
-    """Write settings into a znode past KRaft; the path with what was there before."""
+    """Write settings into a znode past KRaft. Return the path and its former content."""
     before, _ = client.get(path)
     content = json.loads(before)
     content["config"] |= settings
@@ -321,14 +321,14 @@ def test_serve_counts_nodes_by_mode_and_what_differs(dual_write, start_exporter,
 
 
 def figures(text: str, name: str) -> dict[str, float]:
-    """A family's values by its last label, if it has one beside the cluster's."""
+    """Return a family's values by its last label, if it has one beside the cluster's."""
     lines = re.findall(rf"^kontrast_migration_{name}{{([^}}]*)}} (\S+)$", text, re.MULTILINE)
     return {(re.findall(r'(?:mode|subject)="([^"]*)"', labels) or [""])[0]: float(value) for labels, value in lines}
 
 
 def test_a_broken_dual_write_is_a_lag_until_the_controller_is_started_again(dual_write):
     with zookeeper_client(dual_write.zookeeper) as client:
-        client.set("/migration", client.get("/migration")[0])  # its version is no more what the driver expects
+        client.set("/migration", client.get("/migration")[0])  # its version no longer matches the driver's
         create_topic(dual_write.brokers[2].bootstrap_server, "late", {0: [2]})
         done = dual_write.compare("--json")
         assert done.exit_code == ExitCode.FAILED
@@ -343,7 +343,7 @@ def test_a_broken_dual_write_is_a_lag_until_the_controller_is_started_again(dual
         assert client.exists("/brokers/topics/late")
 
 
-# --- where there is nothing to compare with
+# --- without a counterpart
 
 
 def test_it_says_where_no_quorum_rules_and_where_no_node_answers(shared_chroot):

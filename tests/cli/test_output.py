@@ -1,4 +1,4 @@
-"""What reaches a log: lines that do nothing to a terminal, whoever wrote what they quote, and none of them for ever."""
+"""Lines of a log, harmless for a terminal whatever they quote, and of bounded length."""
 
 from __future__ import annotations
 

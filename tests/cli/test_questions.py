@@ -1,6 +1,6 @@
-"""The questions asked of a recorded cluster: the whole answer of each is in `answers/`.
+"""Questions about a recorded cluster, with the whole answer of each in `answers/`.
 
-`REWRITE=1 pytest tests/cli/test_questions.py` writes the answers of now; commit only what you can explain.
+`REWRITE=1 pytest tests/cli/test_questions.py` writes the current answers. Commit only changes that you can explain.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The questions asked of a real cluster while brokers die: what they say is what clients and the controller then do."""
+"""Questions about a real cluster while brokers die. The answers must match the clients and the controller."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEYS = ["", "a", "customer-4711", "ключ", "x" * 100, *map(str, range(20))]
 
 
 MIN_ISR = "min.insync.replicas"
-# Read as: topic KEY has partitions with these replicas, and needs that many in sync.
+# Topic KEY has partitions with these replicas, and needs that many in sync.
 TOPICS = {
     "solo": ([[3]], 1),
     "pair": ([[2, 1], [1, 2], [2, 1]], 2),
@@ -42,7 +42,7 @@ TOPICS = {
 
 @pytest.fixture(scope="module")
 def cluster(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    """Three brokers in racks of their own: the first test finds them new, each leaves them to the next."""
+    """Run three brokers in their own racks. They are new to the first test, and each test leaves them to the next."""
     properties = {"zookeeper.session.timeout.ms": "3000"}
     kafka = KafkaCluster(tmp_path_factory.mktemp("asked"), broker_ids=(1, 2, 3), properties=properties)
     for number, broker in kafka.brokers.items():
@@ -65,13 +65,13 @@ def admin(cluster: KafkaCluster) -> Iterator[KafkaAdminClient]:
 
 @pytest.fixture(autouse=True)
 def all_is_well(cluster: KafkaCluster, admin: KafkaAdminClient) -> None:
-    """Every replica is in sync, and the preferred ones lead."""
+    """Wait until every replica is in sync, and the preferred ones lead."""
     eventually(lambda: ask(cluster, "check")[0] == 0)
     admin.elect_leaders(ElectionType.PREFERRED)
 
 
 def ask(cluster: KafkaCluster, *question: str) -> tuple[int, dict]:
-    """The exit code and the answer."""
+    """Return the exit code and the answer."""
     done = CliRunner().invoke(main, [*question, "--zookeeper", cluster.zookeeper.connect_string, "--json"])
     assert done.exit_code in (0, 1), done.stderr
     return done.exit_code, json.loads(done.stdout.splitlines()[0]) if done.stdout else {}
@@ -87,7 +87,7 @@ def said(cluster: KafkaCluster, subject: str, about: str) -> str:
 
 
 def written(cluster: KafkaCluster, topic: str, key: str, acks: str | int) -> int | None:
-    """The partition that a real producer writes the key to; None where the brokers refuse it."""
+    """Return the partition to which a real producer writes the key, or None if the brokers refuse it."""
     live = [broker.bootstrap_server for broker in cluster.brokers.values() if broker.running]
     producer = KafkaProducer(bootstrap_servers=live, acks=acks, retries=0, request_timeout_ms=5_000)
     with closing(producer):
@@ -104,7 +104,7 @@ def snapshot_of(cluster: KafkaCluster, file: Path) -> Path:
 
 
 def differences(*arguments: str) -> list[dict]:
-    """What differs, where everything answers."""
+    """Return the differences, with every side available."""
     done = CliRunner().invoke(main, ["diff", *arguments, "--json"])
     found = [line for line in map(json.loads, done.stdout.splitlines()) if line["object"] == "difference"]
     assert done.exit_code == bool(found), done.stderr
@@ -112,7 +112,7 @@ def differences(*arguments: str) -> list[dict]:
 
 
 def brokers_tell_another_leader_than_zookeeper(cluster: KafkaCluster) -> None:
-    """Write a newer state by hand, of which the controller never tells the brokers."""
+    """Write a newer state by hand, which the controller never sends to the brokers."""
     asked = ["--zookeeper", cluster.zookeeper.connect_string, "--bootstrap", ",".join(cluster.bootstrap_servers)]
     assert differences(*asked) == []
     servers = ",".join([f"127.0.0.1:{free_port()}", *cluster.bootstrap_servers])
@@ -172,7 +172,7 @@ def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, tmp
 
 
 def reported(cluster: KafkaCluster) -> dict[int, int]:
-    """Crashes by broker, as `kontrast report` counts them in ZooKeeper's files."""
+    """Return crashes by broker, as `kontrast report` counts them in ZooKeeper's files."""
     files = ["--zk-data", f"asked={cluster.zookeeper.data_directory}", "--format", "json"]
     command = [sys.executable, "-m", "cli", "report", *files]  # Spark's session is the process's only one
     done = subprocess.run(command, capture_output=True, check=True, timeout=240)

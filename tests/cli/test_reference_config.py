@@ -1,4 +1,4 @@
-"""`docs/reference-config.toml` and the help pages say what the dataclasses say. REWRITE=1 rewrites the file."""
+"""`docs/reference-config.toml` and the help pages, which match the dataclasses. REWRITE=1 rewrites the file."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""`kontrast replay` on what a real cluster left behind."""
+"""`kontrast replay` on the files of a real cluster."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EFFECT = {"effect": "1-2-3", "status": Status.FINAL, "cause": "BrokerChange: bro
 
 @pytest.fixture(scope="module")
 def zk_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The ZooKeeper of a recorded cluster."""
+    """Return the ZooKeeper of a recorded cluster."""
     directory = tmp_path_factory.mktemp("recording")
     with tarfile.open(RECORDINGS / "dev39.tar.xz") as archive:
         members = [member for member in archive if member.name.startswith("dev39/zk/")]
@@ -48,7 +48,7 @@ def zk_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The ZooKeeper of a recorded cluster with failovers."""
+    """Return the ZooKeeper of a recorded cluster with failovers."""
     return recorded_moment.zk_data(tmp_path_factory.mktemp("recording"))
 
 
@@ -153,7 +153,7 @@ def test_the_summary_counts_what_is_printed(operator: Path):
     assert before["failovers"] + behind["failovers"] == whole["failovers"]
     assert len(before["failovers"]) < len(whole["failovers"])
     lasted = [found["offline_partition_minutes"] for found in (before, behind, whole)]
-    assert lasted[0] + lasted[1] == pytest.approx(lasted[2], rel=0.05)  # what lies between the two transactions
+    assert lasted[0] + lasted[1] == pytest.approx(lasted[2], rel=0.05)  # the time between the two transactions
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_alerts_of_a_group_are_one_incident_until_all_are_over(rows):
 
 
 def test_an_incident_is_told_as_it_was_at_its_worst(rows):
-    """A rack of two brokers is lost; one returns before the other."""
+    """A rack of two brokers is lost, and one returns before the other."""
     incidents = Incidents()
     for broker in (1, 2):
         incidents.take_broker(rows.broker(broker, rack="eu-1"))

@@ -1,4 +1,4 @@
-"""`kontrast replay` on a recorded way to KRaft and back: a line a phase, and where it ended."""
+"""`kontrast replay` on a recorded migration to KRaft and back, with a line a phase, and its end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def replayed(zk_data: Path, *arguments: str) -> Result:
 
 
 def told(result: Result) -> list[str]:
-    """The lines on the migration: up to those on incidents."""
+    """Return the lines on the migration, up to those on incidents."""
     lines = result.stdout.splitlines()
     end = next(at for at, line in enumerate(lines) if line.endswith("incidents:"))
     return lines[lines.index(HEAD) : end] if HEAD in lines else []

@@ -1,4 +1,4 @@
-"""The settings of what `kontrast serve` does beside its pages: tables within a table, keys that differ by cluster."""
+"""Settings of `kontrast serve` beside its pages, with tables within a table, and keys that differ by cluster."""
 
 from __future__ import annotations
 

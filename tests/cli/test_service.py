@@ -1,4 +1,4 @@
-"""What a service's manager hears: once ready, then while it is alive, then that it stops."""
+"""Messages to a service manager, once when ready, then while alive, then at the stop."""
 
 from __future__ import annotations
 

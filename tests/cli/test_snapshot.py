@@ -1,4 +1,4 @@
-"""`kontrast snapshot` against a real ZooKeeper: what it prints, and what it says where something is wrong."""
+"""`kontrast snapshot` against a real ZooKeeper, with its output and its sentences for errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of(watched: str, *arguments: object) -> Result:
 
 @pytest.fixture
 def kafka(watched: str) -> Iterator[KazooClient]:
-    """A client that plays Kafka's part."""
+    """Yield a client in Kafka's place."""
     client = KazooClient(hosts=watched)
     client.start()
     yield client
@@ -51,7 +51,7 @@ def state(kafka: KazooClient, tp: str, leader: int, epoch: int, isr: list[int]) 
 
 @pytest.fixture
 def cluster(kafka: KazooClient) -> dict[int, int]:
-    """Two brokers, a topic in every state and one that is being deleted; the brokers' epochs."""
+    """Create two brokers, a topic in every state and one under deletion. Return the brokers' epochs."""
     for parent in ("/brokers/ids", "/brokers/topics", "/admin/delete_topics"):
         kafka.ensure_path(parent)
     epochs = {
@@ -65,7 +65,7 @@ def cluster(kafka: KazooClient) -> dict[int, int]:
     state(kafka, "t-10", 1, 0, [1, 2])
     state(kafka, "t-2", 9, 4, [9])
     state(kafka, "t-0", 1, 7, [1])
-    state(kafka, "t-77", 1, 0, [1])  # nobody assigned it
+    state(kafka, "t-77", 1, 0, [1])  # not in the assignment
     put(kafka, "/brokers/topics/gone", {"version": 1, "partitions": {"0": [1]}})
     state(kafka, "gone-0", -1, 1, [1])
     put(kafka, "/admin/delete_topics/gone", b"")

@@ -1,4 +1,4 @@
-"""A cluster is the same wherever a question takes it from: files, changes, outputs, or ZooKeeper itself."""
+"""A cluster from any source of a question, always the same from files, changes, outputs, or ZooKeeper itself."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def picture(*arguments: object, scope: Scope = EVERYTHING_NOW) -> Picture:
 
 
 def source(*arguments: object) -> Any:
-    """The source that a command with these arguments would ask."""
+    """Return the source for a command with these arguments."""
     context = main.get_command(main.make_context("kontrast", ["--help"], resilient_parsing=True), "check").make_context(
         "check", list(map(str, arguments))
     )
@@ -78,7 +78,7 @@ def write_changes(directory: Path, *lists: list[Record]) -> None:
 
 
 def facts(picture: Picture) -> dict[str, object]:
-    """What is so in every origin: who leads, who is in sync, what is wrong, who is there."""
+    """Return the facts of every origin, with leaders, ISRs, problems and brokers."""
     header = picture.header
     partitions = {
         f"{name}-{number}": (
@@ -94,7 +94,10 @@ def facts(picture: Picture) -> dict[str, object]:
 
 
 def _in_short(problem: Problem | None) -> Problem | None:
-    """Who has no past cannot say whether the controller was given a reason for an election."""
+    """Merge the two problems of elections.
+
+    A source without a past cannot know the controller's reason for an election.
+    """
     return Problem.ELECTION_DUE if problem is Problem.LEADERLESS else problem
 
 

@@ -1,4 +1,4 @@
-"""The door to standard output: foreign text does nothing to a terminal, and a verdict outlives its reader."""
+"""The door to standard output. Foreign text is harmless for a terminal, and a verdict outlives its reader."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(command: str, *where: object, as_json: bool = False) -> str:
-    """Everything that the command prints, to either side."""
+    """Return everything that the command prints, to either side."""
     arguments = [*command.split(" "), *map(str, where), *(["--json"] if as_json else [])]
     done = CliRunner().invoke(main, arguments)
     assert "failed unexpectedly" not in done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""The supervisor over small processes of its own: new starts, silence, exit codes, one log, and the end."""
+"""The supervisor over small processes of its own, with restarts, silence, exit codes, one log, and the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEAF = READY + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.
 
 
 class Running:
-    """A supervisor in a thread, with what its children wrote."""
+    """A supervisor in a thread, with its children's output."""
 
     def __init__(self, scripts: Mapping[str, str]) -> None:
         commands = {name: [sys.executable, "-c", script] for name, script in scripts.items()}
@@ -43,7 +43,7 @@ class Running:
         return [line for child, line in self.lines if child == name]
 
     def end(self) -> int:
-        """The exit code, after being stopped or by itself."""
+        """Wait for its end, and return the exit code."""
         self._thread.join(60)
         assert not self._thread.is_alive()
         return self.supervisor.exit_code

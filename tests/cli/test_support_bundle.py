@@ -28,7 +28,7 @@ def run(*arguments: object) -> Result:
 
 @pytest.fixture
 def changes(watched, tmp_path) -> JournalAddress:
-    """What a forwarder wrote of a cluster whose broker has a secret among its dynamic settings."""
+    """Write a forwarder's output for a cluster whose broker has a secret among its dynamic settings."""
     kafka = KazooClient(hosts=watched)
     kafka.start()
     make_cluster(kafka)

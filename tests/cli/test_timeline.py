@@ -1,4 +1,4 @@
-"""`kontrast timeline` of a recorded cluster: the same from files, changes and outputs, and a page for postmortems."""
+"""`kontrast timeline` of a recorded cluster, equal from files, changes and outputs, and a page for postmortems."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def of_files(files: Path, *arguments: object) -> dict:
 
 
 def headlines(timeline: dict) -> list[tuple]:
-    """The events without their changes."""
+    """Return the events without their changes."""
     return [(event["time_ms"], event["zxid"], event["says"]) for event in timeline["events"]]
 
 
@@ -169,7 +169,7 @@ def test_a_window_is_the_same_in_files_and_in_a_stream(tmp_path, records, files,
 
 
 def changes(timeline: dict) -> Counter:
-    """Each partition's changes, and what else happened."""
+    """Count each partition's changes, and the other events."""
     return Counter(
         (event["says"], name, change["says"].partition(":")[0])
         for event in timeline["events"]

@@ -1,4 +1,4 @@
-"""`kontrast topics` against a real broker: missing, made, wrong, mended, and past mending."""
+"""`kontrast topics` against a real broker, with topics that are missing, made, wrong, repaired, and beyond repair."""
 
 from __future__ import annotations
 

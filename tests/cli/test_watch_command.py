@@ -58,7 +58,7 @@ def test_a_watched_cluster_is_in_the_journal_and_sigterm_ends_in_order(watched: 
 def test_a_cluster_that_cannot_be_reached_leaves_the_other_one_watched(watched: str, tmp_path):
     file, log, journal = tmp_path / "kontrast.toml", tmp_path / "stderr", tmp_path / "orders"
     with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
+        bound.bind(("127.0.0.1", 0))  # bound without listening, so connections are refused
         absent = f"127.0.0.1:{bound.getsockname()[1]}"
         file.write_text(
             "[watch]\nheartbeat_seconds = 0.2\nconnect_timeout_seconds = 3\n"

@@ -1,6 +1,6 @@
-"""How far two accounts of the same history agree.
+"""Agreement between two accounts of the same history.
 
-Here belongs the counting: longest common subsequences of moves for each subject, multisets of requests.
+The counting belongs here, with longest common subsequences of moves for each subject, and multisets of requests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Agreement(NamedTuple):
 
 
 class Parted(NamedTuple):
-    """Moves and requests that only the controller told of, and those that only the replica did."""
+    """Moves and requests that only the controller's account has, and those that only the replica's has."""
 
     real_moves: int = 0
     derived_moves: int = 0
@@ -40,7 +40,7 @@ class Parted(NamedTuple):
 
 
 def account_of(rows: list[Row]) -> Account:
-    """The replica's account: its final transitions by epoch, then in order, and its requests."""
+    """Return the replica's account, with its final transitions by epoch, then in order, and its requests."""
     account = Account({}, Counter())
     for row in rows:
         if isinstance(row, Transition) and row.status is Status.FINAL and row.subject in ("partition", "replica"):
@@ -56,7 +56,7 @@ def account_of(rows: list[Row]) -> Account:
 
 
 def partition_states(row: Request) -> Iterator[Told]:
-    """What a request says of each partition, as far as a real controller's log says it."""
+    """Yield the part of a request for each partition, as far as a real controller's log shows it."""
     (broker,) = row.brokers
     for state in row.partition_states:
         who = (row.api, row.controller_epoch, broker, f"{state.topic}-{state.partition}")
@@ -67,7 +67,7 @@ def partition_states(row: Request) -> Iterator[Told]:
 
 
 def as_far_as_told(ours: Account, real: Account) -> Account:
-    """Our account without what this real one never says: the logs of old releases say less."""
+    """Reduce our account to the fields of this real one. The logs of old releases have fewer."""
     told = [move for moves in real.moves.values() for move in moves]
     if not any(move.leader_epoch is not None for move in told):
         moves = {
@@ -83,7 +83,7 @@ def as_far_as_told(ours: Account, real: Account) -> Account:
 
 
 def common(real: list[Move], derived: list[Move]) -> int:
-    """The length of the longest common subsequence."""
+    """Return the length of the longest common subsequence."""
     if real == derived:
         return len(real)
     row = [0] * (len(derived) + 1)
@@ -96,20 +96,20 @@ def common(real: list[Move], derived: list[Move]) -> int:
 
 
 def moves_agreement(real: Account, derived: Account) -> Agreement:
-    """Moves of partitions and replicas, summed over subjects."""
+    """Return the agreement on moves of partitions and replicas, summed over subjects."""
     subjects = {*real.moves, *derived.moves}
     matched = sum(common(real.moves.get(name, []), derived.moves.get(name, [])) for name in subjects)
     return Agreement(matched, sum(map(len, real.moves.values())), sum(map(len, derived.moves.values())))
 
 
 def requests_agreement(real: Account, derived: Account) -> Agreement:
-    """Entries of requests, as multisets."""
+    """Return the agreement on entries of requests, as multisets."""
     matched = sum(min(count, derived.requests[told]) for told, count in real.requests.items())
     return Agreement(matched, real.requests.total(), derived.requests.total())
 
 
 def parted_by_epoch(real: Account, derived: Account) -> dict[int, Parted]:
-    """Where the accounts part, by the controller's epoch."""
+    """Return the differences between the accounts, by the controller's epoch."""
     counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for name in {*real.moves, *derived.moves}:
         theirs, ours = real.moves.get(name, []), derived.moves.get(name, [])
@@ -129,7 +129,7 @@ def parted_by_epoch(real: Account, derived: Account) -> dict[int, Parted]:
 
 
 def differences(real: Account, derived: Account) -> list[str]:
-    """Where the accounts part, subject by subject, for a person to read."""
+    """Return the differences between the accounts, subject by subject, for a person to read."""
     lines = []
     for name in sorted({*real.moves, *derived.moves}):
         ours, theirs = derived.moves.get(name, []), real.moves.get(name, [])

@@ -1,6 +1,6 @@
-"""When controllers were busy by their own logs: a large cluster is not quiet while one loads it without a write.
+"""Busy times of controllers by their own logs. A large cluster is not quiet while one loads it without a write.
 
-Here belong the times only; what the lines say of transitions and requests is read in `controller_log`.
+Only the times belong here. `controller_log` reads the lines on transitions and requests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TAKEN_OVER = re.compile(r"Starting the controller scheduler|Resigning")
 
 
 def busy_ms(recording: Path) -> list[int]:
-    """Times at which a controller took over, moved something or sent a request, in order and half a second apart."""
+    """Return times of a takeover, a move or a request, in order and half a second apart."""
     found: set[int] = set()
     for directory in recording.glob("logs*"):
         found.update(at_ms // STEP_MS for at_ms in _times(directory / "state-change.log"))

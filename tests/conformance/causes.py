@@ -1,7 +1,7 @@
-"""What a real controller was handling when it moved a partition or a replica: controller.log beside state-change.log.
+"""Events that a real controller was handling at each move, from controller.log and state-change.log.
 
-Here belong which line tells that which event is being handled, and the comparison with the replica's causes. The
-controller is one thread and both logs have its times, so a move belongs to the newest event that began before it.
+The lines that show the current event, and the comparison with the replica's causes, belong here. The controller has one
+thread and both logs have its times. So a move belongs to the newest event that began before it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EITHER_REASSIGNMENT = ("ApiPartitionReassignment", "ZkPartitionReassignment")
 
 _TIMED = re.compile(r"\[(?P<time>[^\]]+)\] \w+ \[[^\]]*\],? (?P<text>.*)")
 
-# Which event of the controller begins (or ends: NOTHING) with which line, Kafka 1.1 to 3.9.
+# Lines that begin an event of the controller, or end one (NOTHING), Kafka 1.1 to 3.9.
 _BEGINNINGS = tuple(
     (re.compile(pattern), kind)
     for pattern, kind in (
@@ -43,7 +43,7 @@ _BEGINNINGS = tuple(
         (r"Delete topic callback invoked ", "TopicDeletionStopReplicaResponseReceived"),
         (r"Shutting down broker \d+", "ControlledShutdown"),
         (r"Processing automatic preferred |Checking need to trigger auto", AUTOMATIC),
-        (r"Leader imbalance ratio for broker \d+ is 0\.0 ", NOTHING),  # and it elects nobody, till the next broker
+        (r"Leader imbalance ratio for broker \d+ is 0\.0 ", NOTHING),  # and it elects no leader, until the next broker
         (r"Leader imbalance ratio for broker ", AUTOMATIC),
         (r"Starting replica leader election .* triggered by (?!AutoTriggered)", ASKED_ELECTION),
         (r"Starting preferred replica leader election ", ASKED_ELECTION),
@@ -86,7 +86,7 @@ class CauseAgreement(NamedTuple):
 
 
 def read_causes(logs: Iterable[Path]) -> dict[str, list[Caused]]:
-    """Each subject's moves in order, with what was being handled; the directories are the brokers' logs."""
+    """Return each subject's moves in order, with the current event. `logs` are the brokers' directories."""
     found = [item for directory in logs for item in _of_broker(directory)]
     causes: dict[str, list[Caused]] = {}
     for subject, caused in sorted(found, key=lambda item: (item[1].move.epoch, item[1].time)):
@@ -95,7 +95,7 @@ def read_causes(logs: Iterable[Path]) -> dict[str, list[Caused]]:
 
 
 def derived_causes(rows: Iterable[Row]) -> dict[str, list[Caused]]:
-    """Each subject's final moves in order, with the kind that their cause names."""
+    """Return each subject's final moves in order, with the kind of event in their cause."""
     causes: dict[str, list[Caused]] = {}
     for row in rows:
         if isinstance(row, Transition) and row.status is Status.FINAL and row.subject in ("partition", "replica"):
@@ -107,7 +107,7 @@ def derived_causes(rows: Iterable[Row]) -> dict[str, list[Caused]]:
 
 
 def compare_causes(real: dict[str, list[Caused]], derived: dict[str, list[Caused]]) -> CauseAgreement:
-    """The causes of the moves that both accounts have, in an order that both have."""
+    """Compare the causes of the moves that both accounts have, in an order that both have."""
     equal, compared = 0, 0
     wrong: Counter[tuple[str, str]] = Counter()
     examples: dict[tuple[str, str], str] = {}
@@ -127,7 +127,7 @@ def _same(real: str, derived: str) -> bool:
 
 
 def _of_broker(directory: Path) -> Iterator[tuple[str, Caused]]:
-    """The moves of one broker's terms. Of lines with the same time, those that tell of an event come first."""
+    """Yield the moves of one broker's terms. Among lines with the same time, the begin of an event comes first."""
     thread = _EventThread()
     lines = (_timed(directory / name, index) for index, name in enumerate(("controller.log", "state-change.log")))
     for time, _, line, text in heapq.merge(*lines, key=itemgetter(0, 1)):
@@ -139,14 +139,14 @@ def _of_broker(directory: Path) -> Iterator[tuple[str, Caused]]:
 
 
 class _EventThread:
-    """The controller's event thread as its log tells of it: what it is handling."""
+    """The controller's event thread with its current event, according to its log."""
 
     def __init__(self) -> None:
         self._kind = NOTHING
         self._ended = ""  # when that was over, if it is
 
     def handling(self, time: str) -> str:
-        """What is being handled; an event that ended in this very millisecond still counts."""
+        """Return the current event. An event that ended in this very millisecond still counts."""
         return NOTHING if self._ended and self._ended < time else self._kind
 
     def read(self, time: str, text: str) -> None:
@@ -157,7 +157,7 @@ class _EventThread:
             begun = REASSIGNMENT
         if begun == NOTHING:
             self._ended = time
-        # A failover takes up what it finds, and the automatic rebalance elects: all that is one event.
+        # A failover takes up its findings, and the automatic rebalance elects. Each is one event.
         elif begun and going_on != FAILOVER and (going_on, begun) != (AUTOMATIC, ASKED_ELECTION):
             self._kind, self._ended = begun, ""
 
@@ -170,7 +170,7 @@ def _timed(log: Path, index: int) -> Iterator[tuple[str, int, str, str]]:
 
 
 def _pairs(real: list[Caused], derived: list[Caused]) -> list[tuple[Caused, Caused]]:
-    """The pairs of a longest common subsequence of the moves."""
+    """Return the pairs of a longest common subsequence of the moves."""
     lengths = [[0] * (len(derived) + 1) for _ in range(len(real) + 1)]
     for i in reversed(range(len(real))):
         for j in reversed(range(len(derived))):

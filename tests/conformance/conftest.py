@@ -1,4 +1,4 @@
-"""What the conformance tests share: recordings, unpacked and replayed, and the lines on what agreed."""
+"""Fixtures of the conformance tests, with recordings, unpacked and replayed, and the lines on their agreement."""
 
 import pytest
 
@@ -12,11 +12,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together what is asked of a recording: it is unpacked and replayed once in a process."""
+    """Keep the tests of a recording together, so that one process unpacks and replays it once."""
     for item in items:
         if "recordings" in getattr(item, "fixturenames", ()):
             of = item.callspec.params if hasattr(item, "callspec") else {}
-            whole_file = getattr(item.module, "NAME", "race39")  # where one recording is what the file is about
+            whole_file = getattr(item.module, "NAME", "race39")  # the recording of a file about one recording
             name = of.get("name") or getattr(of.get("expected"), "stem", whole_file)
             item.add_marker(pytest.mark.xdist_group(f"recording {name}"))
 
@@ -31,13 +31,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session")
 def report(pytestconfig: pytest.Config) -> list[str]:
-    """Lines that are printed at the end of the session."""
+    """Return the lines that are printed at the end of the session."""
     return pytestconfig.stash[_LINES]
 
 
 @pytest.fixture(scope="session")
 def recordings(tmp_path_factory: pytest.TempPathFactory):
-    """Gives a recording and its replay by name; each is unpacked and replayed once."""
+    """Return a function that gives a recording and its replay by name, each unpacked and replayed once."""
     directory = tmp_path_factory.mktemp("recordings")
     done: dict[str, tuple[Recording, Replay]] = {}
 

@@ -1,6 +1,6 @@
-"""What a real controller said that it did: its state-change log as transitions and requests.
+"""A real controller's own account, from its state-change log, as transitions and requests.
 
-Here belongs the reading of log lines of Kafka 0.10 to 3.9. How they are compared with the replica is in `agreement`.
+Reading the log lines of Kafka 0.10 to 3.9 belongs here. `agreement` compares them with the replica.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-# 1.0 leaves the epoch out where a partition's deletion ends: it is that of the line before.
+# 1.0 omits the epoch at the end of a partition's deletion. The line before has it.
 LINE = re.compile(r"\[(?P<time>[^\]]+)\] \w+ \[Controller id=(?P<id>\d+)(?: epoch=(?P<epoch>\d+))?\] (?P<text>.*)")
 # Up to 0.11 the prefix is part of the sentence, and a partition is written [topic,number].
 EARLY_LINE = re.compile(r"\[(?P<time>[^\]]+)\] \w+ Controller (?P<id>\d+) epoch (?P<epoch>\d+) (?P<text>.*)")
@@ -22,7 +22,7 @@ PARTITION_WRITE = re.compile(
     r"leader=(?P<leader>-?\d+), leaderEpoch=(?P<epoch>\d+), "
     r"(?:isr=List\((?P<isr>[^)]*)\)|isrWithBrokerEpoch=List\((?P<states>.*)\)), "
 )
-# Up to 1.0 the log says nothing of the leader epoch and the ISR; the requests that follow do.
+# Up to 1.0 the log omits the leader epoch and the ISR. The requests that follow show both.
 PARTITION_LED = re.compile(
     r"Changed partition (?P<tp>\S+) from (?P<from>\w+) to (?P<to>\w+) with leader (?P<leader>-?\d+)"
 )
@@ -35,7 +35,7 @@ LEADER_AND_ISR = re.compile(
     r"(?:partitionEpoch|zkVersion)=.*?isNew=(?P<new>true|false).*? "
     r"to broker (?P<broker>\d+) for partition (?P<tp>\S+)"
 )
-# Up to 0.11 the request itself does not say whether the replica is new.
+# Up to 0.11 the request itself does not show whether the replica is new.
 EARLY_LEADER_AND_ISR = re.compile(
     r"Sending become-(?:leader|follower) LeaderAndIsr request \(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[\d,]*),"
     r"LeaderEpoch:(?P<epoch>\d+),ControllerEpoch:\d+\) to broker (?P<broker>\d+) for partition (?P<tp>\S+)"
@@ -44,7 +44,7 @@ STOP_REPLICA = re.compile(
     r"Sending StopReplica request .*?deletePartition=(?P<delete>true|false).*? to broker (?P<broker>\d+) "
     r"for partition (?P<tp>\S+)"
 )
-# Up to 2.3 these requests are told of in the controller's other log, for which term only the lines before tell.
+# Up to 2.3 the controller's other log has these requests. Only the lines before show their term.
 TOOK_OVER = re.compile(r"\[[^\]]+\] INFO \[Controller (?:id=)?\d+\]:? .*[Ii]ncremented (?:epoch )?to (?P<epoch>\d+)")
 STOPPED_REPLICAS = re.compile(
     r"\[[^\]]+\] DEBUG .*[Tt]he stop replica request \(delete = (?P<delete>true|false)\) "
@@ -54,7 +54,7 @@ REPLICA = re.compile(r"\[Topic=(?P<topic>[^,]+),Partition=(?P<partition>\d+),Rep
 
 
 class Move(NamedTuple):
-    """One step of a partition or a replica; the last three only where a state was written."""
+    """One step of a partition or a replica. Only a written state sets the last three fields."""
 
     epoch: int
     from_state: str
@@ -78,7 +78,7 @@ class Told(NamedTuple):
 
 
 class Account(NamedTuple):
-    """Who did what: each subject's moves in order, and all requests as a multiset."""
+    """One account, with each subject's moves in order, and all requests as a multiset."""
 
     moves: dict[str, list[Move]]
     requests: Counter[Told]
@@ -104,7 +104,7 @@ def _lines(logs: Iterable[Path]) -> Iterator[tuple[int, str, str]]:
 
 
 def read_move(epoch: int, text: str) -> tuple[str, Move] | None:
-    """The subject and its move, if the text of a line tells of one."""
+    """Return the subject and its move, if the text of a line has one."""
     if match := PARTITION_WRITE.match(text):
         isr = match["isr"]
         members = _ids(isr) if isr is not None else tuple(map(int, re.findall(r"brokerId=(\d+)", match["states"])))
@@ -119,7 +119,7 @@ def read_move(epoch: int, text: str) -> tuple[str, Move] | None:
 
 
 def _stopped_replicas(log: Path) -> Iterator[Told]:
-    """The StopReplica requests that a broker's controller log tells of."""
+    """Yield the StopReplica requests in a broker's controller log."""
     epoch = 0
     for line in log.read_text(errors="replace").splitlines():
         if match := TOOK_OVER.match(line):
@@ -131,7 +131,10 @@ def _stopped_replicas(log: Path) -> Iterator[Told]:
 
 
 def read_account(brokers: Iterable[Path]) -> Account:
-    """The account of all controllers of a recording, by epoch, then time; each broker has its directory of logs."""
+    """Read the account of all controllers of a recording, by epoch, then time.
+
+    Each broker has its directory of logs.
+    """
     directories = list(brokers)
     moves: dict[str, list[Move]] = {}
     requests: Counter[Told] = Counter()

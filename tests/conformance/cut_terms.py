@@ -1,7 +1,7 @@
-"""Terms that were cut before they wrote anything: how long, what their controllers did, and what rows say of them.
+"""Terms that were cut before a write, with their length, their controllers' work, and their rows.
 
-Here belong the terms of which no written state speaks. What they did cannot be held against a replica of ZooKeeper, so
-they are listed by themselves and left out of the percentages; `large.py` has their figures all the same.
+Terms without a written state belong here. A replica of ZooKeeper cannot know their work, so they are listed separately
+and excluded from the percentages. `large.py` still has their figures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.conformance.controller_log import Account
 
 
 class CutTerm(NamedTuple):
-    """A term without a written state: how long it had /controller, and what its controller and the replica did."""
+    """A term without a written state, with its length and the work of its controller and the replica."""
 
     epoch: int
     lasted_ms: int
@@ -32,7 +32,7 @@ class CutTerm(NamedTuple):
 
 
 def cut_terms(records: Sequence[Record], rows: Sequence[Row], real: Account, ours: Account) -> list[CutTerm]:
-    """The terms without a written state in which a controller moved something, or had states to write by the rows."""
+    """Return the terms without a written state whose controller moved something, or had states to write by the rows."""
     wrote = {epoch for record in records if (epoch := _controller_epoch(record)) is not None}
     said, owing = _said(rows), _owing(rows)
     moved, derived = _partitions(real), _partitions(ours)
@@ -44,7 +44,7 @@ def cut_terms(records: Sequence[Record], rows: Sequence[Row], real: Account, our
 
 
 def without(account: Account, terms: Sequence[CutTerm]) -> Account:
-    """The account of all other terms."""
+    """Return the account of all other terms."""
     epochs = {term.epoch for term in terms}
     moves = {name: [move for move in moves if move.epoch not in epochs] for name, moves in account.moves.items()}
     requests = Counter({told: count for told, count in account.requests.items() if told.epoch not in epochs})
@@ -52,7 +52,7 @@ def without(account: Account, terms: Sequence[CutTerm]) -> Account:
 
 
 def _terms(records: Sequence[Record]) -> Iterator[tuple[int, int]]:
-    """Each controller's epoch, and for how long /controller was its own."""
+    """Yield each controller's epoch, and the time for which /controller was its own."""
     epoch, began_ms = 0, 0
     for record in records:
         ended = record.path == "/controller" and record.kind is RecordKind.DELETED
@@ -71,7 +71,7 @@ def _controller_epoch(record: Record) -> int | None:
 
 
 def _partitions(account: Account) -> Counter[int]:
-    """How many partitions were moved, or had a replica moved, by epoch."""
+    """Count the partitions with a move, or with a move of a replica, by epoch."""
     return Counter(
         epoch
         for _, epoch in {
@@ -81,7 +81,7 @@ def _partitions(account: Account) -> Counter[int]:
 
 
 def _said(rows: Sequence[Row]) -> set[int]:
-    """Epochs of the controllers that rows say took over and resigned."""
+    """Return the epochs of the controllers whose takeover and resignation have rows."""
     said: dict[str, set[int]] = {"Active": set(), "Resigned": set()}
     for row in rows:
         if isinstance(row, Transition) and row.subject == "controller":
@@ -90,7 +90,7 @@ def _said(rows: Sequence[Row]) -> set[int]:
 
 
 def _owing(rows: Sequence[Row]) -> set[int]:
-    """Epochs of the controllers that resigned, as rows say, before they wrote any of the states that they had to."""
+    """Return the epochs of the controllers that resigned, by the rows, before any of their due writes."""
     return {
         row.controller_epoch
         for row in rows

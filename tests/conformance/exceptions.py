@@ -1,7 +1,8 @@
-"""What the replica and real controllers still disagree on after random actions, by name and count.
+"""Remaining differences between the replica and real controllers after random actions, by name and count.
 
-Here belong the figures and which difference of a gauge has which name. Each name is a row's in
-docs/explanation/what-a-replica-cannot-know.md, which says why. A figure that shrinks is a success: write it down here.
+The figures and the names of differing gauges belong here. Each name is a row of
+docs/explanation/what-a-replica-cannot-know.md, which explains it. A figure that shrinks is a success. Write it down
+here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ SILENT_SHUTDOWN = "silent shutdown"
 ZOMBIE, UNTOLD, EARLY = "zombie", "untold", "early"
 JUST_REGISTERED, STRAYS, DRIFT = "just registered", "strays", "drift"
 
-# By recording and the controller's epoch: moves and requests that only the controller told of, and only the replica.
+# By recording and the controller's epoch, moves and requests that only the controller's or only the replica's account
+# has.
 PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     "fuzz39a": {
         7: (ANSWERS, Parted(1, 0, 0, 0)),
@@ -143,7 +145,7 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
     },
 }
 
-# By recording: gauges that differed at a quiet moment.
+# By recording, gauges that differed at a quiet moment.
 GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz39a": {ANSWERS: 10, JUST_REGISTERED: 6},
     "fuzz28a": {ANSWERS: 17, DRIFT: 5, JUST_REGISTERED: 6, STRAYS: 50},
@@ -187,7 +189,7 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
 
 
 def why(differing: Differing) -> str:
-    """The name of what makes a gauge differ."""
+    """Return the name of the reason why a gauge differs."""
     if differing.gauge.startswith("rm_"):
         return STRAYS if differing.real > differing.ours else JUST_REGISTERED
     if "delete" in differing.gauge:

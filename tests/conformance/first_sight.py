@@ -31,7 +31,7 @@ from tests.conformance.recording import Recording, replay, unpack_file
 
 
 class Sight(NamedTuple):
-    """Figures of a recording; moves and requests leave out the terms that were cut before they wrote anything."""
+    """Figures of a recording. Moves and requests leave out the terms that were cut before a write."""
 
     moves: Agreement
     requests: Agreement
@@ -44,7 +44,7 @@ class Sight(NamedTuple):
     differing: Sequence[int]  # the numbers of the records before quiet moments at which rows named others
 
     def lines(self) -> Iterator[str]:
-        """The figures as text, without the terms in which the accounts part."""
+        """Yield the figures as text, without the terms in which the accounts differ."""
         gauges = f"gauges {self.gauges_equal} equal of {self.gauges_compared}"
         yield f"transitions {self.moves}   requests {self.requests}   {gauges}"
         yield from (f"cut before it wrote anything: {term}" for term in self.cut)
@@ -53,7 +53,7 @@ class Sight(NamedTuple):
 
 
 def look(recording: Recording) -> Sight:
-    """Replay a recording and count what agrees."""
+    """Replay a recording and count the agreement."""
     records = list(recording.records())
     replayed = replay(records, recording.profile(), recording.settings())
     real = recording.account()
@@ -76,7 +76,7 @@ def look(recording: Recording) -> Sight:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the figures of each archive; 1 after an error's sentence."""
+    """Print the figures of each archive. Return 1 after an error's sentence."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.first_sight", description=__doc__)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="an archive that `make record` made")
     for file in parser.parse_args(arguments).files:

@@ -1,8 +1,8 @@
-"""The brokers' own gauges beside the replica's, at moments when nothing happens.
+"""The brokers' own gauges beside the replica's, at quiet moments.
 
-Here belongs which gauge of Kafka is which of ours. A moment is quiet if ZooKeeper changed nothing within a second. A
-broker without a session speaks of a cluster that is past, so only registered brokers are asked, and of the controller's
-gauges only the one that ZooKeeper calls controller.
+The mapping from Kafka's gauges to ours belongs here. A moment is quiet if ZooKeeper made no change within a second. A
+broker without a session reports a past cluster, so only registered brokers count. Of the controller's gauges only those
+of the controller in ZooKeeper count.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Differing(NamedTuple):
 def compare_gauges(
     recording: Recording, replay: Replay, busy_ms: Sequence[int] = ()
 ) -> tuple[int, int, list[Differing]]:
-    """How many gauges were equal, how many were compared, and those that differ.
+    """Return the number of equal gauges, the number of compared ones, and the differing gauges.
 
-    Beside the moments of writes, those at which a controller was busy are not quiet.
+    Moments of writes, and those at which a controller was busy, are not quiet.
     """
     changes = sorted([*(record.observed_ms for record in recording.records() if record.path), *busy_ms])
     times = [row.time_ms for row in replay.gauges]

@@ -1,6 +1,6 @@
-"""Which partitions clients cannot use or may lose, when nothing is written, by the znodes alone and by the rows.
+"""Partitions that clients cannot use or may lose at quiet moments, by the znodes alone and by the rows.
 
-Here belongs the comparison of what an operator asks first; how a controller got there is compared in `agreement`.
+The comparison of an operator's first question belongs here. `agreement` compares the controller's way there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Impaired(NamedTuple):
 
 
 def by_znodes(records: Sequence[Record], *, caps_min_isr: bool) -> Iterator[Impaired]:
-    """The partitions that lack a registered leader or members of their ISR, but for topics that are being deleted."""
+    """Yield the partitions without a registered leader or with missing ISR members, except topics under deletion."""
     states: dict[Partition, dict[str, Any]] = {}
     others: dict[str, str] = {}
     adding: dict[Partition, frozenset[int]] = {}
@@ -62,14 +62,14 @@ def by_znodes(records: Sequence[Record], *, caps_min_isr: bool) -> Iterator[Impa
 
 
 def _adding(others: Mapping[str, str], known: Mapping[Partition, frozenset[int]]) -> dict[Partition, frozenset[int]]:
-    """The replicas that reassignments by znode add: up to 2.3 the topic's znode does not mark them."""
+    """Return the replicas that reassignments by znode add. Up to 2.3 the topic's znode does not mark them."""
     asked = others.get("/admin/reassign_partitions")
     adding: dict[Partition, frozenset[int]] = {}
     for entry in json.loads(asked)["partitions"] if asked else ():
         topic, number = entry["topic"], entry["partition"]
         assigned = json.loads(others.get(f"/brokers/topics/{topic}") or '{"partitions": {}}')["partitions"]
         added = frozenset(entry["replicas"]) - frozenset(assigned.get(str(number), ()))
-        adding[topic, number] = known.get((topic, number), added)  # it is written again when one of them is done
+        adding[topic, number] = known.get((topic, number), added)  # it is rewritten when one of them is done
     return adding
 
 
@@ -103,7 +103,7 @@ def _impaired(
 
 
 def by_rows(rows: Sequence[Row], moments: Sequence[int]) -> Iterator[Impaired]:
-    """The partitions that the rows up to each of these records call impaired."""
+    """Yield the partitions that the rows up to each of these records call impaired."""
     leaderless: set[Partition] = set()
     short: set[Partition] = set()
     published = (row for row in rows if isinstance(row, PartitionRow))

@@ -1,7 +1,7 @@
-"""What the replica and real controllers disagree on in large and unusual clusters, by recording and term.
+"""Differences between the replica and real controllers in large and unusual clusters, by recording and term.
 
-Here belong the figures, under names that recordings/README.md explains. They are those of the first sight until a rule
-is mended by one of these recordings: a figure that shrinks is a success, write it down here.
+The figures belong here, under names that recordings/README.md explains. They date from the first sight until one of
+these recordings corrects a rule. A figure that shrinks is a success. Write it down here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ NOTIFIED, SHUTDOWNS = "notified", "shutdowns"
 
 
 class Known(NamedTuple):
-    """Where the accounts part by the controller's epoch, and how many gauges differ at quiet moments, by name.
+    """Known differences, by the controller's epoch, and the number of differing gauges at quiet moments, by name.
 
-    With the epochs that were cut before they wrote anything, and the numbers of the records before quiet moments at
-    which other partitions were impaired than the rows say.
+    `cut` has the epochs that were cut before a write. `impaired` numbers the records before quiet moments at which
+    other partitions were impaired than in the rows.
     """
 
     parted: Mapping[int, tuple[str, Parted]]
@@ -100,7 +100,7 @@ LARGE: Mapping[str, Known] = {
             "rm_partitioncount": 159,
         },
         cut=[2, 3, 6, 7],
-        # In the midst of a reassignment: rows go by the target, which the next controller had not come to.
+        # In the midst of a reassignment. Rows follow the target, which the next controller had not reached.
         impaired=[11235],
     ),
     "large24": Known(
@@ -128,7 +128,7 @@ LARGE: Mapping[str, Known] = {
             "rm_underreplicatedpartitions": 1,
         },
         cut=[4],
-        # A reassignment across a takeover: the rows know of adding replicas, the znodes of this release do not.
+        # A reassignment across a takeover. The rows know the adding replicas, the znodes of this release do not.
         impaired=[12269, 12272, 12437, 12450],
     ),
 }

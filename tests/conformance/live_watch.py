@@ -1,7 +1,7 @@
-"""A recording as a live forwarder would have told it: events in windows, each value read once at a window's end.
+"""A recording as a live forwarder publishes it, with events in windows, each value read once at a window's end.
 
-Here belongs what ZooKeeper would have sent and what a read would have found. What is made of it is the forwarder's own
-code: `ingest.observed.batch` orders a window, the publisher numbers it.
+The messages of ZooKeeper and the results of reads belong here. The forwarder's own code does the rest.
+`ingest.observed.batch` orders a window, and the publisher numbers it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHANGES = (RecordKind.NODE, RecordKind.DELETED)
 
 
 def watched_live(history: Iterable[Record], windows_ms: Iterator[int], *, has_zxids: bool) -> Iterator[Record]:
-    """The records of a live watch whose windows last as long as told; servers before 3.9 send no zxids."""
+    """Yield the records of a live watch with windows of these lengths. Servers before 3.9 send no zxids."""
     forwarder = _Forwarder(windows_ms, has_zxids=has_zxids)
     for (_, is_change), records in groupby(history, key=lambda record: (record.zxid, record.kind in _CHANGES)):
         if is_change and not forwarder.is_reading:
@@ -60,24 +60,24 @@ class _Forwarder:
         self._heartbeats_due = 0
 
     def append(self, records: Sequence[Record]) -> None:
-        """The publisher's sink: what it gets has the recording's time."""
+        """Take records as the publisher's sink, at the recording's time."""
         self._published += records
 
     def close(self) -> None:
-        """A sink can be closed; here is nothing to let go of."""
+        """Close the sink, which has no resources to free."""
 
     def transaction(self, records: list[Record]) -> list[Record]:
-        """What is published once this transaction's time has come."""
+        """Return the records that are published once this transaction's time has come."""
         self._end_window_before(records[0].observed_ms)
         if not self._events:
             self._ends_ms = records[0].observed_ms + next(self._windows_ms)
         self._zxid = records[0].zxid
-        for record in reversed(records):  # the server promises no order among what it did at once
+        for record in reversed(records):  # the server promises no order within one transaction
             self._events += self._change(record)
         return self._take()
 
     def other(self, record: Record) -> list[Record]:
-        """What is published once a record of another kind has come."""
+        """Return the records that are published once a record of another kind has come."""
         self._end_window_before(record.observed_ms)
         if record.kind is RecordKind.NODE:
             self._values[record.path] = _value(record)
@@ -92,7 +92,7 @@ class _Forwarder:
         return self._take()
 
     def end(self) -> list[Record]:
-        """What is published at last."""
+        """Return the last published records."""
         self._end_window_before(self._ends_ms + 1)
         return self._take()
 

@@ -1,6 +1,6 @@
-"""A recording: one run of a real cluster, with ZooKeeper's log and the controllers' own accounts.
+"""A recording of one run of a real cluster, with ZooKeeper's log and the controllers' own accounts.
 
-Here belong unpacking a recording and replaying it. What was agreed on is counted in `agreement`.
+Unpacking and replaying a recording belong here. `agreement` counts the agreement.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.conformance.controller_log import Account, read_account
 ARCHIVES = Path(__file__).parent / "recordings"
 ENDING = ".tar.xz"
 
-# What the brokers of all recordings were configured with and no znode shows, unless recording.json says otherwise.
+# The brokers' configuration in all recordings that no znode shows, unless recording.json has other values.
 SETTINGS = {
     "controlled.shutdown.retry.backoff.ms": 1_000,
     "delete.topic.enable": True,
@@ -37,13 +37,13 @@ SETTINGS = {
     "zookeeper.session.timeout.ms": 6_000,
 }
 
-# The last transaction that counts, where the recording's own end is in the log and recording.json does not say it.
+# The last transaction that counts, if the log includes the recording's own end and recording.json does not set it.
 LAST_ZXID = {"hard39": 571}
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What the replica made of a recording."""
+    """Result of the replica's run over a recording."""
 
     rows: list[Row]
     context: Context
@@ -58,24 +58,27 @@ class Recording:
     directory: Path
 
     def records(self) -> Iterator[Record]:
-        """What ZooKeeper's log holds, as records."""
+        """Yield the content of ZooKeeper's log, as records."""
         last = self.last_zxid()
         history = History([self.directory / "zk"], "recorded", until=None if last is None else Until(zxid=last))
         return history.records()
 
     def last_zxid(self) -> int | None:
-        """The last transaction that counts; None for all."""
+        """Return the last transaction that counts, or None for all."""
         last: int | None = self._description().get("last_zxid", LAST_ZXID.get(self.name))
         return last
 
     def profile(self) -> Profile | None:
-        """How its release behaves, as an operator would set it; None leaves it to the znodes, as during an upgrade."""
+        """Return its release's behaviour, as an operator would set it.
+
+        None leaves it to the znodes, as during an upgrade.
+        """
         description = self._description()
         release = None if "upgrade_to" in description else description.get("kafka")
         return None if release is None else profile_of(read_release(release))
 
     def settings(self) -> GivenSettings:
-        """What its brokers were configured with, as far as the replica asks."""
+        """Return its brokers' configuration, as far as the replica needs it."""
         said = self._description().get("settings", {})
         return SETTINGS | read_settings({name: text for name, text in said.items() if name in SETTING_NAMES})
 
@@ -85,22 +88,22 @@ class Recording:
         return description
 
     def account(self) -> Account:
-        """What the ZooKeeper controllers said that they did; KRaft controllers keep no such log."""
+        """Return the account of the ZooKeeper controllers. KRaft controllers keep no such log."""
         return read_account(sorted(log.parent for log in self.directory.glob("logs*/state-change.log")))
 
     def jmx(self) -> list[dict[str, Any]]:
-        """The samples of the brokers' gauges."""
+        """Return the samples of the brokers' gauges."""
         file = self.directory / "jmx.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def unpack(name: str, directory: Path) -> Recording:
-    """The recording of this name, unpacked into a directory."""
+    """Unpack the recording of this name into a directory."""
     return unpack_file(ARCHIVES / f"{name}{ENDING}", directory)
 
 
 def unpack_file(file: Path, directory: Path) -> Recording:
-    """The recording in an archive, whose folder has the archive's name, unpacked into a directory."""
+    """Unpack a recording, whose folder has the archive's name, into a directory."""
     with tarfile.open(file) as archive:
         archive.extractall(directory, filter="data")
     name = file.name.removesuffix(ENDING)

@@ -1,4 +1,4 @@
-"""The replica against the accounts of real controllers: transitions, requests and gauges."""
+"""The replica against the accounts of real controllers, with transitions, requests and gauges."""
 
 from __future__ import annotations
 

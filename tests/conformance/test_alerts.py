@@ -1,7 +1,8 @@
-"""What opens and ends in each given recording is exactly what the steps of its script imply, and nothing else.
+"""Alerts in each recording, which must be exactly those that the steps of its script imply.
 
-The expected alerts are in `alerts/`, one file a recording, written by hand: the alert, how urgent it was at most, the
-step of the script in which it opened, the step in which it ended (`-`: it was open at the end), and why.
+`alerts/` has the expected alerts, one file a recording, written by hand. A line has the alert, its highest severity,
+and the steps of the script in which it opened and ended. The reason follows. `-` marks an alert that was open at the
+end.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from tests.conformance.exceptions import PARTED
 from tests.conformance.recording import Recording, Replay
 
 EXPECTED = sorted((Path(__file__).parent / "alerts").glob("*.txt"))
-# What can make a broker leave with this alert. One that is stopped while it is paused, or asks nobody, crashes.
+# Causes of a broker's departure with this alert. A broker that is stopped while paused, or without a request, crashes.
 CAUSES = {
     "BrokerCrashed": {"kill", "pause", "delete the broker's znode"},
     "BrokerShutDown": {"stop"},
 }
-EXPIRY_MS = 9_000  # of a session, with what ZooKeeper takes to notice
+EXPIRY_MS = 9_000  # of a session, with the time that ZooKeeper takes to notice
 
 URGENCY = [Severity.INFO, Severity.WARN, Severity.PAGE]
 
@@ -63,7 +64,7 @@ def test_after_random_actions_every_broker_that_was_killed_has_crashed_alerts(na
 
 
 def departures(replay: Replay) -> list[tuple[str, int, int]]:
-    """The alerts that name a broker that is away, each with the broker and when it left."""
+    """Return the alerts that name an absent broker, each with the broker and the time of its departure."""
     left_ms: dict[int, int] = {}
     found: dict[tuple[str, int, int], None] = {}
     for row in replay.rows:
@@ -76,31 +77,31 @@ def departures(replay: Replay) -> list[tuple[str, int, int]]:
 
 
 def deeds(recording: Recording) -> list[tuple[int, dict]]:
-    """What was done to brokers, and when."""
+    """Return the actions on brokers, with their times."""
     steps = (json.loads(line) for line in (recording.directory / "steps.jsonl").read_text().splitlines())
     return [(int(step["t"] * 1000), step) for step in steps if "broker" in step]
 
 
 def last_deed(recording: Recording, broker: int, before_ms: int) -> str:
-    """What was done to the broker last that can make it leave; a step is written up to a moment after it was done."""
+    """Return the last action that can make the broker leave. A step may be written a moment after its action."""
     done = [step["step"] for at_ms, step in deeds(recording) if step["broker"] == broker and at_ms <= before_ms + 300]
     return [step for step in done if step not in ("start", "resume")][-1]
 
 
 def ends_by_itself(recording: Recording, broker: int, before_ms: int) -> bool:
-    """Whether the broker gave up, and closed its session: the recorder found it gone when it was to be there."""
+    """Return whether the broker gave up and closed its session. The recorder found it gone at its next start."""
     starts = [step["step"] for at_ms, step in deeds(recording) if step["broker"] == broker and at_ms > before_ms]
     return next((step for step in starts if step.startswith("start")), "") == "start again: it ended by itself"
 
 
 def was_stopped_while_it_started(recording: Recording, broker: int, before_ms: int) -> bool:
-    """Whether the broker was asked to stop before it was up: it then ends without a shutdown; its session expires."""
+    """Return whether a stop came before the broker was up. It then ends without a shutdown, and its session expires."""
     done = [(at_ms, step["step"]) for at_ms, step in deeds(recording) if step["broker"] == broker and at_ms < before_ms]
     return [step for at_ms, step in done if done[-1][0] - at_ms < timing.STARTING.ms] == ["start", "stop"]
 
 
 def stays_dead(recording: Recording, broker: int, killed_ms: int) -> bool:
-    """Whether the broker is left alone until its session has expired; it may have left before it was killed, too."""
+    """Return whether the broker is left alone until its session has expired. It may have left before the kill."""
     near = [
         step["step"]
         for at_ms, step in deeds(recording)
@@ -115,7 +116,7 @@ def read_expected(file: Path) -> list[tuple[str, ...]]:
 
 
 def opened_and_ended(recording: Recording, replay: Replay) -> list[tuple[str, ...]]:
-    """Each alert with its highest severity, and the steps in which it opened and ended."""
+    """Return each alert with its highest severity, and the steps in which it opened and ended."""
     steps = steps_of(recording)
     open_now: dict[str, tuple[str, Severity]] = {}
     found = []
@@ -133,7 +134,7 @@ def opened_and_ended(recording: Recording, replay: Replay) -> list[tuple[str, ..
 
 
 def steps_of(recording: Recording) -> list[tuple[float, str]]:
-    """When each step of the script began; the same step twice is told apart by its number."""
+    """Return the start of each step of the script. A number distinguishes repeated steps."""
     steps = [json.loads(line) for line in (recording.directory / "steps.jsonl").read_text().splitlines()]
     names = [
         " ".join([step["step"], *(f"{key}={value}" for key, value in step.items() if key in "bpqx")]) for step in steps

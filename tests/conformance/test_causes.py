@@ -1,4 +1,4 @@
-"""Each final transition's cause against what the controller's own log says was being handled."""
+"""Each final transition's cause against the current event in the controller's own log."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tests.conformance.causes import compare_causes, derived_causes, read_causes
 
 RECORDINGS = ("dev39", "dev28", "dev11", "hard39", "race39")
 
-# Which partitions the script had reassigned, and how; the controller's log does not tell the two ways apart.
+# Partitions that the script had reassigned, by API or znode. The controller's log does not distinguish the two ways.
 REASSIGNED = {
     "dev39": {"ZkPartitionReassignment": {"c-0", "c-1"}},
     "dev28": {"ZkPartitionReassignment": {"c-0", "c-1"}},
     "dev11": {"ZkPartitionReassignment": {"c-0", "c-1"}},
     "hard39": {"ApiPartitionReassignment": {"a-0", "a-1", "e-0", "e-1"}, "ZkPartitionReassignment": {"e-1"}},
-    # Of the two times three only what a failover did not cut: the rest is the failover's own.
+    # Of the two times three, only those that a failover did not cut. The rest belongs to the failover.
     "race39": {"ZkPartitionReassignment": {"a-2", "a-3", "b-2", "b-3"}},
 }
 

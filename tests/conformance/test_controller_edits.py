@@ -1,4 +1,4 @@
-"""What the core makes of edits of /controller, held against what brokers of several releases did."""
+"""The core's reading of edits of /controller, compared with the reaction of brokers of several releases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_ANOTHER_SESSION = 0xF00
 
 
 def replaced(value: object = None, owner: int = OF_ANOTHER_SESSION) -> Callable[[ZnodeHistory], None]:
-    """One transaction as a watch tells it: gone, and there."""
+    """Return one transaction in a watch's form, a deletion and a creation."""
 
     def edit(history: ZnodeHistory) -> None:
         history.delete("/controller")
@@ -29,7 +29,7 @@ def replaced(value: object = None, owner: int = OF_ANOTHER_SESSION) -> Callable[
 
 
 def replaced_at_once(value: object = None, owner: int = OF_ANOTHER_SESSION) -> Callable[[ZnodeHistory], None]:
-    """The same as ZooKeeper's log tells it: a znode with another czxid."""
+    """Return the same in the form of ZooKeeper's log, a znode with another czxid."""
 
     def edit(history: ZnodeHistory) -> None:
         del history.znodes["/controller"]
@@ -45,7 +45,7 @@ def twice(edit: Callable[[ZnodeHistory], None]) -> Callable[[ZnodeHistory], obje
 LATER = {**controller_znode(1), "timestamp": "99"}
 NOBODYS = 0
 
-# Each edit, in each way in which it may be told.
+# Each edit, in each form in which it can arrive.
 MAKE: dict[str, tuple[Callable[[ZnodeHistory], object], ...]] = {
     "nothing": (lambda _: None,),
     "the same value": (lambda history: history.write("/controller", controller_znode(1)),),
@@ -82,7 +82,7 @@ def test_the_controller_acts_where_the_broker_did(seen, way):
     history.topic("made-by-hand", {0: [1]})
     acts = history.predicted("made-by-hand", 0) is not None
     assert acts is seen["acts"]
-    # One that counts itself as active and does nothing is the ghost of the alert.
+    # A broker that counts itself as active without acting is the ghost of the alert.
     ghost = seen["counts_itself"] and not seen["acts"]
     assert not ghost or "GhostController" in history.open_alerts()
     assert not acts or not {"GhostController", "NoController"} & set(history.open_alerts())

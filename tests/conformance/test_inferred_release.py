@@ -1,4 +1,4 @@
-"""Which release the core takes a cluster for, by the znodes that real releases leave: never one that it is not."""
+"""The release that the core infers from the znodes of real releases, which must never exclude the true one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.controller.znode_history import ZnodeHistory
 # One JSON object a line, as `tests.conformance.record.first_znodes` printed them.
 SEEN = [json.loads(line) for line in (Path(__file__).parent / "first-znodes.jsonl").read_text().splitlines()]
 
-# Read as: what RELEASE leaves at PROTOCOL (none: its own) can be of no older and of no newer release than these.
+# The znodes of RELEASE at PROTOCOL (empty for its own) fit no older and no newer release than these.
 TOLD_APART = {
     ("2.2.2", ""): ((2, 2), (2, 3)),
     ("2.4.1", ""): ((2, 4), (2, 6)),
@@ -36,7 +36,7 @@ TOLD_APART = {
 
 
 def header_of(znodes: dict) -> Header:
-    """What is known after a complete read that found these znodes."""
+    """Return the header after a complete read that found these znodes."""
     history = ZnodeHistory()
     history.send(RecordKind.SNAPSHOT_BEGIN)
     for path, found in znodes.items():
@@ -63,7 +63,7 @@ def test_a_release_is_distinguished_by_the_znodes_it_leaves(seen):
 
 @pytest.mark.parametrize("seen", SEEN, ids=lambda seen: f"{seen['kafka']} {seen['protocol']}".strip())
 def test_isr_notifications_follow_from_the_protocol_not_from_the_binary(seen):
-    """From IBP 2.7 on leaders ask the controller to write; before, they write and notify it."""
+    """From IBP 2.7 on leaders ask the controller to write. Before, they write and notify it."""
     asks = read_release(seen["protocol"] or seen["kafka"]) >= (2, 7)
     assert header_of(seen["znodes"]).profile.hears_isr_changes_at_once is asks
 
@@ -75,11 +75,11 @@ def test_without_the_finalized_features_2_7_was_taken_for_an_older_release():
 
 
 def named(name: str) -> Release | None:
-    """The release of a recording, as its name has it, but for those that have none."""
+    """Return the release in a recording's name, or None for a name without one."""
     return {"dev11": (1, 1), "dev28": (2, 8), "dev39": (3, 9), "hard39": (3, 9), "race39": (3, 9)}.get(name)
 
 
-# Without large and upgraded clusters: those take long, and these are of two releases.
+# Without large clusters, which take long, and upgraded ones, which have two releases.
 NAMES = {path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")} - LARGE.keys()
 
 
@@ -91,7 +91,7 @@ def test_every_recording_is_taken_for_a_release_that_leaves_the_same(name, tmp_p
     context, seq = new_context("recorded", chunk_count=1), 0
     for record in recording.records():
         if record.path.endswith("/state") or record.kind is RecordKind.HEARTBEAT:
-            continue  # which say nothing of a release
+            continue  # without information on the release
         context = step(context, replace(record, seq=seq)).context
         seq += 1
     oldest, newest = context.header.configuration.evidence.releases()

@@ -1,4 +1,4 @@
-"""The replica against controllers of large and unusual clusters: where it differs is known by recording and term."""
+"""The replica against controllers of large and unusual clusters, with known differences by recording and term."""
 
 from __future__ import annotations
 

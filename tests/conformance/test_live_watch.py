@@ -1,4 +1,4 @@
-"""A live watch sees less than the log: values may be overwritten before they are read. What it costs, and what not."""
+"""A live watch, which sees less than the log because values may be overwritten unread, and the cost of that."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ WINDOWS_MS = (10, 50, 100)
 # Whether the server sends the zxid of a change with its event.
 SERVERS = {"3.9": True, "3.6 to 3.8": False}
 
-# Below the log's 100 %, in per cent; a window of 100 ms is the edge of what prediction can fill.
+# Below the log's 100 %, in per cent. A window of 100 ms is the limit for prediction.
 ALLOWED_LOSS = {10: 1.5, 50: 1.5, 100: 7.0}
 
-# As long as this nothing happens at a quiet moment: what was due is done.
+# The silence before a quiet moment, in which every due write is done.
 QUIET_MS = 4_000
 
-# A broker that shut down, but could move nothing and left no ISR: three attempts to stop 21 replicas, not one write.
-# Only the log's request number of its session's end tells (docs/explanation/what-a-replica-cannot-know.md).
+# A broker that shut down, but could move nothing and left no ISR. It made three attempts to stop 21 replicas, without a
+# write. Only the request number of its session's end in the log shows it
+# (docs/explanation/what-a-replica-cannot-know.md).
 UNSEEN_REQUESTS = {"race39": 63}
 
 
@@ -101,7 +102,7 @@ def test_whatever_values_are_lost_a_quiet_cluster_is_known_exactly(name, recordi
 
 
 def quiet_moments(history: list[Record]) -> list[int]:
-    """Where nothing had happened for a while, and the end."""
+    """Return the records before which the cluster was silent for a while, and the end."""
     ends, last_ms = [], history[0].observed_ms
     for index, record in enumerate(history):
         if record.path:
@@ -116,7 +117,7 @@ def _loss(agreement: Agreement) -> float:
 
 
 def state_of(replayed: Replay) -> dict:
-    """Every partition: its state, replicas and their states, and leader, epoch and ISR."""
+    """Return every partition's state, replicas and their states, leader, epoch and ISR."""
     return {
         (name, number): (
             partition.state.word,
@@ -130,15 +131,15 @@ def state_of(replayed: Replay) -> dict:
 
 
 def leadership_of(replayed: Replay) -> dict:
-    """The same without the states of replicas.
+    """Return the same without the states of replicas.
 
-    With much lost it is not known any more whether a controller was cut among its removals (KAFKA-12315).
+    After large losses it is unknown whether a controller was cut among its removals (KAFKA-12315).
     """
     return {tp: (state, replicas, value) for tp, (state, replicas, _, value) in state_of(replayed).items()}
 
 
 def gauges_of(replayed: Replay) -> dict:
-    """Kafka's gauges at the end."""
+    """Return Kafka's gauges at the end."""
     row = replayed.gauges[-1]
     of_controller = {name: gauge(row) for name, gauge in OF_CONTROLLER.items()}
     return of_controller | {
@@ -147,9 +148,9 @@ def gauges_of(replayed: Replay) -> dict:
 
 
 def open_alerts_of(replayed: Replay) -> set[tuple[str, tuple[int, ...] | str]]:
-    """The alerts that are open at the end, but those of what happened: with values lost not all of it was seen.
+    """Return the alerts open at the end, except those about past events, because lost values hide some events.
 
-    Nor may it be known whether a broker had asked to be shut down, and with which broker an incident began.
+    A lost value can also hide a broker's request for a shutdown, and the first broker of an incident.
     """
     brokers = {incident.name: incident.brokers for incident in replayed.context.header.alerts.incidents}
     return {

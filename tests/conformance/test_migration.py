@@ -1,6 +1,6 @@
-"""A recorded way to KRaft and back: phases, pages, the way back, and predictions before and after.
+"""A recorded migration to KRaft and back, with phases, pages, the way back, and predictions before and after.
 
-The zxids are those of the recording's own story, in recordings/README.md.
+recordings/README.md has the story of the zxids.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from tests.conformance.agreement import Parted, account_of, parted_by_epoch
 
 NAME = "migration39"
 
-# When each phase began. A claim begins a sync, a pulse ends it; the dual write begins when no broker is registered.
+# The beginning of each phase. A claim begins a sync, a pulse ends it. The dual write begins when no broker is
+# registered.
 PHASES = [
     (0xC9, "waiting"),
     (0x190, "claimed"),
@@ -38,9 +39,9 @@ PHASES = [
 # The first transactions of KRaft's lead, and of the broker that took it back.
 CLAIMED, TAKEN_BACK = 0x190, 0x7FC
 
-# Epochs of ZooKeeper controllers in which the accounts part, and why: in 2 a leader of -1 was written by hand, which
-# the replica says and the controller never saw; in 2 and 21 a broker that is shut down asks again after an ISR grew,
-# which no write shows; the election that epoch 23 had begun is behind the recording's end.
+# Epochs of ZooKeeper controllers in which the accounts differ. In 2 a leader of -1 was written by hand, which the
+# replica shows and the controller never saw. In 2 and 21 a broker that shuts down asks again after an ISR grew, which
+# no write shows. The election that epoch 23 had begun comes after the recording's end.
 PARTED = {2: Parted(0, 1, 12, 12), 21: Parted(0, 0, 22, 22), 23: Parted(4, 0, 11, 0)}
 
 
@@ -62,7 +63,7 @@ def alerts(recorded) -> list[AlertRow]:
 
 
 def pages(alerts: list[AlertRow], first: int, last: int) -> set[str]:
-    """Alerts that paged between two transactions."""
+    """Return alerts that paged between two transactions."""
     opened = (row for row in alerts if row.severity is Severity.PAGE and row.state == "open")
     return {row.id for row in opened if first <= row.zxid < last}
 

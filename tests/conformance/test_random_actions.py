@@ -1,4 +1,4 @@
-"""The replica against recordings of random actions: where it still differs is known by name and count."""
+"""The replica against recordings of random actions, with its remaining differences by name and count."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.conformance.recording import replay as replay_inferring
 
 LIMITS = Path(__file__).parents[2] / "docs" / "explanation" / "what-a-replica-cannot-know.md"
 
-# These the rules were never fitted to. A difference in them is not looked up to mend a rule: that would make them seen
-# ones. Make a new one then (`make record`), and mend by it.
+# The rules were never fitted to these. Do not look up their differences to correct a rule, because then they count as
+# seen. Make a new recording (`make record`) and use that.
 UNSEEN = (
     "unseen39",
     "unseen39b",
@@ -74,7 +74,7 @@ def test_what_no_rule_was_fitted_to_is_followed_too(name, recordings, report):
     assert equal >= LEAST_SHARE_OF_GAUGES * compared
 
 
-# Of these releases the znodes tell enough to be followed as well as when somebody says which it is.
+# The znodes of these releases suffice to follow them as well as with a configured release.
 TELLING = ("fuzz24a", "fuzz26a", "fuzz28d", "fuzz30a", "fuzz39b")
 
 

@@ -1,4 +1,4 @@
-"""What the recorder does that could spoil a recording: brokers that only seem to be there, and logs that are cut."""
+"""Risks of the recorder for a recording, which are brokers without an answer and shortened logs."""
 
 from __future__ import annotations
 

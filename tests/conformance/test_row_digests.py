@@ -1,7 +1,7 @@
-"""The rows of every recording, by digest: a change of the core's structure changes none of them.
+"""Digests of the rows of every recording. A change of the core's structure changes none.
 
-`REWRITE=1 pytest tests/conformance/test_row_digests.py` writes down what they are now; a change that means to change
-rows says in its message which recordings changed, and why. Sentences are left out: they have pages of their own.
+`REWRITE=1 pytest tests/conformance/test_row_digests.py` writes the current digests. A commit that means to change rows
+names the changed recordings and the reason. The digests leave out sentences, which have pages of their own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SENTENCES = {
 
 
 def digest_of(rows: Iterable[Row]) -> str:
-    """The SHA-256 of rows without their sentences; of a cause, the controller's event stays."""
+    """Return the SHA-256 of rows without their sentences. The event in a cause stays."""
     digest = hashlib.sha256()
     for row in rows:
         fields = msgspec.to_builtins(row)

@@ -42,7 +42,7 @@ def test_agreement_counts_each_write_of_a_controller_once(name, verdicts, record
 
 
 def writes_of_controllers(recording: Recording) -> int:
-    """Number of states in ZooKeeper's log with another leader or leader epoch than before: leaders write only ISRs."""
+    """Count the states in ZooKeeper's log with a new leader or leader epoch. Leaders write only ISRs."""
     last: dict[str, tuple[int, int]] = {}
     count = 0
     for record in recording.records():

@@ -1,4 +1,4 @@
-"""Storms on a real cluster: topics by the hundred, and one failover after the other. The replica ends with the truth.
+"""Storms on a real cluster, with topics by the hundred and repeated failovers. The replica ends with the truth.
 
 KONTRAST_FAULTS_TOPICS=1000 gives the storm of topics its full size.
 """
@@ -68,7 +68,7 @@ def watching(cluster: KafkaCluster, tmp_path: Path) -> Iterator[Watching]:
 
 
 def leadership(context: Context) -> dict[str, object]:
-    """Every partition with its state, replicas, leader, epoch and ISR."""
+    """Return every partition with its state, replicas, leader, epoch and ISR."""
     return {
         f"{name}-{number}": (
             partition.state.word,
@@ -95,7 +95,7 @@ def derived(watching: Watching) -> tuple[Context, tuple[Row, ...]]:
 
 
 def assert_true_to(cluster: KafkaCluster, watching: Watching, client: KazooClient) -> tuple[Row, ...]:
-    """Nothing is lost, doubled, invented or left over: in the records, the metadata, the transitions and the alerts."""
+    """Check that records, metadata, transitions and alerts are complete, without additions or repetitions."""
     eventually(lambda: newest_gauges(derived(watching)[1]).pending_writes == 0)
     watching.settled()
     records = watching.records()
@@ -145,7 +145,7 @@ def test_topics_created_and_deleted_by_the_hundred_leave_nothing(
 
 
 def is_asked(admin: KafkaAdminClient, topic: NewTopic) -> bool:
-    """Whether a broker took the request; the client gives up while it finds no controller."""
+    """Return whether a broker took the request. The client gives up while it finds no controller."""
     try:
         admin.create_topics([topic])
     except (RuntimeError, NotControllerError):

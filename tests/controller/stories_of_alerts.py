@@ -1,6 +1,7 @@
-"""A story for each kind of alert, with one partition, topic or broker and with three; `test_sentences` runs them.
+"""Stories of all kinds of alerts, with one partition, topic or broker and with three.
 
-A story yields its history when the alert is open, and goes on until it has ended.
+A story yields its history while the alert is open, and goes on until the alert has ended. `test_sentences` runs the
+stories.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ HOUR_MS = 60 * MINUTE_MS
 
 
 class Story(NamedTuple):
-    """How an alert of this kind comes to be and ends; `counts` is what there may be one or more of."""
+    """Beginning and end of an alert of one kind. `counts` marks alerts whose sentence counts things."""
 
     kind: str
     counts: bool
@@ -31,7 +32,7 @@ class Story(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The story in words."""
+        """Return the story's name in words."""
         return self.tell.__name__.replace("_", " ")
 
 
@@ -39,7 +40,7 @@ STORIES: list[Story] = []
 
 
 def of(kind: str, *, counts: bool = False) -> Callable[[Callable[..., Telling]], Callable[..., Telling]]:
-    """Registers a story of an alert; one that counts gets the count as its argument."""
+    """Register a story of an alert. A story that counts gets the count as its argument."""
 
     def mark(tell: Callable[..., Telling]) -> Callable[..., Telling]:
         STORIES.append(Story(kind, counts, tell))
@@ -51,14 +52,14 @@ def of(kind: str, *, counts: bool = False) -> Callable[[Callable[..., Telling]],
 def a_cluster(
     replicas: list[int], isr: list[int], count: int = 1, *, brokers: Iterable[int] = (1, 2, 3, 4), **more: Any
 ) -> ZnodeHistory:
-    """Topic t with so many partitions like this, led by the first of the ISR; broker 4 is controller."""
+    """Return topic t with `count` partitions, led by the first broker of the ISR. Broker 4 is controller."""
     made = {key: more.pop(key) for key in ("release", "settings", "preferred_controllers") if key in more}
     topics = {"t": {number: (replicas, isr[0], 4, isr) for number in range(count)}}
     return ZnodeHistory(**made).start(*brokers, controller=more.pop("controller", 4), topics=topics, **more)
 
 
 def over(history: ZnodeHistory) -> ZnodeHistory:
-    """Time passes until what happened is no longer an alert."""
+    """Let time pass until the alert has resolved."""
     history.heartbeat(31 * MINUTE_MS)
     return history
 
@@ -485,12 +486,12 @@ def notifications_wait(count: int) -> Telling:
 
 
 def on_the_way(count: int = 1) -> ZnodeHistory:
-    """KRaft controller 3001 leads topic t, with brokers 1, 2, 3, 4 in ZooKeeper mode."""
+    """Return a cluster in migration. KRaft controller 3001 leads topic t, brokers 1 to 4 are in ZooKeeper mode."""
     return a_cluster([1, 2], [1, 2], count).migrates().pulses(1)
 
 
 def back(history: ZnodeHistory) -> None:
-    """Broker 4 is controller again, with an epoch above all states, and nothing is left."""
+    """Make broker 4 controller again, with an epoch above all states, and remove `/migration`."""
     history.delete("/controller")
     history.write("/controller_epoch", b"30")
     history.controller(4, 31)

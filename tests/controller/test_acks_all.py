@@ -19,12 +19,12 @@ LED_BY_EACH = {"t": {0: ([1, 2, 3], 1, 0, [1]), 1: ([2, 1, 3], 2, 0, [2]), 2: ([
 
 
 def rows_of(history: ZnodeHistory, topic: str = "t") -> dict[int, PartitionRow]:
-    """The newest row of each partition."""
+    """Return the newest row of each partition."""
     return {row.partition: row for row in history.effects if isinstance(row, PartitionRow) and row.topic == topic}
 
 
 def refusing(history: ZnodeHistory) -> dict[int, tuple[int, tuple[int, ...]]]:
-    """What each partition that refuses acks=all lacks; by its row, its problem, the gauge and the alert."""
+    """Return the lack of each partition that refuses acks=all. Its row, problem, gauge and alert must agree."""
     history.heartbeat(60_000)  # an open alert names more partitions only from time to time
     found = {
         number: (row.in_sync_lacking, row.in_sync_candidates)
@@ -108,7 +108,7 @@ def test_a_partition_without_a_leader_lacks_nothing_when_a_default_asks_for_more
 def test_no_default_that_changes_nothing_gives_rows():
     history = led()
     seen = len(rows := [row for row in history.effects if isinstance(row, PartitionRow)])
-    configure(history, "brokers/7", min_insync_replicas="3")  # it leads nothing
+    configure(history, "brokers/7", min_insync_replicas="3")  # broker 7 leads no partition
     assert [row for row in history.effects if isinstance(row, PartitionRow)] == rows
     assert seen == 3
 
@@ -128,7 +128,7 @@ def test_more_than_there_are_replicas_no_broker_can_help_up_to_3_6(release, lack
 
 
 def test_the_worst_problem_is_the_one_that_is_shown():
-    """Under-replicated it is all the while."""
+    """The partition is under-replicated throughout."""
     history = ZnodeHistory(release=(3, 6), settings={"min.insync.replicas": 2})
     history.start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 0, [1, 2])}})
     shown = [rows_of(history)[0]]
@@ -155,7 +155,7 @@ def test_the_worst_problem_is_the_one_that_is_shown():
     order = list(Problem)
     assert order.index(Problem.UNDER_MIN_ISR) == len(order) - 2
     assert [row.writable_acks_all for row in shown] == [True, False, False, False, False, False, True]
-    # Which replicas are lacking is said of what has a leader only: the others need one first.
+    # Only a partition with a leader names its lacking replicas. The others need a leader first.
     assert [row.in_sync_lacking for row in shown] == [0, 1, 0, 0, 0, 1, 0]
     same = [(now.problem_since_ms == before.problem_since_ms) for before, now in pairwise(shown)]
     assert same == [False, False, True, True, False, False]
@@ -186,7 +186,7 @@ def test_a_restart_under_other_static_settings_names_them_with_the_next_heartbea
 
 
 def test_a_release_that_shows_later_is_followed():
-    """From 3.7 on no more is needed than there are replicas; that it is so new, /controller says."""
+    """From 3.7 on, the limit is at most the number of replicas. `/controller` shows that the release is so new."""
     history = ZnodeHistory(settings={"min.insync.replicas": 2})
     history.snapshot(
         ("/controller", {**controller_znode(1), "version": 1}),
@@ -217,7 +217,7 @@ def test_what_was_stored_before_it_was_judged_is_judged_with_the_next_heartbeat(
     assert history.context.topics.partition(TopicPartition("t", 0)).problem is Problem.UNDER_MIN_ISR
 
 
-# What one complete read says, as `kontrast snapshot` prints it
+# One complete read, as `kontrast snapshot` prints it
 
 
 def told(*more: tuple[str, object], controller_version: int = 1) -> dict[int, PartitionRow]:

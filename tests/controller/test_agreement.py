@@ -1,4 +1,4 @@
-"""How sure Kontrast is: writes of the controller by how they were explained, and the rules that rows rest on."""
+"""Certainty of the replica, as counts of the controller's writes by explanation, and the rules behind its rows."""
 
 import pytest
 
@@ -32,8 +32,8 @@ def test_expected_and_inferred_writes_agree_and_unexplained_ones_do_not():
     history.the_controller_writes_its_due()  # expected: 3 leads
     history.broker(2)
     history.state("t", 0, 3, 1, [3, 2])  # a leader's own ISR change is no write of the controller
-    history.state("t", 0, 2, 2, [3, 2])  # inferred: the preferred replica leads again
-    history.state("t", 0, 3, 9, [3, 2])  # unexplained: seven leader epochs are missing
+    history.state("t", 0, 2, 2, [3, 2])  # inferred. The preferred replica leads again
+    history.state("t", 0, 3, 9, [3, 2])  # unexplained. Seven leader epochs are missing
     gauges = history.gauges()
     assert gauges.writes == {"expected": 1, "inferred": 1, "unexplained": 1}
     assert gauges.inferences == {"preferred-election": 1}

@@ -1,4 +1,4 @@
-"""Alerts: each kind opens when it must, is updated when it changes, and resolves; nothing else opens."""
+"""Alerts of each kind, which must open, update and resolve at the right record, and at no other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def a_cluster(*brokers: int, **more) -> ZnodeHistory:
 
 
 def shut_down(history: ZnodeHistory, broker: int) -> None:
-    """The broker asks the controller, which moves its leaders and takes it out of the ISRs; then it closes."""
+    """Let the controller move the broker's leaders and take it out of the ISRs. Then close its session."""
     for name, number, epoch, others in (("t", 0, 1, [1, 2]), ("t", 1, 1, [2, 1])):
         history.state(name, number, others[0], epoch, others)
     history.broker_closes(broker)
@@ -282,7 +282,7 @@ def test_a_topic_whose_min_isr_exceeds_its_replicas_alerts_though_all_are_in_syn
 
 
 def test_every_partition_that_was_uncleanly_elected_counts_once_and_ten_are_named():
-    """Election after election of the same partition is no other partition."""
+    """Repeated elections of one partition count once."""
     many = {number: ([3, 2], 3, 4, [3]) for number in range(528)}
     history = a_cluster(topics={"t": many}, settings={"unclean.leader.election.enable": True})
     history.broker_leaves(3)
@@ -338,7 +338,7 @@ def test_a_partition_that_comes_back_stays_offline_until_it_is_led():
     assert "PartitionsOffline/broker 3" in resolved(history.the_controller_writes_its_due())
 
 
-# --- what explains it
+# --- explanations of the alert
 
 
 def test_a_shutdown_in_order_pages_nobody():
@@ -374,7 +374,7 @@ def test_a_broker_that_is_back_from_a_shutdown_may_catch_up():
 
 
 def maintenance(history: ZnodeHistory) -> tuple[Maintenance, ...]:
-    """The windows in force by the newest gauges."""
+    """Return the maintenance windows in force, from the newest gauges."""
     return [row for row in history.effects if isinstance(row, GaugesRow)][-1].maintenance
 
 

@@ -1,4 +1,4 @@
-"""Contexts altered for a question, and a shutdown that no record tells."""
+"""Contexts altered for a question, and a shutdown without a record."""
 
 from controller.contract.effect_rows import Transition
 from controller.contract.ids import TopicPartition

@@ -1,4 +1,4 @@
-"""Whatever ZooKeeper holds, in whatever order: named invariants over random histories."""
+"""Named invariants over random histories, with any content of ZooKeeper in any order."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ LEGAL_WORDS = {
 class AnyHistory(RuleBasedStateMachine):
     """Random changes of znodes, sensible and not."""
 
-    release: Release | None = None  # what the znodes show
+    release: Release | None = None  # release that the znodes show
 
     def __init__(self) -> None:
         super().__init__()
@@ -242,7 +242,7 @@ class AnyHistory(RuleBasedStateMachine):
             assert was_seen or row.leader in self.history.context.header.brokers, row
 
     def _is_expected_once_and_ends_once(self, row: Transition | Request) -> None:
-        """Final or withdrawn, but never both, nor twice; and withdrawn only what was provisional."""
+        """Check that the effect ends once, as final or withdrawn. Only a provisional effect can be withdrawn."""
         assert row.effect not in self.ended, row
         if row.status is Status.PROVISIONAL:
             assert row.effect not in self.provisional, row

@@ -1,4 +1,4 @@
-"""Where to look for partitions: the same whether the index followed every step or is made just then."""
+"""Index of partitions by broker, identical after every step and when it is built at once."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_context_from_which_another_one_went_on_goes_on_as_if_it_had_not():
 
 @pytest.mark.parametrize("release", [(1, 1), (2, 3), (2, 8), (3, 9)])
 def test_a_restart_between_the_two_writes_of_an_election_changes_no_later_row(release):
-    """The failover drops a reassignment and takes it up again: the index that it makes in between lacks the replica."""
+    """The failover drops a reassignment and takes it up again. The index it builds in between lacks the replica."""
     kept, restarted = _election_during_a_reassignment(release), _election_during_a_reassignment(release)
     restarted.restart()
     for history in (kept, restarted):

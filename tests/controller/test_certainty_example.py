@@ -9,7 +9,7 @@ BROKER_CHANGE, TOPIC_CHANGE = 0, 1
 
 
 def final(rows: tuple[Row, ...]) -> list[str]:
-    """Final transitions as subject, partition and new state, and final requests by API."""
+    """Return final transitions as subject, partition and new state, and final requests by API."""
     found = []
     for row in rows:
         if isinstance(row, Transition) and row.status is Status.FINAL:

@@ -37,7 +37,7 @@ def a_cluster(*, steady: bool = True) -> ZnodeHistory:
 
 
 def take_over(history: ZnodeHistory, *, after_ms: int, wall_ahead_ms: int, host: str = "host two") -> tuple[Row, ...]:
-    """Another forwarder begins a generation, with a steady clock and a wall clock of its own; it reads the same."""
+    """Let another forwarder begin a generation, with its own steady and wall clocks, and read the same znodes."""
     history.now_ms += after_ms
     history.generation, history.seq = history.generation + 1, -1
     history.wall_ahead_ms = wall_ahead_ms
@@ -301,7 +301,7 @@ def test_however_many_forwarders_follow_one_another_what_is_kept_of_them_is_boun
     assert header.wall_ms == header.wall_ms_of(header.time_ms) == history.now_ms
 
 
-# --- records that have no steady clock: ZooKeeper's logs, older forwarders
+# --- records without a steady clock, from ZooKeeper's logs and older forwarders
 
 
 def test_without_a_steady_clock_time_goes_by_the_wall_clock():
@@ -366,7 +366,7 @@ def test_time_never_goes_back_nor_faster_than_the_steady_clock(moves):
             assert gone_ms <= clock.WATCHED_AT_MOST_MS
         elif steady_ms >= 0 and newest_steady_ms >= 0:
             assert gone_ms == max(0, steady_ms - newest_steady_ms)
-        # What is shown is the wall clock, or within a second of it.
+        # The shown time is the wall clock, or within a second of the wall clock.
         assert -CLOCK_STEP_MS <= wall - header.wall_ms <= 0
         assert stepped_ms == 0 or abs(stepped_ms) > CLOCK_STEP_MS
         in_one_life = not takes_over and steady_ms >= 0 and newest_steady_ms >= 0

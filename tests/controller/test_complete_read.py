@@ -1,4 +1,4 @@
-"""Znodes that are gone in a new complete read: nothing of them is left in the context."""
+"""Znodes that are gone in a new complete read, and must leave the context."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SETTINGS = {"version": 1, "config": {"min.insync.replicas": "2", "unclean.leader
 
 
 def read_again(history: ZnodeHistory, *gone: str) -> None:
-    """The next generation of the forwarder begins; these znodes and all below them are gone."""
+    """Begin the forwarder's next generation without these znodes and their children."""
     history.generation, history.seq, history.zxid = history.generation + 1, -1, history.zxid + 10
     for path in gone:
         history.znodes = {key: stat for key, stat in history.znodes.items() if not f"{key}/".startswith(f"{path}/")}
@@ -42,7 +42,7 @@ def test_settings_that_are_gone_in_a_complete_read_are_forgotten(settings, gone)
 
 
 def test_settings_outlive_their_topic_where_a_complete_read_names_them_alone():
-    """The topic is made again later: no record comes of settings that stay as they are."""
+    """The topic is created again later. Unchanged settings produce no record then."""
     history = ZnodeHistory().start(1, 2, topics=on([1], 1, 0, [1]))
     history.write("/config/topics/t", SETTINGS)
     read_again(history, "/brokers/topics/t")
@@ -64,7 +64,7 @@ def test_settings_that_a_complete_read_names_again_stay():
 
 
 def test_a_state_that_is_gone_in_a_complete_read_is_forgotten():
-    """The topic was made again, and the controller has not created its partition yet."""
+    """The topic was created again, and the controller has not created its partition yet."""
     history = ZnodeHistory().start(1, 2, topics=on([1], 1, 3, [1]))
     read_again(history, "/brokers/topics/t")
     history.start(1, 2, topics={"t": {0: ([2],)}})
@@ -82,7 +82,7 @@ def test_a_shutdown_by_a_registration_that_is_gone_in_a_complete_read_is_forgott
     read_again(history, *(["/brokers/ids/2"] if is_back else []))
     history.start(*((1, 2, 3) if is_back else (1, 3)), topics=topics)
     assert history.context.header.shutdowns.under_way == ()
-    history.heartbeat(60_000)  # nobody asks again
+    history.heartbeat(60_000)  # no further request arrives
 
 
 def test_a_broker_that_left_while_no_controller_was_active_does_not_ask_again():

@@ -21,7 +21,7 @@ REASSIGN = "/admin/reassign_partitions"
 
 
 def standing(history: ZnodeHistory) -> list[MetadataRow]:
-    """The newest row of each subject, as a reader of the output keeps them."""
+    """Return the newest row of each subject, as a reader of the output keeps them."""
     newest: dict[str, Any] = {}
     for row in (decode_row(encode_row(row)) for row in history.effects if row.output == "metadata"):
         assert not isinstance(row, BeginningRow)

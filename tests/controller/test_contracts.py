@@ -1,4 +1,4 @@
-"""The forms in which records, rows, settings and stored state come in and go out, and what is refused of each."""
+"""Input and output forms of records, rows, settings and stored state, and the refusals of each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.controller.znode_history import ZnodeHistory
 
 
 def a_life() -> ZnodeHistory:
-    """Something of every kind of row."""
+    """Return a history that produces every kind of row."""
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 2, 0, [2])}})
     history.broker_leaves(2)
     history.write("/brokers/ids/2", b"\xff")

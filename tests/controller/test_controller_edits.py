@@ -1,6 +1,7 @@
-"""Somebody else writes /controller in the acting controller's name: it acts on, until its process or the znode goes.
+"""Edits of /controller in the acting controller's name. It acts on until its process or the znode goes.
 
-What real brokers do at each edit is in `tests/conformance/test_controller_edits.py`; here is what comes after it.
+`tests/conformance/test_controller_edits.py` records the reaction of real brokers to each edit. The tests here cover the
+time after it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def started(**more) -> ZnodeHistory:
 
 
 def acts(history: ZnodeHistory) -> bool:
-    """Whether a controller is expected to elect leaders after a death."""
+    """Return whether a controller is expected to elect leaders after a death."""
     row = history.row("t", 0)
     return row.problem == "election_due" and history.predicted("t", 0) is not None
 
@@ -85,7 +86,7 @@ def test_one_that_seemed_to_be_away_is_published_as_resigned_and_active_again():
 
 @replaced
 def test_the_next_election_is_one_as_ever(replace: Edit):
-    """Whoever made it goes, and with that session the znode; the broker takes it itself, or another does."""
+    """The znode goes with its maker's session. The same broker or another one takes over."""
     for broker in (1, 3):
         history = started()
         replace(history)

@@ -1,6 +1,6 @@
-"""The scenarios of Kafka's ControllerIntegrationTest, as ZooKeeper shows them.
+"""Scenarios of Kafka's ControllerIntegrationTest, as ZooKeeper shows them.
 
-Here belong its cases that are not a trap of their own; deletion is in `test_topic_deletion`.
+Cases that are no trap of their own belong here. Deletion is in `test_topic_deletion`.
 """
 
 import pytest
@@ -58,7 +58,7 @@ def test_a_controller_that_somebody_deposed_writes_on_until_the_next_one_takes_o
 
 def test_a_deposed_controllers_topic_id_shows_that_it_had_begun_to_create_the_topic():
     history = ZnodeHistory().start(1, 2)
-    history.topic("t", {0: [2, 1]})  # made by hand: without an id
+    history.topic("t", {0: [2, 1]})  # created by hand, without an id
     history.delete("/controller")
     effects = history.topic("t", {0: [2, 1]}, topic_id="AAAAAAAAAAAAAAAAAAAAAA")
     assert history.moves(effects, Status.FINAL) == [
@@ -82,7 +82,7 @@ def test_a_topic_id_that_a_controller_gives_while_it_takes_over_shows_no_event()
 
 
 def a_topic_made_while_a_controller_takes_over() -> ZnodeHistory:
-    """Broker 3 registers while it does, then t-0 is made on 1 and 2, and t-1 on 3 and 1; t-0 is created."""
+    """Register broker 3 during the takeover, then create t-0 on 1 and 2, and t-1 on 3 and 1. Only t-0 is written."""
     history = ZnodeHistory().start(1, 2)
     history.delete("/controller")
     history.controller(2, 2)
@@ -141,7 +141,7 @@ def test_a_deposed_controller_whose_broker_goes_writes_no_more():
 def test_without_a_controller_nothing_is_expected_of_anybody():
     history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
     history.delete("/controller")
-    history.delete("/controller")  # and again: it is gone already
+    history.delete("/controller")  # once more. It is gone already
     history.broker_leaves(2)
     history.broker(4)
     history.topic("new", {0: [3]})
@@ -310,7 +310,7 @@ def test_a_broker_that_registers_as_the_only_one_gets_all_and_no_other_gets_any(
 
 def test_where_no_broker_is_left_nothing_is_sent():
     history = ZnodeHistory().start(1, topics=on([1], 1, 0, [1]))
-    history.broker_leaves(1)  # somebody removed the registration: the controller goes on
+    history.broker_leaves(1)  # someone removed the registration, and the controller goes on
     assert t0(history) == (-1, 1, (1,))
     assert history.requests(history.state("t", 0, -1, 1, [1])) == []
     assert_all_as_expected(history)
@@ -445,7 +445,7 @@ def test_a_death_and_a_birth_are_read_apart_unless_a_write_says_otherwise(leader
     assert not any("registered, broker" in cause for cause in causes)
 
 
-# What leaders write
+# Writes of leaders
 
 
 def test_an_alter_partition_may_land_between_a_death_and_its_writes():
@@ -467,7 +467,7 @@ def test_a_leader_that_dropped_the_dead_itself_spares_the_controller_the_write()
 
 
 def left_without_a_candidate() -> tuple[ZnodeHistory, list[str]]:
-    """2 dies, 3 is to lead; then 2's last write shows that 3 was out of sync already."""
+    """Kill broker 2 so that 3 should lead. Then 2's last write shows that 3 was already out of sync."""
     history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
     history.broker_leaves(2)
     assert t0(history) == (3, 1, (3,))
@@ -521,7 +521,7 @@ def test_a_broker_that_dies_before_a_partitions_first_write_may_change_that_writ
 
 
 def overtaken() -> ZnodeHistory:
-    """2 dies; t-0 and a later event's new-0 are written, u-0, of which 2 is the leader too, is not."""
+    """Kill broker 2. The controller writes t-0 and a later event's new-0, but not u-0, which 2 leads too."""
     topics = {"t": {0: ([2, 3], 2, 0, [2, 3])}, "u": {0: ([2, 3], 2, 0, [2, 3])}}
     history = ZnodeHistory().start(*ALL, topics=topics)
     history.broker_leaves(2)
@@ -554,7 +554,7 @@ def test_a_topic_that_nobody_creates_while_later_events_write_was_not_taken_up()
 def test_a_partition_that_is_not_created_with_the_others_of_its_topic_stays_new():
     history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
     history.topic("new", {0: [2], 1: [3]})
-    history.state("new", 1, 3, 0, [3])  # 2 had asked to be shut down, and nothing tells
+    history.state("new", 1, 3, 0, [3])  # 2 had asked to be shut down, without a trace
     history.broker_leaves(2)
     history.state("t", 0, 3, 1, [3])
     effects = history.heartbeat(4_000)
@@ -618,7 +618,10 @@ def test_min_isr_is_the_brokers_setting_and_from_3_7_on_capped_by_the_replicas(r
 @pytest.mark.parametrize("is_being_deleted", [False, True])
 @pytest.mark.parametrize(("when", "read"), [("before", True), ("right after", True), ("later", False)])
 def test_partitions_that_are_added_around_a_takeover_are_read_by_it(when, read, is_being_deleted):
-    """Only later it hears of them: it creates them then, or takes them back where the topic is being deleted."""
+    """The controller learns of them only later.
+
+    It creates them then, or takes them back if the topic is being deleted.
+    """
     history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 3], 1, 0, [1, 3])}})
     if is_being_deleted:
         history.broker_leaves(3)

@@ -1,4 +1,4 @@
-"""A term that ends before its controller has written anything: what it did all the same, and how sure that is."""
+"""Terms that end before their controller has written, with the effects it had all the same and their certainty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOADS = [f"{replica} OnlineReplica -> OnlineReplica" for replica in ("t-0@1", "t
 
 
 def a_controller_that_loads(release: tuple[int, int] = (3, 9)) -> ZnodeHistory:
-    """Broker 2 takes over in epoch 2, and has the partition of a dead broker to take care of."""
+    """Let broker 2 take over in epoch 2, with the partition of a dead broker to take care of."""
     history = ZnodeHistory(release=release).start(1, 2, 4, topics=TOPIC)
     history.delete("/controller", author=SCRIPT, cxid=1)
     history.controller(2, 2)
@@ -28,7 +28,7 @@ def a_controller_that_loads(release: tuple[int, int] = (3, 9)) -> ZnodeHistory:
 
 
 def moves(history: ZnodeHistory, epoch: int) -> list[str]:
-    """What is certain of that controller's moves."""
+    """Return the final moves of the controller with this epoch."""
     final = [
         row
         for row in history.effects
@@ -38,7 +38,7 @@ def moves(history: ZnodeHistory, epoch: int) -> list[str]:
 
 
 def a_controller_that_lost_its_term_while_it_loads() -> ZnodeHistory:
-    """Broker 4 takes over from it in epoch 3."""
+    """Let broker 4 take over from that controller in epoch 3."""
     history = a_controller_that_loads()
     history.delete("/controller", author=SCRIPT, cxid=2)
     history.controller(4, 3)
@@ -60,11 +60,11 @@ def test_a_controller_deposed_while_it_loads_has_moved_every_replica_if_it_lives
 
 def test_its_requests_are_certain_up_to_its_fenced_write():
     history = a_controller_that_loads()
-    history.delete("/controller")  # as a live watch sees it: nobody knows by whom
+    history.delete("/controller")  # as a live watch sees it, without an author
     effects = history.controller(4, 3)
     assert "withdrawn t-1@3 ReplicaDeletionIneligible -> OfflineReplica" in history.transitions(effects)
     assert [request for request in history.requests(effects) if request.startswith("final LeaderAndIsr")] == []
-    history.state("t", 0, 2, 5, [2])  # what it sent had the state of then
+    history.state("t", 0, 2, 5, [2])  # its requests carried the state of that time
     effects = history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
     assert "final LeaderAndIsr to 2: t-0 leader=1 epoch=0 isr=[1, 2]" in history.requests(effects)
     assert history.requests(history.heartbeat()) == []

@@ -1,4 +1,4 @@
-"""Bytes that others wrote: whatever they are, they are decoded, or refused by the one error of their place."""
+"""Bytes from others, which are decoded or refused with the one error of their place."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_messagepack_that_is_nested_too_deeply_says_so():
 
 
 def damaged(valid: list[bytes]) -> st.SearchStrategy[bytes]:
-    """A valid line in which a piece was replaced by anything."""
+    """Return valid lines in which one piece was replaced by arbitrary bytes."""
     return st.builds(
         lambda line, start, length, piece: line[:start] + piece + line[start + length :],
         st.sampled_from(valid),
@@ -117,7 +117,7 @@ def test_any_bytes_that_are_no_stored_state_are_refused(encoded):
         restore_context("c", STORED_HEADER[:2] + encoded, {}.get)
 
 
-# Files that Kontrast or Spark wrote on the same machine, and what is read when pages of docs/ are made.
+# Files that Kontrast or Spark wrote on the same machine, and input for the generated pages of docs/.
 OWN_FILES = {
     "transport/segments.py",
     "streaming/checkpoint/directory.py",

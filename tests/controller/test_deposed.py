@@ -1,4 +1,4 @@
-"""A controller up to 2.0 that slept through the end of its term, and goes on as if nothing had been."""
+"""A controller up to 2.0 that slept through the end of its term, and goes on as if it were still in office."""
 
 import pytest
 
@@ -12,7 +12,7 @@ TOPIC = {"t": {0: ([2, 1], 2, 0, [2, 1]), 1: ([1, 2, 3], 1, 0, [1, 2, 3]), 2: ([
 
 
 def a_controller_that_sleeps(release: tuple[int, int] = (2, 0)) -> ZnodeHistory:
-    """Broker 2 dies, broker 1 is deposed before it has done anything about it, broker 3 takes over and does it."""
+    """Kill broker 2, depose broker 1 before it has reacted, and let broker 3 take over and react."""
     history = ZnodeHistory(release=release).start(1, 2, 3, topics=TOPIC)
     history.broker_leaves(2)
     return deposed(history)
@@ -27,7 +27,7 @@ def deposed(history: ZnodeHistory) -> ZnodeHistory:
 
 
 def of(epoch: int, history: ZnodeHistory, effects: tuple) -> list[str]:
-    """What is certain of that controller's moves and requests."""
+    """Return the final moves and requests of the controller with this epoch."""
     mine = [row for row in effects if isinstance(row, Transition | Request) and row.controller_epoch == epoch]
     final = [row for row in mine if row.status is Status.FINAL and getattr(row, "api", "") != "UpdateMetadata"]
     return [line.removeprefix("final ") for line in (*history.transitions(final), *history.requests(final))]
@@ -99,7 +99,7 @@ def test_one_that_was_doing_nothing_has_nothing_to_go_on_with():
 
 
 def loading(history: ZnodeHistory) -> ZnodeHistory:
-    """The next controller, on broker 3, takes over and has not written anything."""
+    """Let the next controller, on broker 3, take over. It has not written yet."""
     history.delete("/controller")
     history.controller(3, NEW)
     return history
@@ -280,7 +280,7 @@ def test_one_that_is_elected_again_at_once_goes_on_with_nothing():
 def test_it_creates_partitions_as_their_topic_says_by_then():
     history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, topics=TOPIC)
     history.broker_leaves(2)
-    history.topic("n", {0: [2]})  # nobody who is there can lead it
+    history.topic("n", {0: [2]})  # no live broker can lead it
     deposed(history)
     history.reassign(("n", 0, [3, 1]))
     history.topic("n", {0: [3, 1, 2]})

@@ -1,4 +1,4 @@
-"""A forgotten cluster: its alerts end, its rows are void, and only a later `kontrast watch` brings it back."""
+"""A forgotten cluster. Its alerts end, its rows are void, and only a later `kontrast watch` brings it back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers that left for good and host nothing are known for a day, then their rows end."""
+"""Brokers that left for good and host no replica. The context keeps them for a day, then their rows end."""
 
 from __future__ import annotations
 

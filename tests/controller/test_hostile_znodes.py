@@ -1,4 +1,4 @@
-"""Whatever anybody may write into ZooKeeper: never an exception out of `step`, and a refusal that says what and why."""
+"""Hostile content of znodes. `step` never raises, and its refusal names the znode and the reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST = "x" * 249
 TOPICS = ["t", "__consumer_offsets", LONGEST, "a.b_c-d", "..", "t\u00fc"]
 STATE = "/brokers/topics/t/partitions/0/state"
 
-# Nothing of this can be read at its place.
+# Each of these values is unreadable at its place.
 UNREADABLE = [
     (STATE, b""),
     (STATE, b"\xff\xfe{not text"),

@@ -1,4 +1,4 @@
-"""Incidents: brokers that are away together page once for their partitions and once for themselves, at any size."""
+"""Incidents of any size. Brokers that are away together page once for their partitions and once for themselves."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.controller.znode_history import ZnodeHistory, broker_znode, controlle
 BROKERS = 30
 RACKS = 3
 MINUTE_MS = 60_000
-# One process makes the large clusters: each is made once, and takes seconds.
-# A minute in all, and no branch that smaller clusters do not take: with the long tests.
+# One process makes each large cluster once, which takes seconds. All take a minute and no branch that smaller clusters
+# do not take, so they run with the long tests.
 OF_LARGE = [pytest.mark.faults, pytest.mark.xdist_group("large clusters")]
 LARGE = pytest.param(200_000, marks=OF_LARGE)
 UNTRACED = pytest.mark.no_cover  # with the branches of 200 partitions, in a third of the time
 SIZES = (200, pytest.param(12_000, marks=UNTRACED), LARGE)
 PLACED = ("anywhere", "one in each rack", "within a rack")
-AT_ONCE_FROM = 10_000  # partitions: there the loss of many brokers is one complete read that does not find them
+AT_ONCE_FROM = 10_000  # partitions. From this size on, the loss of many brokers is one complete read without them
 OF_PARTITIONS = {"PartitionsOffline", "PartitionsUnderMinIsr", "PartitionsLeaderless", "ElectionDue"}
 
 
@@ -33,7 +33,7 @@ def rack_of(broker: int) -> str:
 
 @lru_cache(maxsize=8)
 def a_large_cluster(partitions: int, placed: str) -> ZnodeHistory:
-    """A cluster of 30 brokers in three racks: partitions anywhere, one replica in each rack, or within one rack."""
+    """Return 30 brokers in three racks. Partitions lie anywhere, one replica in each rack, or within one rack."""
     placement = random.Random(partitions)
     topics: dict[str, dict[int, list[int]]] = {}
     for number in range(partitions):
@@ -65,7 +65,7 @@ def replicas_of(placement: random.Random, placed: str) -> list[int]:
 
 
 def a_copy(partitions: int, placed: str = "anywhere") -> ZnodeHistory:
-    """A history of its own that goes on from that cluster."""
+    """Return an independent history that goes on from that cluster."""
     history = a_large_cluster(partitions, placed)
     fresh = ZnodeHistory()
     vars(fresh).update({key: copy(value) for key, value in vars(history).items()})
@@ -83,7 +83,7 @@ def lose(history: ZnodeHistory, brokers, each_ms: int = 200) -> None:
 
 
 def find_away(history: ZnodeHistory, brokers) -> None:
-    """A complete read that does not find these brokers."""
+    """Make a complete read without these brokers."""
     away = {f"/brokers/ids/{broker}" for broker in brokers}
     history.generation += 1
     history.start_from({path: content for path, content in history.contents.items() if path not in away})
@@ -94,7 +94,7 @@ def pages(history: ZnodeHistory) -> dict[str, AlertRow]:
 
 
 def groups(history: ZnodeHistory) -> set[str]:
-    """The incidents of brokers that have an open alert."""
+    """Return the incidents of brokers with an open alert."""
     return {row.group for row in history.open_alerts().values() if row.group.startswith("broker ")}
 
 
@@ -179,7 +179,7 @@ def test_one_broker_is_one_page_and_so_are_two_within_two_seconds(partitions):
 
 
 def in_a_chain(history: ZnodeHistory, count: int) -> list[int]:
-    """So many brokers, the first of them 0, each with a partition in common with the one before it."""
+    """Return `count` brokers from 0 on, each with a partition in common with the one before it."""
     replicas = [partition.replicas for _, topic in history.context.topics for partition in topic.partitions.values()]
     chain = [0]
     while len(chain) < count:

@@ -1,4 +1,4 @@
-"""A state that violates a named invariant is refused: after a complete read, and when it is restored."""
+"""States that violate a named invariant, refused after a complete read and on restoring."""
 
 from collections.abc import Callable
 

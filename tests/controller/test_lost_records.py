@@ -1,4 +1,4 @@
-"""Lost records: nothing is concluded from what follows until the next complete read."""
+"""Lost records. The replica draws no conclusion from later ones until the next complete read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def gauges(history: ZnodeHistory) -> GaugesRow:
 def test_a_hole_in_the_numbers_ends_all_conclusions_until_a_new_complete_read() -> None:
     history = ZnodeHistory().start(1, 2, topics=on([2, 1], 2, 0, [2, 1]))
     assert gauges(history).ready
-    history.seq += 1  # the record that told that broker 1 left
+    history.seq += 1  # the lost record of broker 1's departure
     assert history.broker_leaves(2) == ()
     shown = gauges(history)
     assert not shown.ready

@@ -1,4 +1,4 @@
-"""The partition and the replica machine, each driven by hand: every (state, target) pair, and what a move brings.
+"""The partition and the replica machine, driven by hand through every (state, target) pair.
 
 After Kafka's own PartitionStateMachineTest, ReplicaStateMachineTest and ControllerChannelManagerTest, by meaning.
 """
@@ -38,12 +38,12 @@ replace = msgspec.structs.replace
 
 @pytest.fixture
 def history() -> ZnodeHistory:
-    """t-0 on 1, 2 and the dead 9, led by 2 with 1 and 2 in sync."""
+    """Return t-0 on 1, 2 and the dead 9, led by 2 with 1 and 2 in sync."""
     return ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 9], 2, 4, [1, 2])}})
 
 
 def a_transaction(history: ZnodeHistory, **partition: object) -> Transaction:
-    """A turn in an event, with t-0 changed to what is given."""
+    """Return a turn in an event, with these changes to t-0."""
     position = {"generation": history.generation, "seq": history.seq + 1}
     record = Record(cluster="c", kind=RecordKind.HEARTBEAT, observed_ms=history.now_ms, zxid=history.zxid, **position)
     tx = Transaction(history.context, record)
@@ -219,7 +219,7 @@ def test_a_replica_out_of_sync_goes_offline_without_a_write(history):
     tx = a_transaction(history, replica_states={9: ReplicaState.ONLINE})
     replica_machine.enter_state(tx, [Replica(T0, 9)], ReplicaState.OFFLINE)
     assert writes(tx) == []
-    assert told(tx) == [("LeaderAndIsr", 1, False), ("LeaderAndIsr", 2, False)]  # 9 is gone: nobody stops it
+    assert told(tx) == [("LeaderAndIsr", 1, False), ("LeaderAndIsr", 2, False)]  # 9 is gone and gets no request
 
 
 def test_a_replica_without_a_state_goes_offline_without_a_write(history):

@@ -1,4 +1,4 @@
-"""What a cluster's znodes say at one moment, whatever is in them."""
+"""Cluster metadata at one moment, from any content of the znodes."""
 
 from __future__ import annotations
 

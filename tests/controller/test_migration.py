@@ -1,4 +1,4 @@
-"""The way to KRaft and back, phase by phase: what is predicted, inferred, and said of the way back."""
+"""The migration to KRaft and back, phase by phase, with its predictions, inferences and sentences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MINUTE_MS = 60_000
 
 
 def a_cluster(*brokers: int, isr: tuple[int, ...] = (1, 2), topics: int = 1) -> ZnodeHistory:
-    """Topics t0, t1, …, with one partition on brokers 1 and 2; broker 3 is controller in epoch 1."""
+    """Return topics t0, t1, … with one partition on brokers 1 and 2. Broker 3 is controller in epoch 1."""
     named = {f"t{number}": {0: ([1, 2], isr[0], 5, list(isr))} for number in range(topics)}
     return ZnodeHistory(release=(3, 9)).start(*(brokers or (1, 2, 3)), controller=3, topics=named)
 
@@ -33,13 +33,13 @@ def migration_rows(history: ZnodeHistory) -> list[MigrationRow]:
 
 
 def shown(history: ZnodeHistory) -> MigrationRow:
-    """The migration's row after a heartbeat, which is the newest that has been published."""
+    """Return the migration's newest row after a heartbeat."""
     history.heartbeat()
     return migration_rows(history)[-1]
 
 
 def phases(history: ZnodeHistory) -> list[str]:
-    """The phases that rows showed, each where it began."""
+    """Return the phases that the rows showed, each once where it began."""
     rows = [row.phase for row in migration_rows(history)]
     return [phase for at, phase in enumerate(rows) if at == 0 or rows[at - 1] != phase]
 
@@ -49,7 +49,7 @@ def opened(history: ZnodeHistory) -> set[str]:
 
 
 def into_kraft_mode(history: ZnodeHistory, broker: int, other: int, leader_epoch: int) -> None:
-    """A broker leaves /brokers/ids, and gets in sync again while the other leads."""
+    """Take a broker out of /brokers/ids, and let it get in sync again while the other leads."""
     history.broker_leaves(broker)
     history.state("t0", 0, other, leader_epoch, [other], controller_epoch=3)
     history.state("t0", 0, other, leader_epoch, [other, broker], controller_epoch=3)

@@ -1,4 +1,4 @@
-"""Departures that the controller never read, and writes that nothing needs: they are taken back or given up in time.
+"""Departures that the controller never read, and superfluous writes. Both are withdrawn or given up in time.
 
 The histories are those to which the modelled cluster's failures shrank.
 """
@@ -20,14 +20,14 @@ from tests.controller.znode_history import (
 
 
 def provisional(history: ZnodeHistory) -> set[str]:
-    """Effects that were expected and have not ended."""
+    """Return the expected effects that have not ended."""
     rows = [row for row in history.effects if isinstance(row, (Transition, Request))]
     ended = {row.effect for row in rows if row.status is not Status.PROVISIONAL}
     return {row.effect for row in rows} - ended
 
 
 def at_rest(history: ZnodeHistory) -> ZnodeHistory:
-    """Two minutes pass."""
+    """Let two minutes pass."""
     for _ in range(12):
         history.heartbeat(10_000)
     return history
@@ -315,7 +315,7 @@ def test_a_broker_that_stays_in_its_isrs_did_not_shut_down():
 
 
 def reassigned_by_znode(read: dict[str, object], isr: list[int], replicas: list[int]) -> ZnodeHistory:
-    """A complete read of 2.0 with t-0 on its way to [3]: its assignment and ISR are these."""
+    """Return a complete read of 2.0 with t-0 on its way to [3], with this assignment and ISR."""
     entry = {"topic": "t", "partition": 0, "replicas": [3]}
     history = ZnodeHistory(release=(2, 0))
     writes = {"/controller": controller_znode(1), "/controller_epoch": 1}

@@ -1,4 +1,4 @@
-"""A generation that goes back: refused, with an alert after a minute that says the way out."""
+"""A generation that goes back. Kontrast refuses it, and after a minute an alert shows the way out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Context of one complete read: the controller's next writes, dates by znodes, alerts without patience."""
+"""Context of one complete read, with the controller's next writes, dates from znodes and immediate alerts."""
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import NO_BROKER, TopicPartition
@@ -15,7 +15,7 @@ STATE = "/brokers/topics/t/partitions/0/state"
 
 
 def look(topics: Topics, written_ms: dict[str, int] | None = None) -> Outcome:
-    """One read of brokers 1 and 2, the first one controller."""
+    """Return one read of brokers 1 and 2. Broker 1 is controller."""
     return context_of_read(new_context("c"), ZnodeHistory().start(1, 2, topics=topics).records, written_ms or {})
 
 

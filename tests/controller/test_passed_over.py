@@ -1,4 +1,4 @@
-"""Elections that the controller passes over: what was expected is taken back, and owed until it is written."""
+"""Elections that the controller passes over. Their effects are withdrawn, and due until they are written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T0 = TopicPartition("t", 0)
 
 @pytest.fixture
 def history() -> ZnodeHistory:
-    """Broker 2, leader of t-0, has died; the controller has handled what came later, and 3 s have passed."""
+    """Kill broker 2, leader of t-0. The controller has handled later events, and 3 s have passed."""
     history = ZnodeHistory().start(1, 2, 3, 4, topics=TOPICS)
     history.broker_leaves(2)
     assert history.predicted("t", 0) == (3, 1, (3,))
@@ -87,7 +87,7 @@ def test_the_next_controller_elects_anew(history):
 
 
 def test_an_election_of_a_partition_that_is_led_is_only_taken_back():
-    """A preferred election that was asked for and did not come: nobody is without a leader."""
+    """The requested preferred election did not come, and the partition keeps its leader."""
     topics = {"t": {0: ([2, 3], 3, 0, [2, 3])}, "u": {0: ([3, 4], 3, 0, [3, 4])}}
     history = ZnodeHistory().start(1, 2, 3, 4, topics=topics)
     history.elect_preferred(("t", 0))
@@ -102,7 +102,10 @@ def test_an_election_of_a_partition_that_is_led_is_only_taken_back():
 
 
 def test_what_was_expected_behind_it_begins_where_the_partition_stayed():
-    """Of two deaths in turn the controller handles both, but of t-0 only the second: it was never online in between."""
+    """The controller handles both of two deaths in turn.
+
+    Of t-0 it handles only the second, as t-0 was never online in between.
+    """
     replicas = ([2, 3, 4], 2, 0, [2, 3, 4])
     history = ZnodeHistory().start(1, 2, 3, 4, topics={"s": {0: replicas}, "t": {0: replicas}})
     history.broker_leaves(2)

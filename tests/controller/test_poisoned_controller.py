@@ -1,4 +1,4 @@
-"""Poisoned controllers (KAFKA-12315): what poisons a process, what shows it, and what is said of it."""
+"""Poisoned controllers (KAFKA-12315), with their causes, evidence and alerts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OWED = {"t": {0: ([1, 2, 9], 1, 0, [1, 2, 9])}, "u": {0: ([2, 3], 2, 0, [2, 3])}
 
 
 def taken_over(release: tuple[int, int] | None = None) -> ZnodeHistory:
-    """Broker 1 has just become controller, and has to take broker 9 out of an ISR."""
+    """Let broker 1 become controller, with broker 9 to take out of an ISR."""
     history = ZnodeHistory(release=release).start(1, 2, 3, 4, controller=4, topics=OWED)
     history.delete("/controller")
     history.controller(1, 2)
@@ -41,11 +41,11 @@ def elect(history: ZnodeHistory, broker: int) -> None:
 
 
 def pages(history: ZnodeHistory) -> set[str]:
-    """All alerts that ever paged."""
+    """Return all alerts that ever paged."""
     return {row.id for row in history.effects if isinstance(row, AlertRow) and row.severity is Severity.PAGE}
 
 
-# What poisons a process
+# Causes of a poisoned process
 
 
 def test_a_term_cut_before_its_first_removal_poisons_its_process():
@@ -68,7 +68,7 @@ def test_a_reassignment_begun_after_controller_was_deleted_poisons_too(author, p
     history.delete("/controller", author=0x98, cxid=1)
     shrinks = topic_znode({0: [2, 3]}, removing_replicas={"0": [3]})
     history.write("/brokers/topics/t", shrinks, author=sessions[author], cxid=1)
-    history.state("t", 0, 2, 1, [2, 3])  # the leader's new epoch; the removal of broker 3 is next
+    history.state("t", 0, 2, 1, [2, 3])  # the leader's new epoch. The removal of broker 3 is next
     history.controller(3, 2)
     history.heartbeat()
     elect(history, 1)
@@ -147,7 +147,7 @@ def test_a_poisoned_process_that_lost_its_session_is_poisoned_as_before(elected,
 
 
 def test_a_process_that_registered_in_the_term_of_the_one_before_it_is_not_poisoned():
-    """The one before was killed, and its session, which owns /controller, had not expired."""
+    """The controller before was killed. Its session, which owns /controller, had not expired."""
     history = taken_over()
     history.broker_leaves(1)
     history.broker(1)
@@ -156,11 +156,11 @@ def test_a_process_that_registered_in_the_term_of_the_one_before_it_is_not_poiso
     assert POISONED not in history.open_alerts()
 
 
-# What shows it where the cut was not seen
+# Evidence without a view of the cut
 
 
 def passed_over(release: tuple[int, int] | None = None) -> ZnodeHistory:
-    """Broker 2 has died; controller 1 has created a topic since, and 2 is still in the ISR of t-0."""
+    """Kill broker 2. Controller 1 has created a topic since, and 2 is still in the ISR of t-0."""
     history = ZnodeHistory(release=release).start(1, 2, 3, 4, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
     history.broker_leaves(2)
     history.topic("new", {0: [3]})
@@ -313,7 +313,7 @@ def test_a_removal_after_all_takes_it_back():
     assert (history.context.header.former.poisoned, history.context.header.former.poisoned_by) == ({}, {})
 
 
-# What is said of a process that is not controller
+# Alerts about a process that is not controller
 
 
 def test_a_poisoned_process_is_warned_of_while_another_is_controller():
@@ -349,7 +349,7 @@ def test_what_is_known_of_a_poisoned_process_outlives_a_restart_of_the_job(cut):
 
 @pytest.mark.parametrize("release", [(2, 3), (2, 4), (2, 8), (3, 9)])
 def test_what_a_poisoned_controller_does_not_do_is_withdrawn_once(release):
-    """The failover that is taken back was in flight before the heartbeat that shows the poisoned controller."""
+    """The withdrawn failover was in flight before the heartbeat that shows the poisoned controller."""
     history = ZnodeHistory(release=release).start(1, 3, topics={"b": {0: ([2], 2, 0, [2])}})
     history.controller_dies(1)
     history.topic("c", {0: [3], 1: [9]})

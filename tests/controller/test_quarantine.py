@@ -1,4 +1,7 @@
-"""A cluster whose records could not be applied is unknown, says why, and goes on with the next complete read."""
+"""A cluster whose records could not be applied.
+
+It is unknown, gives its reason, and recovers with the next complete read.
+"""
 
 from __future__ import annotations
 

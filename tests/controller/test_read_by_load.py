@@ -1,4 +1,4 @@
-"""A broker that fails while a new controller loads: whether the load had read it, which the order of writes shows."""
+"""A broker that fails while a new controller loads. The order of writes shows whether the load had read it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ CONTROLLER = 0x1002  # the session of broker 2
 TOPICS = {"t": {0: ([3, 1, 2], 3, 0, [3, 1, 2]), 1: ([1, 3, 2], 1, 0, [1, 3, 2]), 2: ([2, 1], 2, 0, [2, 1])}}
 
 
-# Broker 3 leads nothing and is in no ISR.
+# Broker 3 leads no partition and is in no ISR.
 OUT_OF_SYNC = {"t": {0: ([1, 3, 2], 1, 0, [1, 2]), 1: ([2, 1], 2, 0, [2, 1])}}
 
 
 def a_failure_while_it_loads(
     after_ms: int = 200, *, session: int = 0, release: tuple[int, int] = (3, 9), topics: Topics = TOPICS
 ) -> ZnodeHistory:
-    """Broker 2 takes over in epoch 2, written by `session`, and broker 3 fails this long after it."""
+    """Let broker 2 take over in epoch 2 under `session`, and fail broker 3 this long after it."""
     history = ZnodeHistory(release=release).start(1, 2, 3, topics=topics)
     history.delete("/controller", author=session, cxid=1)
     history.write("/controller", controller_znode(2), author=session, cxid=2)
@@ -53,7 +53,7 @@ def test_removals_before_any_election_are_the_failovers(first: int):
 
 
 def test_the_failover_then_sent_the_failed_broker_nothing():
-    # The log names sessions: until the controller's next write it is not certain that it began.
+    # The log names sessions, so the term's begin is uncertain until the controller's next write.
     history = a_failure_while_it_loads(session=CONTROLLER)
     assert "final" not in {line.partition(" ")[0] for line in history.requests(tuple(history.effects))}
     effects = history.state("t", 0, -1, 1, [1, 2], author=CONTROLLER, cxid=3)
@@ -89,7 +89,7 @@ def test_other_removals_are_not_the_failovers(after_ms: int, written: tuple[int,
 
 
 def moves_of_broker_3(history: ZnodeHistory) -> list[str]:
-    """The moves that are certain once the controller writes, here that it has taken a notification up."""
+    """Let the controller take up a notification, and return the moves that its write makes certain."""
     history.now_ms += 100
     effects = history.delete("/isr_change_notification/isr_change_0000000000", author=CONTROLLER, cxid=3)
     return [move for move in history.moves(effects, Status.FINAL) if "@3" in move]

@@ -1,6 +1,6 @@
-"""Reassignments and preferred elections, in what ZooKeeper shows of them.
+"""Reassignments and preferred elections, as ZooKeeper shows them.
 
-After Kafka's own ControllerIntegrationTest, by meaning; what is a trap of its own is in `test_traps_topics`.
+After Kafka's own ControllerIntegrationTest, by meaning. Traps are in `test_traps_topics`.
 """
 
 import pytest
@@ -220,7 +220,7 @@ def test_a_reassignment_of_which_only_the_end_is_read_is_adopted_and_counted():
 
 @pytest.mark.parametrize("by_controller", [True, False])
 def test_up_to_2_3_a_reassignment_that_is_taken_up_twice_is_given_up(by_controller):
-    """The failover had read the request, and its watch announced it again: the target is assigned already."""
+    """The failover had read the request, and its watch announced it again. The target is assigned already."""
     history = ZnodeHistory(release=(1, 1)).start(1, 2, topics={"t": {0: ([3, 1], 1, 0, [1]), 1: ([1, 3], 1, 0, [1])}})
     history.reassign(("t", 0, [1, 3, 4]), ("t", 1, [1, 3]), ("gone", 0, [1]))
     history.topic("t", {0: [1, 3, 4], 1: [1, 3]})

@@ -30,7 +30,7 @@ def restored(context: Context) -> Context:
 
 
 def shown(context: Context) -> GaugesRow:
-    """The gauges as its next row has them."""
+    """Return the gauges as the next row shows them."""
     return gauges_row(context.header, ("c", 1, 0, 0, 0, 0))
 
 
@@ -88,7 +88,7 @@ def test_a_release_that_is_set_no_more_is_inferred_again():
 
 
 def timeless(header: Header) -> Header:
-    """Without what depends on when a trouble was first judged to be one."""
+    """Blank the times at which troubles were first judged."""
     groups = {key: replace(group, since_ms=0) for key, group in header.tally.issues.items()}
     shown = header.copy()
     shown.tally.issues, shown.alerts.suspected_ms, shown.alerts.open = groups, {}, {}
@@ -96,7 +96,7 @@ def timeless(header: Header) -> Header:
 
 
 def timeless_partitions(context: Context) -> dict[str, dict[int, Partition]]:
-    """The same of partitions; with the heartbeat after the change they are judged by what holds then."""
+    """Blank the same times of partitions. The heartbeat after the change judges them by the new rules."""
     return {
         name: {at: replace(partition, problem_since_ms=0) for at, partition in topic.partitions.items()}
         for name, topic in context.topics
@@ -123,7 +123,7 @@ LED_BY_EACH = {"t": {0: ([1, 2, 3], 1, 0, [1]), 1: ([2, 1, 3], 2, 0, [2]), 2: ([
 
 
 def under_min_isr(history: ZnodeHistory) -> dict[int, int]:
-    """By the broker that leads them."""
+    """Return the number of partitions under their minimum, by leading broker."""
     row = shown(history.context)
     assert history.context.header.tally.gauges == count_gauges(
         history.context.topics, history.context.header.counting_rules

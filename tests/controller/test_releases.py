@@ -1,6 +1,6 @@
-"""What differs between releases, each as a story: the same happens to two releases, and they do different things.
+"""Differences between releases, each as a story of one event that two releases handle differently.
 
-Here belong the switches of `controller.profile` that no trap or story elsewhere is about.
+Switches of `controller.profile` belong here, unless a trap or story elsewhere covers them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DELETES = {"delete.topic.enable": True}  # not the default before 1.0
 
 
 def told_to(effects, api: str = "LeaderAndIsr") -> list[tuple[int, int | None]]:
-    """Recipients of requests, with their leader epoch."""
+    """Return the recipients of requests, with their leader epochs."""
     rows = [row for row in effects if isinstance(row, Request) and row.api == api]
     said = [(broker, state) for row in rows for broker in row.brokers for state in row.partition_states]
     return sorted((broker, state.leader_epoch) for broker, state in said)
@@ -140,9 +140,9 @@ def test_requests_before_the_controller_reads_a_state_again_have_its_own_copy():
     history.reassign(("t", 0, [2, 3]))
     history.topic("t", {0: [2, 3, 1]})
     history.state("t", 0, 2, 1, [2, 1])
-    history.state("t", 0, 2, 1, [2])  # 1 fell behind: it has no ISR to leave
+    history.state("t", 0, 2, 1, [2])  # 1 fell behind and has no ISR to leave
     effects = history.state("t", 0, 2, 1, [2, 3])
-    assert (2, 0) in told_to(effects)  # OnlineReplica: neither the bump nor the new ISR was read
+    assert (2, 0) in told_to(effects)  # OnlineReplica. Neither the bump nor the new ISR was read
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What ZooKeeper showed first, and the controller took up last: the write of something later shows it."""
+"""Events that ZooKeeper showed first and the controller took up last, as a later event's write shows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def history() -> ZnodeHistory:
 
 
 def kinds(history: ZnodeHistory, topic: str) -> list[str]:
-    """Which events moved the topic, in order."""
+    """Return the events that moved the topic, in order."""
     rows = [row for row in history.effects if isinstance(row, Transition) and row.status is Status.FINAL]
     return list(dict.fromkeys(row.cause.partition(":")[0] for row in rows if row.topic == topic))
 
@@ -37,7 +37,7 @@ def test_a_deletion_is_begun_behind_a_shutdown_that_writes_first(history):
     history.delete_topic("u")
     history.state("t", 0, 3, 1, [3])  # 2 shuts down
     assert history.predicted("u", 0) is not None
-    history.state("u", 0, 4, 1, [4])  # and hands over what it leads of u: that is not being deleted yet
+    history.state("u", 0, 4, 1, [4])  # and hands over its partitions of u, which is not being deleted yet
     history.the_controller_writes_its_due()
     assert_all_as_expected(history)
     assert kinds(history, "u") == ["ControlledShutdown", "TopicDeletion"]
@@ -52,7 +52,7 @@ def test_partitions_are_created_behind_a_shutdown_that_writes_first(history):
 
 
 def test_a_deletion_is_begun_behind_a_reassignment_that_the_api_asked_for_before_it(history):
-    """A topic that is being deleted is not reassigned any more: its new replica is deleted with the others."""
+    """A topic under deletion is not reassigned any more. Its new replica is deleted with the others."""
     history.delete_topic("u")
     moving = {"adding_replicas": {"0": [3]}, "removing_replicas": {"0": [4]}}
     history.topic("u", {0: [2, 3, 4], 1: [3, 4]}, **moving)
@@ -67,7 +67,7 @@ def test_a_deletion_is_begun_behind_a_reassignment_that_the_api_asked_for_before
 
 
 def test_partitions_that_are_added_with_a_reassignment_are_created_behind_it(history):
-    """Both are seen in one value of the topic's znode: of the creation nothing was published before."""
+    """One value of the topic's znode shows both changes. No row had announced the creation before."""
     moving = {"adding_replicas": {"0": [3]}, "removing_replicas": {"0": [4]}}
     effects = history.topic("u", {0: [2, 3, 4], 1: [3, 4], 2: [3, 2]}, **moving)
     assert {row.status for row in effects if isinstance(row, Transition)} == {Status.PROVISIONAL}
@@ -109,7 +109,7 @@ def test_what_cannot_be_run_again_stays_in_front(history):
 
 
 def test_a_startup_is_handled_behind_a_deletion_that_writes_first():
-    """The other broker answered before 3 failed: that failure retried the deletion, and only then 1 starts."""
+    """The other broker answered before 3 failed. The failure retried the deletion, and only then 1 starts."""
     topics = {"gone": {0: ([1, 3], 3, 0, [3]), 1: ([2, 3], 2, 0, [2, 3])}, "t": {0: ([1, 4], -1, 0, [1])}}
     history = ZnodeHistory().start(2, 3, 4, controller=4, topics=topics)
     history.delete_topic("gone")
@@ -145,7 +145,7 @@ def test_a_startup_is_not_taken_back_where_the_broker_has_left_again():
 
 def test_a_broker_whose_startup_may_come_later_has_not_asked_to_be_shut_down():
     history = ZnodeHistory(release=(2, 0)).start(2, controller=2, topics={"t": {0: ([1],)}})
-    history.broker(1)  # creates the partition, and may be handled after what is written now
+    history.broker(1)  # creates the partition, perhaps after the write that comes now
     history.state("t", 0, -1, 0, [])
     assert history.gauges().agreement == 0
 

@@ -1,4 +1,4 @@
-"""Which requests the controller must send, what each holds by release, and how sure it is."""
+"""Requests that the controller must send, with their content by release and their certainty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory
 
-# What Kafka takes for a message unless it is told otherwise (message.max.bytes).
+# Kafka's default for the size of a message (message.max.bytes).
 MESSAGE_BYTES = 1_000_000
 
 
@@ -82,7 +82,7 @@ def names(row: Request) -> list[str]:
 
 
 def many_partitions(count: int = 40) -> ZnodeHistory:
-    """Led by 3, which 1 and 2 follow."""
+    """Return partitions that 3 leads and 1 and 2 follow."""
     return ZnodeHistory().start(1, 2, 3, topics={"t": {n: ([3, 1, 2], 3, 0, [3, 1, 2]) for n in range(count)}})
 
 
@@ -114,7 +114,7 @@ def test_a_partition_whose_write_never_came_is_not_in_the_request():
     expected = history.broker_leaves(3)
     history.state("t", 0, 1, 1, [1, 2])
     history.state("t", 2, 1, 1, [1, 2])
-    history.reassign(("t", 0, [1, 2]))  # what the controller writes for it shows that it has gone on
+    history.reassign(("t", 0, [1, 2]))  # the controller's write for it shows that it has gone on
     effects = history.state("t", 0, 1, 2, [1, 2])
     effects += history.heartbeat(4_000)
     of_the_death = [row for row in requests(effects, "LeaderAndIsr") if row.cause == "BrokerChange: broker 3 left"]
@@ -123,7 +123,7 @@ def test_a_partition_whose_write_never_came_is_not_in_the_request():
 
 
 def test_a_request_waits_for_what_an_older_event_writes_of_its_partitions():
-    """A write that came before one of an older event leaves open whether that event was handled."""
+    """A write from before an older event leaves open whether that event was handled."""
     history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([3, 1], 3, 0, [3, 1])}})
     history.broker_leaves(3)
     history.reassign(("t", 0, [1, 2]))
@@ -310,7 +310,7 @@ def test_a_request_about_200_000_partitions_is_split_to_fit_into_any_message():
 
 
 def a_transaction(context: Context, position: tuple[int, int] = (1, 0), at_ms: int = 1_000_000) -> Transaction:
-    """A turn in an event."""
+    """Return a turn in an event."""
     generation, seq = position
     record = Record(cluster="c", generation=generation, seq=seq, kind=RecordKind.HEARTBEAT, observed_ms=at_ms)
     tx = Transaction(context, record)

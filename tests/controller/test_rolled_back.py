@@ -1,4 +1,4 @@
-"""ZooKeeper comes back with older data: the replica follows it as one that never saw more, and an alert names it."""
+"""ZooKeeper with older data. The replica follows it like a new one, and an alert names it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def an_edit_of_the_controller(history: ZnodeHistory) -> None:
 
 
 def back(history: ZnodeHistory) -> list[Record]:
-    """A complete read of a backup, and the death of a leader after it."""
+    """Make a complete read of a backup, then kill a leader."""
     first = len(history.records)
     history.generation, history.seq = history.generation + 1, -1
     history.zxid, history.znodes, history.contents, history.registered = 60, {}, {}, set()
@@ -75,7 +75,7 @@ def fields_of(row: Row) -> dict[str, object]:
 
 
 def newest(rows: Sequence[Row]) -> dict[tuple[object, ...], dict[str, object]]:
-    """The newest row of each partition, broker and controller."""
+    """Return the newest row of each partition, broker and controller."""
     found: dict[tuple[object, ...], dict[str, object]] = {}
     for row in rows:
         if isinstance(row, PartitionRow):
@@ -88,7 +88,7 @@ def newest(rows: Sequence[Row]) -> dict[tuple[object, ...], dict[str, object]]:
 
 
 def _without_numbers(row: PartitionRow) -> object:
-    """The details, with how many events are due: a longer history counts its events further."""
+    """Return the details without the numbers of due events, because a longer history counts further."""
     if row.details is None:
         return None
     return msgspec.structs.replace(row.details, due_events=(-1,) * len(row.details.due_events))
@@ -99,7 +99,7 @@ def what_follows(rows: Sequence[Row]) -> list[str]:
 
 
 def _by_itself(row: Row) -> Row:
-    """The row without its place, its times and the names that count events."""
+    """Return the row without its place, its times and the names that count events."""
     blank = {name: -1 for name in ("generation", "seq", "ordinal", "zxid", "time_ms", "event") if hasattr(row, name)}
     return msgspec.structs.replace(row, **blank, **({"effect": ""} if hasattr(row, "effect") else {}))
 
@@ -132,7 +132,7 @@ def test_the_page_names_both_zxids_once_for_each_rollback() -> None:
     (page,) = rollbacks(history.effects)
     assert (page.severity.value, page.state) == ("page", "open")
     assert f"it had zxid {before:#x} and is at zxid 0x3c" in page.cause
-    for _ in range(3):  # other forwarders read the same data: it is no older
+    for _ in range(3):  # other forwarders read the same data, which is not older
         history.generation, history.seq = history.generation + 1, -1
         history.send(RecordKind.SNAPSHOT_BEGIN, zxid=history.zxid)
         history.send(RecordKind.SNAPSHOT_END, zxid=history.zxid)

@@ -1,7 +1,7 @@
-"""The sentences of alerts, all in `sentences.txt`: what each kind says of one and of several, and how it ends.
+"""Sentences of alerts, all in `sentences.txt`, for one and for several, and at the end.
 
-`REWRITE=1 pytest tests/controller/test_sentences.py` writes down what they are now. Read the page as who is woken by
-it: what happened, to what, what it means for clients, what to do.
+`REWRITE=1 pytest tests/controller/test_sentences.py` writes the current ones. Read the page as the person it wakes. It
+must name the event, the object, the effect on clients and the next step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.controller.znode_history import ZnodeHistory
 
 PAGE = Path(__file__).parent / "sentences.txt"
 
-# With the two names and the counts of these stories; a name of a real topic is longer.
+# With the two names and the counts of these stories. A real topic's name is longer.
 LONGEST = {Severity.PAGE: 230, Severity.WARN: 230, Severity.INFO: 230}
 _COUNTED = "(?:partition|replica|broker|write|topic|notification|time|znode|record|election)"
 ONE_IN_THE_PLURAL = re.compile(rf"\b1 {_COUNTED}s\b|\b1 {_COUNTED} (?:are|have)\b")
@@ -27,12 +27,12 @@ SEVERAL_IN_THE_SINGULAR = re.compile(rf"\b[23] {_COUNTED}\b|(?<!of )\b[23] {_COU
 
 
 def opened(history: ZnodeHistory, kind: str) -> AlertRow:
-    """The alert of this kind that is open now, as it was shown last."""
+    """Return the newest row of the open alert of this kind."""
     return next(row for row in history.open_alerts().values() if row.alert == kind)
 
 
 def told(story: Story) -> tuple[list[tuple[Severity, str]], str]:
-    """What the story's alert says, of one and then of three where it counts, and the sentence that ends it."""
+    """Return the alert's sentences, for one and for three if it counts, and the sentence that ends it."""
     said = []
     for count in (1, 3) if story.counts else (None,):
         telling = story.tell() if count is None else story.tell(count)

@@ -1,4 +1,4 @@
-"""Controlled shutdowns and failed log directories: no znode has the request, only the controller's writes show it.
+"""Controlled shutdowns and failed log directories, which only the controller's writes show, not a znode.
 
 After Kafka's own ControllerIntegrationTest and LogDirFailureTest, by meaning.
 """
@@ -55,7 +55,7 @@ def test_rows_that_rest_on_an_inference_name_its_rule_and_the_write_that_shows_i
 
 
 def test_a_broker_that_stays_in_an_isr_as_its_last_member_shows_its_shutdown_too():
-    # The topic is being deleted: broker 1 is away, so nobody leads it, and Kafka takes no last member out of an ISR.
+    # The topic is being deleted while broker 1 is away, so it has no leader. Kafka takes no last member out of an ISR.
     topics = on([1, 2], -1, 1, [2]) | {"u": {0: ([3, 2], 3, 0, [3])}}
     history = ZnodeHistory(release=(2, 0)).start(2, 3, topics=topics, controller=2)
     history.write("/admin/delete_topics/t")
@@ -77,7 +77,7 @@ def test_what_a_znode_announces_rests_on_no_inference():
 
 
 def shutting_down(retries: int, *, leads_more: bool = True) -> ZnodeHistory:
-    """2 shuts down: t-0 moves to 3; u-0, whose other replica is out of sync, cannot move."""
+    """Shut down broker 2. t-0 moves to 3, but u-0 cannot move because its other replica is out of sync."""
     topics = on([2, 3], 2, 0, [2, 3])
     if leads_more:
         topics["u"] = {0: ([2, 3], 2, 0, [2])}
@@ -173,13 +173,13 @@ def test_an_attempt_that_shows_sooner_than_expected_is_one_of_those_that_were_le
 @pytest.mark.parametrize(
     ("release", "after_ms", "closes_after_ms", "asked"),
     [
-        ((3, 9), 0, 200, 1),  # those before found nobody
+        ((3, 9), 0, 200, 1),  # those before found no controller
         ((3, 9), 0, 1_200, 2),
         ((3, 9), 0, 2_300, 3),
         ((2, 8), 0, 2_000, 1),  # up to 3.1 a broker takes about two seconds to close
         ((2, 8), 0, 3_100, 2),
         ((2, 8), 0, 4_200, 3),
-        ((3, 9), 2_000, 2_300, 3),  # more than a backoff after the takeover: one before would have shown
+        ((3, 9), 2_000, 2_300, 3),  # more than a backoff after the takeover. An earlier one would have shown
     ],
 )
 def test_how_often_a_broker_asked_soon_after_a_takeover_shows_when_its_session_ends(
@@ -346,7 +346,7 @@ def test_a_controller_that_somebody_else_deposed_has_not_ended_its_session():
 
 @pytest.mark.parametrize(("registered_ms_before", "asked"), [(10_000, True), (150, False)])
 def test_a_session_that_its_broker_closed_tells_of_a_shutdown_that_wrote_nothing(registered_ms_before, asked):
-    """But for a broker that had just registered: it gave up, and nobody let it go."""
+    """A broker that had just registered is the exception. It gave up, and no controller let it go."""
     history = ZnodeHistory().start(*ALL, topics=on([3, 1], 1, 0, [1]))
     history.now_ms += registered_ms_before
     effects = history.broker_closes(3)

@@ -24,7 +24,7 @@ CHUNKS = 4
 
 
 def a_life() -> list[Record]:
-    """Two complete reads with changes after each, among their states what cannot be read and what belongs nowhere."""
+    """Return two complete reads with changes after each. Some states are unreadable or out of place."""
     history = ZnodeHistory()
     for generation in (1, 2):
         history.generation, history.seq = generation, -1
@@ -105,7 +105,7 @@ def test_any_pieces_of_any_life_are_as_its_records(cuts: set[int], lost: set[int
 
 
 def a_read() -> list[Record]:
-    """A complete read as one look makes it: of one moment, then a read that finds the same; the states come last."""
+    """Return a complete read like that of one look, then an identical read. The states come last."""
     read = [record for record in LIFE if record.kind is RecordKind.NODE and record.generation == 1]
     others = [record for record in read if "/partitions/" not in record.path and record.version == 0]
     others.sort(key=lambda record: record.path == "/brokers/topics/a")  # the topic "state" is not taken for a state
@@ -144,7 +144,7 @@ STATES = [at for at, record in enumerate(READ) if "/partitions/" in record.path]
     ids=str,
 )
 def test_states_of_a_read_are_as_one_by_one_whatever_is_among_them(changes: dict[str, Any]) -> None:
-    """What is not a plain state ends the short way, and loses nothing."""
+    """A record that is no plain state ends the short way, without loss."""
     for at in (STATES[1], STATES[-1]):
         read = [*READ[:at], msgspec.structs.replace(READ[at], **changes), *READ[at + 1 :]]
         context, rows = together([read])
@@ -209,7 +209,7 @@ def test_states_of_a_read_share_a_transaction(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_metadata_rows_of_partitions_are_left_out_where_nobody_reads_them() -> None:
-    """A cluster in its life, with partitions that are gone; everything else is published as ever."""
+    """The cluster lives on with deleted partitions. Everything else is published unchanged."""
     shown = steps(new_context("c", chunk_count=CHUNKS), LIFE)
     hidden = steps(new_context("c", chunk_count=CHUNKS), LIFE, shows_partitions=False)
     assert stored(hidden.context) == stored(shown.context)
@@ -219,7 +219,7 @@ def test_metadata_rows_of_partitions_are_left_out_where_nobody_reads_them() -> N
 
 
 def test_transitions_and_requests_are_left_out_where_nobody_reads_them() -> None:
-    """A broker's death with its writes, an ISR change while nothing is in flight; everything else is as ever."""
+    """A broker dies, and an ISR changes while no event is in flight. Everything else is published unchanged."""
     history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 4, [1, 2, 3]), 1: ([2, 3], 2, 4, [2, 3])}})
     history.state("t", 1, 2, 4, [2])
     history.broker_leaves(1)
@@ -234,7 +234,7 @@ def test_transitions_and_requests_are_left_out_where_nobody_reads_them() -> None
 
 
 def unplaced(rows: Sequence[Row]) -> list[Row]:
-    """The rows without their places among all rows of their records."""
+    """Return the rows without their places among all rows of their records."""
     return [msgspec.structs.replace(row, ordinal=0) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""What the replica makes of a cluster's life: creation, deaths, returns, bounces, deletion, failover."""
+"""A cluster's life as the replica tells it, with creation, deaths, returns, bounces, deletion and failover."""
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from tests.controller.znode_history import ZnodeHistory, broker_znode, controlle
 
 @pytest.fixture
 def history() -> ZnodeHistory:
-    """Three brokers, broker 1 is controller, topic t has two partitions: t-0 on 2,3 and t-1 on 3 alone."""
+    """Return three brokers with broker 1 as controller. Topic t has t-0 on 2,3 and t-1 on 3 alone."""
     history = ZnodeHistory()
     history.snapshot(
         ("/controller", controller_znode(1)),
@@ -228,7 +228,7 @@ def test_what_the_lost_controller_had_not_written_is_withdrawn(history):
         "withdrawn t-0 OfflinePartition -> OnlinePartition",
         "withdrawn t-0@2 OnlineReplica -> OfflineReplica",
     ]
-    effects = history.heartbeat(19_000)  # its session lives on: so did its process, up to its fenced write
+    effects = history.heartbeat(19_000)  # its session lives on, so its process did too, up to its fenced write
     assert "final t-0 OnlinePartition -> OfflinePartition" in history.transitions(effects)
 
 
@@ -338,7 +338,7 @@ def test_state_that_is_stored_and_restored_after_each_record_gives_the_same_effe
     history.broker_leaves(3)
     history.broker(3)
     history.state("t", 0, 2, 1, [2, 3])
-    history.state("t", 0, 2, 1, [2])  # the leader's own doing: nothing has to be looked for
+    history.state("t", 0, 2, 1, [2])  # the leader's own write, which needs no explanation
     stored: dict[int, bytes] = {}
     context = new_context("c", chunk_count=8)
     effects = []

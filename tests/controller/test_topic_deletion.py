@@ -1,4 +1,4 @@
-"""Deletion in all its turns: what holds it, what resumes it, what becomes of a topic that grows, moves or is unknown.
+"""Deletion in all its turns, with its obstacles, its resumption, and topics that grow, move or are unknown.
 
 After Kafka's own TopicDeletionManagerTest and DeleteTopicTest, by meaning.
 """
@@ -19,7 +19,7 @@ def deletion_states(history: ZnodeHistory, topic: str = "t") -> dict[int, str]:
 
 
 def finish(history: ZnodeHistory, *partitions: int) -> None:
-    """All brokers answer: the controller removes the topic."""
+    """Let all brokers answer, and the controller remove the topic."""
     history.the_controller_writes_its_due()
     history.topic_vanishes("t", *partitions)
     gauges = history.gauges()
@@ -62,7 +62,7 @@ def test_up_to_2_0_the_partitions_are_retired_at_the_end():
 
 def test_the_end_of_a_topic_proves_its_brokers_answers_while_other_writes_are_due():
     history = ZnodeHistory().start(1, 2, topics=TOPIC | {"u": {0: ([2, 1], 2, 0, [2, 1])}})
-    history.delete_topic("u")  # what the controller is still to write of it never comes
+    history.delete_topic("u")  # the controller's due writes for it never come
     history.delete_topic("t")
     history.the_controller_writes_its_due("t")
     gone = history.topic_vanishes("t", 0)
@@ -166,7 +166,7 @@ def test_a_dead_broker_holds_a_deletion_until_it_is_back():
 @pytest.mark.parametrize(
     ("shows", "deleted"),
     [
-        (lambda history: None, False),  # 2 and 3 are registered, and have done nothing that a znode shows
+        (lambda history: None, False),  # 2 and 3 are registered, and no znode shows an action by them
         (lambda history: history.state("u", 0, 2, 0, [2]), True),  # 2 leads, and changes an ISR
         (lambda history: history.state("u", 0, 2, 0, [2, 4, 3]), True),  # 3 gets into one
         (lambda history: history.topic_vanishes("v", 0), True),  # 3 has deleted a topic
@@ -235,7 +235,7 @@ def test_a_broker_that_dies_before_it_answered_holds_the_deletion():
 
 
 def deletions_that_seem_answered(*, while_a_write_is_due: bool = False) -> ZnodeHistory:
-    """Broker 9 holds the deletions of t, then of u; 1 and 2 seem to have answered when 5 registers, and 2 leaves."""
+    """Let broker 9 block the deletions of t and u. 1 and 2 seem to have answered when 5 registers, and 2 leaves."""
     topics = {name: {0: ([1, 2, 9], 1, 0, [1, 2])} for name in "tu"} | {"k": {0: ([3, 1], 3, 0, [3, 1])}}
     history = ZnodeHistory().start(1, 2, 3, topics=topics)
     for name in "tu":
@@ -306,9 +306,9 @@ def test_a_broker_without_a_seen_answer_answers_after_another_has_come_back():
     ("author", "cxid", "answered"),
     [
         ("itself", 9, True),  # it closed its session
-        ("itself", 0, False),  # it expired: it may have been silent all the time
+        ("itself", 0, False),  # it expired, perhaps after a long silence
         ("a hand", 9, True),  # somebody deleted its znode
-        ("unknown", 0, False),  # a live watch does not tell
+        ("unknown", 0, False),  # a live watch cannot show it
     ],
 )
 def test_a_broker_that_was_there_until_its_znode_went_had_answered(author, cxid, answered):
@@ -331,7 +331,7 @@ def test_a_broker_that_may_shut_down_when_it_is_asked_to_delete_does_not_answer(
     history.delete_topic("t")
     history.the_controller_writes_its_due()
     history.now_ms += told_ms_before
-    history.state("u", 0, 1, 1, [1])  # 2 shuts down, and leads nothing any more
+    history.state("u", 0, 1, 1, [1])  # 2 shuts down, and leads no partition any more
     history.now_ms += 300
     history.broker_closes(2)
     history.the_controller_writes_its_due()

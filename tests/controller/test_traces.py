@@ -1,7 +1,6 @@
-"""The stories in `traces/`, run again: the replica's rows must be the ones that are written there.
+"""The stories in `traces/`, run again. The replica must make exactly the rows in these files.
 
-`REWRITE=1 pytest tests/controller/test_traces.py` writes down what it makes of them now; commit only what you can
-explain.
+`REWRITE=1 pytest tests/controller/test_traces.py` writes the current rows. Commit only changes that you can explain.
 """
 
 import os

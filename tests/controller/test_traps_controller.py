@@ -1,4 +1,4 @@
-"""What a naive replica gets wrong about brokers, controllers and what they remember; `traps.md` lists the traps."""
+"""Traps for a naive replica about brokers, controllers and their memory. `traps.md` lists the traps."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def open_alerts(history: ZnodeHistory) -> dict[str, AlertRow]:
 
 
 def assert_nobody_acts(history: ZnodeHistory) -> None:
-    """A broker dies, and nothing is expected of a controller."""
+    """Kill a broker, and expect no action of a controller."""
     effects = history.broker_leaves(2)
     assert history.transitions(effects) == []
     assert history.requests(effects) == []
@@ -196,7 +196,7 @@ def test_trap_11_who_writes_the_acting_controllers_id_again_changes_nothing():
 
 
 def test_trap_11_the_id_that_is_set_back_makes_nobody_act_again():
-    """The broker counts itself as active then, and does nothing."""
+    """The broker counts itself as active then, but does not act."""
     history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
     history.write("/controller", controller_znode(3))
     history.write("/controller", controller_znode(1))
@@ -301,7 +301,7 @@ def test_trap_12_a_new_controller_takes_up_a_pending_preferred_election():
     assert history.predicted("t", 0) == (2, 1, (1, 2))
 
 
-# 24: what a failover forgets
+# 24, memory that a failover clears
 
 
 def test_trap_24_a_failover_forgets_who_is_shutting_down():
@@ -328,7 +328,7 @@ def test_trap_24_a_failover_forgets_offline_log_directories():
     assert any(isinstance(row, Request) and row.api == "LeaderAndIsr" and row.brokers == (2,) for row in effects)
 
 
-# 30 to 32: what is counted and how
+# 30 to 32, the counts
 
 
 def test_trap_30_elections_are_counted_by_what_was_written_not_by_broker_events():
@@ -371,7 +371,7 @@ def test_trap_31_any_version_of_a_topic_goes_with_any_version_of_a_broker(broker
         (BROKER_V4, TOPIC_V1, (2, 2)),
         (BROKER_V4, TOPIC_V2, (2, 4)),
         (BROKER_V5, TOPIC_V2, (2, 7)),
-        (BROKER_V4, TOPIC_V3, (2, 8)),  # an IBP that was held back: the topic's version follows the binary
+        (BROKER_V4, TOPIC_V3, (2, 8)),  # an IBP that was held back. The topic's version follows the binary
     ],
 )
 def test_trap_31_the_release_follows_from_the_topic_znode_rather_than_the_brokers(broker, topic, release):
@@ -383,7 +383,7 @@ def test_trap_31_the_release_follows_from_the_topic_znode_rather_than_the_broker
     history.write("/brokers/topics/t", topic)
     history.send(RecordKind.SNAPSHOT_END)
     assert history.context.header.profile.release == release
-    # Where several releases leave the same znodes, a session is given the longest time that any of them gives it.
+    # If several releases leave the same znodes, a session gets the longest timeout among them.
     timeout_ms = 6_000 if release < (2, 4) else 18_000
     assert history.context.header.settings.zookeeper_session_timeout_ms == timeout_ms
 
@@ -457,7 +457,7 @@ def test_trap_32_an_unread_isr_change_is_counted_by_versions_and_epochs():
     )
 
 
-# 33 and 34: when there is nothing to predict any more
+# 33 and 34, the end of predictions
 
 
 def test_trap_33_a_kraft_controller_ends_the_predictions():

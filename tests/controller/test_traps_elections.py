@@ -1,4 +1,4 @@
-"""What a naive replica gets wrong about leaders and in-sync replicas; `traps.md` lists the traps."""
+"""Traps for a naive replica about leaders and in-sync replicas. `traps.md` lists the traps."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from controller.rules.election import (
 from controller.rules.settings import GivenSettings
 from tests.controller.znode_history import ZnodeHistory, t0
 
-# 1: who leads, and what it costs the ISR
+# 1, the new leader and its cost for the ISR
 
 
 def test_trap_01_the_leader_is_the_first_live_member_by_assignment_not_by_isr():
@@ -147,7 +147,7 @@ def test_trap_05_up_to_2_2_a_failover_leaves_a_dead_partition_alone():
     [
         [(-1, 1, [3]), (-1, 2, [3])],  # 2 left the ISR first
         [(2, 1, [2]), (-1, 2, [2])],  # 3 left first
-        [(-1, 2, [3])],  # the first of them was overwritten before it was read
+        [(-1, 2, [3])],  # the first write was overwritten before it was read
         [(-1, 2, [2])],
     ],
 )
@@ -171,8 +171,8 @@ def test_trap_07_new_brokers_are_handled_while_the_dead_still_count_as_live():
 
 
 def test_trap_07_a_birth_and_a_death_in_one_event_elect_the_newborn_in_one_write():
-    # The death is seen first, but the controller reads both at once: with 4 live before 2 is dead, 2's partition
-    # needs no write without a leader first.
+    # The death is seen first, but the controller reads both at once. With 4 live before 2 is dead, 2's partition needs
+    # no write without a leader first.
     settings = {"unclean.leader.election.enable": True}
     history = ZnodeHistory(settings=settings).start(1, 2, topics={"t": {0: ([2, 4], 2, 0, [2])}})
     history.broker_leaves(2)
@@ -193,7 +193,7 @@ def test_trap_23_a_controlled_shutdown_drops_every_broker_that_shuts_down():
     assert everybody is None
     topics = {"t": {0: ([2, 3, 1], 2, 0, [2, 3, 1]), 1: ([3, 2, 1], 3, 0, [3, 2, 1])}}
     history = ZnodeHistory().start(1, 2, 3, topics=topics)
-    history.state("t", 0, 3, 1, [3, 1])  # 2 shuts down: it loses what it led, then what it followed
+    history.state("t", 0, 3, 1, [3, 1])  # 2 shuts down. It loses its leaders first, then its followers
     history.state("t", 1, 3, 1, [3, 1])
     history.state("t", 1, 1, 2, [1])  # then 3
     assert t0(history) == (1, 2, (1,))
@@ -223,7 +223,7 @@ def test_trap_23_the_end_of_the_session_after_a_shutdown_writes_nothing_more():
 
 
 def rebalance(settings: GivenSettings | None, led_elsewhere: int) -> tuple[ZnodeHistory, str]:
-    """Ten partitions prefer broker 2, some are led by 1; long after the failover one of them moves back."""
+    """Return ten partitions that prefer broker 2, some led by 1. Long after the failover one moves back."""
     partitions = {n: ([2, 1], 1 if n < led_elsewhere else 2, 4, [1, 2]) for n in range(10)}
     history = ZnodeHistory(settings=settings).start(1, 2, topics={"t": partitions})
     history.heartbeat(400_000)
@@ -282,7 +282,7 @@ NOTIFICATION = "/isr_change_notification/isr_change_0000000000"
 
 
 def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: str = "", dies_first: bool = False) -> set:
-    """The ISR shrinks by its leader's own write; then 3 comes and gets the partition's state."""
+    """Shrink the ISR by the leader's own write. Then 3 registers and gets the partition's state."""
     brokers = (1, 2, 3) if dies_first else (1, 2)
     history = ZnodeHistory(release=release).start(*brokers, topics={"t": {0: ([1, 2, 3], 1, 4, [1, 2])}})
     history.state("t", 0, 1, 4, [1])
@@ -315,7 +315,7 @@ def test_trap_29_before_2_7_the_controller_knows_an_isr_change_once_notified(rel
 
 @pytest.mark.parametrize(("removed", "leader_epoch"), [(False, 0), (True, 1)])
 def test_trap_29_a_notification_is_read_only_when_the_controller_removes_it(removed, leader_epoch):
-    """Up to 2.3 its copy lacks what it wrote itself while the notification waited, until then."""
+    """Up to 2.3 the controller's copy lacks its own writes until it reads the notification."""
     history = ZnodeHistory(release=(2, 3)).start(1, 2, topics={"t": {0: ([1, 2, 3], 1, 0, [1, 2])}})
     history.write(NOTIFICATION, {"version": 1, "partitions": [{"topic": "t", "partition": 0}]})
     history.reassign(("t", 0, [1, 3]))

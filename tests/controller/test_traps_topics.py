@@ -1,4 +1,4 @@
-"""What a naive replica gets wrong about reassignments and deletions; `traps.md` lists the traps."""
+"""Traps for a naive replica about reassignments and deletions. `traps.md` lists the traps."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def on_1_2_3(release: tuple[int, int] | None = None, brokers: tuple[int, ...] = 
 
 
 def moving(history: ZnodeHistory, replicas: list[int], adding: list[int], removing: list[int]) -> None:
-    """What the controller, asked by the API or a znode, writes into the topic's znode for partition 0."""
+    """Write the topic's znode as the controller does for partition 0 after a request by API or znode."""
     more = {
         "adding_replicas": {"0": adding} if adding else {},
         "removing_replicas": {"0": removing} if removing else {},
@@ -30,7 +30,7 @@ def assert_settled(history: ZnodeHistory, leader: int, epoch: int, isr: tuple[in
     assert (gauges.pending_writes, gauges.divergences) == (0, {})
 
 
-# 13 and 14: what triggers
+# 13 and 14, the triggers
 
 
 @pytest.mark.parametrize("path", [REASSIGN, "/admin/preferred_replica_election"])
@@ -51,7 +51,7 @@ def test_trap_13_up_to_1_0_an_edit_counts_too(path):
 
 def test_trap_14_deleting_the_reassign_znode_by_hand_hides_the_next_one():
     history = on_1_2_3()
-    history.reassign(("t", 0, [9, 2, 3]))  # 9 never comes: it stays in progress
+    history.reassign(("t", 0, [9, 2, 3]))  # 9 never comes, so it stays in progress
     moving(history, [9, 2, 3, 1], [9], [1])
     history.state("t", 0, 1, 1, [1, 2, 3])
     history.delete(REASSIGN)
@@ -91,7 +91,7 @@ def test_trap_14_a_new_controller_takes_up_the_reassign_znode_it_finds():
     assert t0(history) == (1, 1, (1, 2, 3))
 
 
-# 15 to 17: what a reassignment costs, where its truth is, when it is complete
+# 15 to 17, the cost of a reassignment, its source of truth, its completion
 
 
 @pytest.mark.parametrize("by_znode", [True, False])
@@ -334,7 +334,7 @@ def test_trap_25_from_2_1_a_topic_removed_by_hand_stays_in_the_offline_count():
 
 @pytest.mark.parametrize(("release", "offline"), [((3, 9), 0), ((2, 1), 0), ((2, 0), 1), ((1, 1), 1)])
 def test_trap_25_up_to_2_0_no_leader_counts_as_offline_whatever_the_state(release, offline):
-    # 9 is dead and in the ISR: the reassignment to it is complete at once, nobody can be elected, 1 leaves.
+    # 9 is dead and in the ISR. Its reassignment is complete at once, no replica can be elected, and 1 leaves.
     history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1, 9])}})
     history.reassign(("t", 0, [9]))
     history.the_controller_writes_its_due()
@@ -360,7 +360,7 @@ def test_trap_26_an_adding_preferred_replica_is_imbalanced_only_once_in_the_isr(
     assert history.gauges().preferred_replica_imbalance == 0
     effects = history.state("t", 0, 1, 1, [1, 2, 3, 4])
     assert history.gauges().preferred_replica_imbalance == 1
-    assert any(isinstance(row, Transition) for row in effects)  # it is complete: the rest follows
+    assert any(isinstance(row, Transition) for row in effects)  # it is complete, and the rest follows
 
 
 def test_trap_26_up_to_2_3_an_adding_preferred_replica_counts_as_any_other():

@@ -28,7 +28,7 @@ STRATEGIES = {
 
 
 def assert_all_equal(name, answer):
-    """Kafka's answer to each question of a file is ours; `answer` gives (ours, Kafka's)."""
+    """Compare our answer with Kafka's for each question of a file. `answer` gives (ours, Kafka's)."""
     with lzma.open(VECTORS / f"{name}.jsonl.xz", "rt", encoding="utf-8") as lines:
         questions = [json.loads(line) for line in lines]
     assert len(questions) == 5_000
@@ -91,7 +91,7 @@ def test_every_answer_is_kafkas_own(name, answer):
     assert_all_equal(name, answer)
 
 
-# Who is told of an election
+# Recipients of an election
 
 
 def test_a_dead_replica_gets_requests_of_preferred_elections_and_reassignments_only():
@@ -128,7 +128,7 @@ def test_every_round_over_the_brokers_shifts_the_followers_so_that_a_loss_is_spr
 
 def test_added_partitions_continue_the_rounds_of_the_topic():
     brokers = {0: None, 1: None, 2: None}
-    # The shift of the first round is not remembered: a topic that grew may repeat followers, as in Kafka.
+    # Kafka forgets the shift of the first round, so a topic that grew may repeat followers.
     assert place_from(brokers, 2, 2, 0, start_partition_id=2) == {2: (2, 0), 3: (0, 2)}
     assert place_from(brokers, 1, 2, 0, start_partition_id=4) == {4: (1, 2)}
 

@@ -1,4 +1,4 @@
-"""Which hypotheses are tried at all: one that cannot give the written state would cost a step of the cluster's size."""
+"""Hypotheses that are worth a try. One that cannot give the written state would cost a step of the cluster's size."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TP = TopicPartition("t", 0)
 
 @pytest.fixture
 def history() -> ZnodeHistory:
-    """Broker 2 leads t-0, whose preferred replica is 1."""
+    """Return t-0, led by broker 2, whose preferred replica is 1."""
     return ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 2, 0, [1, 2, 3])}})
 
 
 def proposed(history: ZnodeHistory, leader: int, isr: tuple[int, ...]) -> set[str]:
-    """The rules that explain the next write of t-0 as a hypothesis."""
+    """Return the rules that explain the next write of t-0 as a hypothesis."""
     tx = Transaction(history.context, history.records[-1])
     partition = history.context.topics.partition(TP)
     assert partition is not None

@@ -1,6 +1,6 @@
-"""What the controller does while leaders change ISRs, brokers shut down one behind the other, and brokers die together.
+"""Actions of the controller while leaders change ISRs, brokers shut down in turn, and brokers die together.
 
-Here belong stories in which a thing that takes its time meets another one; each is how a recorded controller did it.
+Stories in which one lengthy thing meets another belong here. Each follows a recorded controller.
 """
 
 import pytest
@@ -14,14 +14,14 @@ BACKOFF = {"controlled.shutdown.retry.backoff.ms": 1_000}
 
 
 def told_finally(rows: list[Row], broker: int) -> list[tuple[int | None, tuple[int, ...] | None]]:
-    """Leader epoch and ISR of the final requests to a broker, in order."""
+    """Return leader epoch and ISR of the final requests to a broker, in order."""
     requests = [row for row in rows if isinstance(row, Request) and row.status is Status.FINAL]
     sent = [row for row in requests if row.api == "LeaderAndIsr" and broker in row.brokers]
     return [(state.leader_epoch, state.isr) for row in sent for state in row.partition_states]
 
 
 def causes_of(rows: list[Row]) -> list[str]:
-    """The causes of certain moves, one for each event."""
+    """Return the causes of certain moves, one for each event."""
     certain = [row for row in rows if isinstance(row, Transition) and row.status is Status.FINAL]
     return list({row.effect.rpartition("-")[0]: row.cause for row in certain}.values())
 
@@ -33,11 +33,11 @@ def test_a_shutdown_under_way_moves_what_a_replica_got_in_sync_for_as_one_attemp
     topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}}
     history = ZnodeHistory(release=(0, 11), settings=BACKOFF).start(*ALL, topics=topics)
     history.state("t", 0, 3, 1, [3])
-    assert set(history.context.header.shutdowns.attempts) == {2}  # u has nobody else in sync yet
+    assert set(history.context.header.shutdowns.attempts) == {2}  # u has no other in-sync replica yet
     history.state("u", 0, 2, 0, [2, 3])
     history.state("u", 0, 3, 1, [3])
     assert causes_of(history.effects) == ["ControlledShutdown: broker 2 shuts down"] * 2
-    assert history.context.header.shutdowns.attempts == {}  # it leads nothing any more, and will not ask again
+    assert history.context.header.shutdowns.attempts == {}  # it leads no partition any more, and will not ask again
     assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
     assert_all_as_expected(history)
 
@@ -55,8 +55,8 @@ def test_a_replica_that_rejoins_during_its_shutdown_leaves_the_isr_with_its_brok
     topics = on([1, 2], 1, 5, [1, 2]) | {"u": {0: ([1, 2], 1, 5, [1, 2])}}
     history = ZnodeHistory(release=(0, 11)).start(*ALL, controller=3, topics=topics)
     history.state("t", 0, 1, 6, [1])
-    history.state("t", 0, 1, 6, [1, 2])  # the leader did not hear of it yet
-    assert t0(history) is None  # its removal was done: the shutdown goes on with u
+    history.state("t", 0, 1, 6, [1, 2])  # the leader has not heard of it yet
+    assert t0(history) is None  # its removal was done, so the shutdown goes on with u
     history.state("u", 0, 1, 6, [1])
     history.broker_leaves(2)
     history.state("t", 0, 1, 7, [1])
@@ -82,12 +82,12 @@ def test_a_replica_that_left_the_isr_by_itself_and_rejoined_is_removed_after_all
 
 
 def test_a_controller_that_shuts_down_itself_and_was_let_go_answers_nobody():
-    """It closes its sockets first: what others ask then finds nobody, and is used up."""
+    """It closes its sockets first, so later requests fail and use up their attempts."""
     topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 1], 2, 0, [2])}, "v": {0: ([1, 3], 1, 0, [1, 3])}}
     history = ZnodeHistory(settings=BACKOFF).start(*ALL, topics=topics)
     history.state("t", 0, 3, 1, [3])
     assert set(history.context.header.shutdowns.attempts) == {2}
-    history.state("v", 0, 3, 1, [3])  # the controller's own broker: all that it led is 3's now
+    history.state("v", 0, 3, 1, [3])  # the controller's own broker. 3 leads all its partitions now
     seen = len(history.effects)
     history.heartbeat(10_000)
     assert causes_of(history.effects[seen:]) == []
@@ -114,7 +114,7 @@ def test_up_to_2_1_the_last_of_two_dead_gets_the_state_before_its_own_removal(fi
     ("waits", "cause"), [(True, "broker 1 registered with epoch 112"), (False, "partition t-0 can be led again")]
 )
 def test_a_broker_back_before_its_death_is_handled_leads_again_if_still_in_the_isr(waits, cause):
-    """Which of two that died together stays in the ISR shows only as it is written."""
+    """Only the write shows which of two brokers that died together stays in the ISR."""
     topics = on([1, 2], 1, 0, [1, 2]) | ({"u": {0: ([1, 2], 1, 0, [1, 2])}} if waits else {})
     history = ZnodeHistory().start(1, 2, 3, controller=3, topics=topics)
     history.broker_leaves(1)
@@ -131,7 +131,7 @@ def test_a_broker_back_before_its_death_is_handled_leads_again_if_still_in_the_i
     assert_all_as_expected(history)
 
 
-# A shutdown that nobody saw
+# A shutdown that no znode showed
 
 
 def test_a_new_controller_sends_its_copy_until_it_reads_the_offline_state_again():
@@ -182,7 +182,7 @@ def test_brokers_are_asked_to_delete_only_after_what_the_controller_writes_befor
     assert history.context.topics["t"].asked_ms > asked_ms
 
 
-# What a controller remembers
+# Memory of a controller
 
 
 @pytest.mark.parametrize(("release", "moves"), [((0, 10), True), ((0, 11), False)])

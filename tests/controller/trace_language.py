@@ -1,9 +1,9 @@
-"""The language of the traces: what happens to a cluster, line by line, and what the replica makes of it, as text.
+"""Language of the traces, with the events of a cluster line by line and the replica's answers as text.
 
-Here belong the commands and how rows read. The stories are the files in `traces/`; running them is `test_traces`.
+The commands and the wording of rows belong here. The stories are the files in `traces/`, and `test_traces` runs them.
 
-A story is blocks with an empty line between them: comments (#), commands, `----`, and what came of the commands.
-Between `read-begin` and `read-end` commands say what a complete read of ZooKeeper finds.
+Empty lines separate the blocks of a story. A block has comments (#), commands, `----`, and the outcome of the commands.
+Commands between `read-begin` and `read-end` describe a complete read of ZooKeeper.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GAUGES = (
 
 
 def run_story(text: str) -> str:
-    """The story with what really came of each block."""
+    """Return the story with the real outcome of each block."""
     blocks = [block for block in text.strip().split("\n\n") if block.strip()]
     history, told_blocks = None, []
     for block in blocks:
@@ -60,7 +60,7 @@ def run_story(text: str) -> str:
 
 
 def _cluster(commands: list[str]) -> tuple[ZnodeHistory, list[str]]:
-    """The cluster with the release and the settings that a story opens with, and the commands that are left."""
+    """Return the cluster with the release and the settings that open a story, and the remaining commands."""
     release: tuple[int, int] | None = None
     settings: dict[str, str] = {}
     left: list[str] = []
@@ -79,7 +79,7 @@ def _cluster(commands: list[str]) -> tuple[ZnodeHistory, list[str]]:
 
 
 def describe(rows: Iterable[Row]) -> list[str]:
-    """The transitions and requests under their causes, alerts and refusals as they come."""
+    """Return transitions and requests under their causes, and alerts and refusals in order."""
     lines, cause = [], None
     for row in rows:
         if isinstance(row, (Transition, Request)):

@@ -25,7 +25,7 @@ from controller.rules.settings import GivenSettings
 from controller.step import step, steps
 from controller.view.partition_issues import index_issues, issues_of
 
-# Sessions are numbered by whose they are: the broker's id in the last digits, its life in front.
+# A session's number shows its owner, with the broker's id in the last digits and its life in front.
 _FIRST_SESSION, _NEXT_LIFE = 0x1000, 0x10000
 
 LOG_DIR_EVENT = "/log_dir_event_notification/log_dir_event_0000000000"
@@ -57,11 +57,11 @@ class ZnodeHistory:
         self.zxid = 100
         self.now_ms = 1_000_000
         self.wall_ahead_ms = 0  # how wrong the forwarder's wall clock is
-        self.steady_from_ms: int | None = None  # when its steady clock was at 0; None: it has none
+        self.steady_from_ms: int | None = None  # when its steady clock was at 0. None without such a clock
         self.znodes: dict[str, tuple[int, int]] = {}  # path -> czxid, version
-        self.contents: dict[str, object] = {}  # path -> what was last written there
+        self.contents: dict[str, object] = {}  # path -> last written content
         self.sessions: dict[int, int] = {}  # broker -> its ZooKeeper session
-        self.registered: set[int] = set()  # brokers that were there before: another registration is another session
+        self.registered: set[int] = set()  # brokers that were there before. Another registration is another session
         self.reading = False  # between a complete read's begin and its end
 
     def send(self, kind: RecordKind, **fields: Any) -> tuple[Row, ...]:
@@ -102,7 +102,7 @@ class ZnodeHistory:
         return self.send(RecordKind.NODE, path=path, **{"zxid": self.zxid} | stat | fields, **data_fields(data))
 
     def _owner(self, path: str, content: object) -> int:
-        """The session that an ephemeral znode belongs to, as the brokers would have made it."""
+        """Return the session that brokers would give an ephemeral znode."""
         if path.startswith("/brokers/ids/") and path.rpartition("/")[2].isdigit():
             broker = int(path.rpartition("/")[2])
             if path not in self.znodes and broker in self.registered:
@@ -117,13 +117,13 @@ class ZnodeHistory:
         return self.sessions.setdefault(broker, _FIRST_SESSION + broker)
 
     def lose(self, name: str, partition: int, count: int = 1) -> None:
-        """Writes a partition's state this often without a record of it: only its version shows the writes."""
+        """Write a partition's state this often without a record. Only its version shows the writes."""
         path = f"/brokers/topics/{name}/partitions/{partition}/state"
         czxid, version = self.znodes[path]
         self.znodes[path] = (czxid, version + count)
 
     def came_and_went(self, path: str) -> tuple[Row, ...]:
-        """A znode is made, and gone again before its value can be read."""
+        """Create a znode that is gone before its value can be read."""
         self.zxid += 1
         return self.send(RecordKind.CREATED, path=path, zxid=self.zxid)
 
@@ -154,7 +154,7 @@ class ZnodeHistory:
         topics: Topics | None = None,
         **more: object,
     ) -> ZnodeHistory:
-        """A complete read: `topics` gives each partition's (replicas,) or (replicas, leader, epoch, isr)."""
+        """Make a complete read. `topics` gives each partition's (replicas,) or (replicas, leader, epoch, isr)."""
         writes: list[tuple[str, object]] = [
             ("/controller", controller_znode(controller)),
             ("/controller_epoch", str(epoch).encode()),
@@ -172,7 +172,7 @@ class ZnodeHistory:
         return self
 
     def start_from(self, znodes: dict[str, object]) -> None:
-        """A complete read of many znodes, applied at once; its records are not kept."""
+        """Make a complete read of many znodes, applied at once. The history does not keep its records."""
         kinds: list[tuple[RecordKind, dict[str, Any]]] = [
             (RecordKind.SNAPSHOT_BEGIN, {}),
             *self._read(znodes),
@@ -204,7 +204,7 @@ class ZnodeHistory:
             yield RecordKind.NODE, {"path": path, **stat, **data_fields(json.dumps(content).encode())}
 
     def restart(self) -> None:
-        """The job is started again: the context is what was stored of it."""
+        """Start the job again with the stored context."""
         header = self.context.header
         stored = changed_chunks(new_context(header.cluster, chunk_count=header.chunk_count), self.context)
         self.context = restore_context(header.cluster, encode_header(self.context), stored.get)
@@ -218,17 +218,17 @@ class ZnodeHistory:
         return self.delete(f"/brokers/ids/{broker}")
 
     def broker_closes(self, broker: int) -> tuple[Row, ...]:
-        """The broker closes its session itself; only ZooKeeper's log distinguishes that from an expiry."""
+        """Let the broker close its own session. Only ZooKeeper's log distinguishes that from an expiry."""
         return self.delete(f"/brokers/ids/{broker}", cxid=9, author=self.session_of(broker))
 
     def broker_bounces(self, broker: int) -> tuple[Row, ...]:
-        """The broker registers again before anybody could see that it was gone."""
+        """Register the broker again before its absence could be seen."""
         path = f"/brokers/ids/{broker}"
         del self.znodes[path]
         return self.broker(broker)
 
     def controller_dies(self, broker: int) -> tuple[Row, ...]:
-        """The controller's session ends: its two ephemeral znodes vanish in one transaction."""
+        """End the controller's session. Its two ephemeral znodes vanish in one transaction."""
         effects = self.delete("/controller")
         return effects + self.delete(f"/brokers/ids/{broker}", same_zxid=True)
 
@@ -244,7 +244,7 @@ class ZnodeHistory:
         return self.write(f"/admin/delete_topics/{name}")
 
     def topic_vanishes(self, name: str, *partitions: int) -> tuple[Row, ...]:
-        """The last writes of a deletion, in the controller's order."""
+        """Make the last writes of a deletion, in the controller's order."""
         effects: tuple[Row, ...] = ()
         for number in partitions:
             effects += self.delete(f"/brokers/topics/{name}/partitions/{number}/state")
@@ -252,7 +252,7 @@ class ZnodeHistory:
         return effects + self.delete(f"/admin/delete_topics/{name}")
 
     def the_controller_writes_its_due(self, *topics: str) -> tuple[Row, ...]:
-        """Every state that the controller still has to write is written, one write after the other."""
+        """Write every state that the controller still has to write, one after the other."""
         effects: tuple[Row, ...] = ()
         names = topics or tuple(name for name, _ in self.context.topics)
         written = None
@@ -279,14 +279,14 @@ class ZnodeHistory:
         return self.write("/migration", migration_znode(offset, controller, kraft_epoch))
 
     def kraft_claims(self, controller: int, kraft_epoch: int, epoch: int) -> tuple[Row, ...]:
-        """A KRaft controller makes /controller persistent and raises /controller_epoch, in one transaction."""
+        """Let a KRaft controller make /controller persistent and raise /controller_epoch, in one transaction."""
         self.znodes.pop("/controller", None)
         claim = controller_znode(controller) | {"kraftControllerEpoch": kraft_epoch}
         effects = self.write("/controller", claim, owner=0)
         return effects + self.write("/controller_epoch", str(epoch).encode(), same_zxid=True)
 
     def migrates(self, *, offset: int = 300) -> ZnodeHistory:
-        """A quorum comes, claims, copies and writes its first pulse: KRaft controller 3001 leads, epochs 3 and 2."""
+        """Let a quorum claim, copy and write its first pulse. KRaft controller 3001 leads, with epochs 3 and 2."""
         self.migration()
         self.kraft_claims(3001, 3, 2)
         self.migration(-1, 3001, 3)
@@ -295,7 +295,7 @@ class ZnodeHistory:
         return self
 
     def pulses(self, seconds: int, *, offset: int = 400, controller: int = 3001, kraft_epoch: int = 3) -> ZnodeHistory:
-        """The dual write goes on for some seconds, with a heartbeat each."""
+        """Continue the dual write for some seconds, with a heartbeat each."""
         for second in range(seconds):
             self.migration(offset + second, controller, kraft_epoch)
             self.heartbeat()
@@ -325,7 +325,7 @@ class ZnodeHistory:
         return next(row for row in reversed(rows) if (row.topic, row.partition) == (topic, partition))
 
     def brokers(self) -> dict[int, BrokerRow]:
-        """The brokers that are registered, by their newest rows."""
+        """Return the registered brokers, by their newest rows."""
         last = {row.broker: row for row in self.effects if isinstance(row, BrokerRow)}
         return {broker: row for broker, row in last.items() if row.registered}
 
@@ -333,7 +333,7 @@ class ZnodeHistory:
         return [(row.state, row.id) for row in self.effects if isinstance(row, AlertRow)]
 
     def open_alerts(self) -> dict[str, AlertRow]:
-        """Alerts that are open or unknown, by their last rows."""
+        """Return alerts that are open or unknown, by their last rows."""
         last = {row.id: row for row in self.effects if isinstance(row, AlertRow)}
         return {key: row for key, row in last.items() if row.state != "resolved"}
 
@@ -346,7 +346,7 @@ class ZnodeHistory:
         return [told(row) for row in effects if isinstance(row, Transition)]
 
     def moves(self, effects: tuple[Row, ...], status: Status) -> list[str]:
-        """The transitions of one status, without its word."""
+        """Return the transitions of one status, without the status word."""
         rows = [row for row in effects if isinstance(row, Transition) and row.status is status]
         return [told(row).partition(" ")[2] for row in rows]
 
@@ -357,7 +357,7 @@ class ZnodeHistory:
         return [row for row in self.effects if isinstance(row, RefusedRow)]
 
     def predicted(self, topic: str, partition: int) -> tuple[int, int, tuple[int, ...]] | None:
-        """What the controller must still make of the partition's state: leader, leader epoch, ISR."""
+        """Return the state that the controller must still write, as leader, leader epoch, ISR."""
         in_topic = self.context.topics.get(topic)
         assert in_topic is not None
         known = in_topic.partitions[partition]
@@ -369,12 +369,12 @@ class ZnodeHistory:
 
 
 def on(replicas: list[int], leader: int, epoch: int, isr: list[int]) -> Topics:
-    """Topics for a start: t with one partition in this state."""
+    """Return topics for a start, t with one partition in this state."""
     return {"t": {0: (replicas, leader, epoch, isr)}}
 
 
 def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
-    """What the controller must still make of t-0."""
+    """Return the state that the controller must still write for t-0."""
     return history.predicted("t", 0)
 
 
@@ -385,7 +385,7 @@ def assert_all_as_expected(history: ZnodeHistory) -> None:
 
 
 def assert_each_effect_ends_once(history: ZnodeHistory) -> None:
-    """No transition or request is final or withdrawn twice, or both; of a large request the first part counts."""
+    """Check that each transition or request ends once. A large request counts by its first part."""
     rows = [row for row in history.effects if isinstance(row, (Transition, Request)) and getattr(row, "part", 1) == 1]
     ended = Counter(row.effect for row in rows if row.status is not Status.PROVISIONAL)
     assert {effect for effect, times in ended.items() if times > 1} == set()
@@ -410,7 +410,7 @@ def assert_the_issues_are_as_if_made_anew(context: Context) -> None:
 
 
 def names_in(context: Context, key: str) -> set[str]:
-    """The partitions that belong to a group."""
+    """Return the partitions that belong to a group."""
     rules = context.header.counting_rules
     return {
         f"{name}-{number}"
@@ -428,7 +428,7 @@ def told(row: Transition) -> str:
 
 
 def asked(row: Request) -> list[str]:
-    """What a request says, a line for each partition."""
+    """Return the content of a request, a line for each partition."""
     head = f"{row.status.value} {row.api} to {','.join(map(str, row.brokers))}"
     if row.status is Status.WITHDRAWN:
         return [head]

@@ -20,7 +20,7 @@ _START_SECONDS = 60
 class AlertmanagerServer:
     """One Alertmanager without a cluster of its own.
 
-    `web` is its web configuration, `scheme` and `login` what that asks of clients.
+    `web` is its web configuration. Clients need `scheme` and `login` for it.
     """
 
     def __init__(
@@ -41,23 +41,23 @@ class AlertmanagerServer:
         self._process = ChildProcess("Alertmanager", command, directory / "alertmanager.log")
 
     def start(self) -> AlertmanagerServer:
-        """Start it; it remembers no alerts from before."""
+        """Start it without a memory of earlier alerts."""
         self._process.launch()
         self._process.wait_until(lambda: accepts_connections(self.port), timeout_seconds=_START_SECONDS)
         return self
 
     def kill(self) -> None:
-        """End it at once, with what it knows."""
+        """Kill it at once, and delete its data."""
         self._process.kill()
         shutil.rmtree(self._directory / "data", ignore_errors=True)
 
     def restart(self) -> None:
-        """Let it end in order, and start it again: it has written down whom it told, and knows no alerts."""
+        """Stop it in order, and start it again. It remembers its notifications, but no alerts."""
         self._process.stop()
         self.start()
 
     def pause(self) -> None:
-        """Let it accept connections and answer nobody."""
+        """Pause it, so that it accepts connections without an answer."""
         self._process.pause()
 
     def resume(self) -> None:
@@ -65,7 +65,7 @@ class AlertmanagerServer:
         self._process.resume()
 
     def alerts(self) -> dict[str, dict[str, Any]]:
-        """The alerts that are not over, by the id that Kontrast has for them; two of one id are a failure."""
+        """Return the alerts that are not over, by Kontrast's id. Fail if two alerts share an id."""
         request = urllib.request.Request(f"{self.url}/api/v2/alerts")
         if self._login:
             request.add_header("Authorization", f"Basic {base64.b64encode(self._login.encode()).decode()}")

@@ -38,7 +38,7 @@ _CASES = (
 
 
 def page_of(stories: Iterable[Story]) -> str:
-    """The page with the components of these clusters."""
+    """Return the page with the components of these clusters."""
     view, reading = View(), Reading()
     reading.source_is(up=True)
     reading.caught_up()
@@ -63,7 +63,7 @@ def page_of(stories: Iterable[Story]) -> str:
 
 @contextmanager
 def serving() -> Iterator[str]:
-    """Serve the page as `kontrast serve` serves its own, with the same security policy; gives the address."""
+    """Serve the page as `kontrast serve` serves its own, with the same security policy. Yield the address."""
     text = page_of(case() for case in _CASES)
 
     async def page(_: Request) -> HTMLResponse:

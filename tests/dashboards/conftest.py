@@ -1,4 +1,4 @@
-"""What the tests of `dashboards/` share: a running exporter, and what is asked of it."""
+"""Fixtures that the tests of `dashboards/` share, with a running exporter and the requests to it."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Exporter:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.address = ""
-        self._one_writer = threading.Lock()  # as the sink is: a journal that is held refuses a second one
+        self._one_writer = threading.Lock()  # like the sink, because a journal in use refuses a second writer
 
     def write(self, *written: Row | JobRow) -> None:
-        """Append the rows as the sink does: each output's in one batch."""
+        """Append the rows as the sink does, each output's in one batch."""
         for output in {row.output: None for row in written}:
             self.write_lines(output, *(encode_row(row) for row in written if row.output == output))
 
@@ -63,14 +63,14 @@ class Exporter:
         return body.decode()
 
     def page_with(self, path: str, pattern: str) -> str:
-        """The page once a line of it matches; fails if none comes to."""
+        """Return the page once one of its lines matches. Fail if no line does in time."""
         return eventually(lambda: self.page(path), lambda text: re.search(pattern, text, re.MULTILINE) is not None)
 
     def metrics(self) -> str:
         return self.page("/metrics")
 
     def metrics_with(self, pattern: str) -> str:
-        """The metrics once a line of them matches; fails if none comes to."""
+        """Return the metrics once one of their lines matches. Fail if no line does in time."""
         return self.page_with("/metrics", pattern)
 
 
@@ -104,13 +104,13 @@ def _exporter(config: ServeConfig, exporter: Exporter) -> Iterator[Exporter]:
 
 
 def running_exporter(config: ServeConfig) -> AbstractContextManager[Exporter]:
-    """A running exporter with these settings over journals; it ends with the `with`."""
+    """Run an exporter with these settings over journals, until the `with` ends."""
     return _exporter(config, Exporter(getattr(config.source, "directory", Path())))
 
 
 @pytest.fixture
 def exporter(tmp_path: Path) -> Iterator[Exporter]:
-    """An exporter that names two partitions of a cluster at most."""
+    """Run an exporter that names two partitions of a cluster at most."""
     config = ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0", partition_detail_limit=2)
     with _exporter(config, Exporter(tmp_path)) as running:
         yield running
@@ -118,7 +118,7 @@ def exporter(tmp_path: Path) -> Iterator[Exporter]:
 
 @pytest.fixture
 def all_pages(tmp_path: Path) -> Iterator[Exporter]:
-    """An exporter with every page that can be switched on."""
+    """Run an exporter with every optional page."""
     config = ServeConfig(
         source=JournalAddress(tmp_path / "outputs"),
         listen="127.0.0.1:0",
@@ -133,13 +133,13 @@ def all_pages(tmp_path: Path) -> Iterator[Exporter]:
 
 @pytest.fixture(scope="session")
 def start_exporter() -> Callable[[ServeConfig], AbstractContextManager[Exporter]]:
-    """Gives a running exporter with these settings; it ends with the `with` that it is started in."""
+    """Return a function that runs an exporter with these settings until its `with` ends."""
     return running_exporter
 
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Callable[[], tuple[Path, Path]]:
-    """Makes a certificate for 127.0.0.1 that is its own authority, and its key: `certificate()`, each time others."""
+    """Return a function that makes a new self-signed certificate for 127.0.0.1, and its key, at each call."""
     made = count(1)
 
     def make() -> tuple[Path, Path]:
@@ -153,7 +153,7 @@ def certificate(tmp_path: Path) -> Callable[[], tuple[Path, Path]]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    # It keeps an event loop running in this thread, in which no other test could run one: it ends with its module.
+    # It keeps an event loop running in this thread until its module ends, so no other test could run one here.
     with sync_playwright() as playwright:
         # Root in a container has no user namespaces for the sandbox.
         running = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
@@ -174,7 +174,7 @@ def visit(browser: Browser, exporter: Exporter) -> Iterator[Visit]:
 
 @pytest.fixture(scope="session")
 def incident_prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """A real Prometheus that knows the recorded incidents of `incident`."""
+    """Run a real Prometheus with the recorded incidents of `incident`."""
     from tests.dashboards.incident import SCRAPE_SECONDS, incident_lines
 
     directory = tmp_path_factory.mktemp("incident")
@@ -191,11 +191,11 @@ def _tool(name: str) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture(scope="session")
 def promtool() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs promtool with these arguments."""
+    """Return a function that runs promtool with these arguments."""
     return _tool("promtool")
 
 
 @pytest.fixture(scope="session")
 def amtool() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs amtool with these arguments."""
+    """Return a function that runs amtool with these arguments."""
     return _tool("amtool")

@@ -1,8 +1,8 @@
-"""What a Prometheus would have scraped during recorded incidents: Kontrast's metrics, and the brokers' own gauges.
+"""Samples of recorded incidents, as a Prometheus would scrape them from Kontrast and the brokers.
 
-Each cluster is one recording; all are moved to the same time. ZooKeeper's log goes through the real core, its rows
-through the exporter's real view and collectors. A recording has no forwarder and no streaming job: what they would say
-of themselves is set here, to round figures.
+Each cluster is one recording, and all are moved to the same time. ZooKeeper's log goes through the real core, its rows
+through the exporter's real view and collectors. A recording has no forwarder and no streaming job, so their own figures
+are set here to round numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.conformance.recording import replay, unpack
 from transport.forwarding import Forwarding, ReadReason
 
 SCRAPE_SECONDS = 2
-RATE_INTERVAL = f"{4 * SCRAPE_SECONDS}s"  # as Grafana has it: four scrapes
+RATE_INTERVAL = f"{4 * SCRAPE_SECONDS}s"  # Grafana's own value, four scrapes
 BEGIN = 1795252145  # in seconds since 1970
 END = BEGIN + 200
 
@@ -55,16 +55,16 @@ CLUSTERS = {
     "east": Shown("dev39", jmx_is_scraped=True),  # the everyday scenario
     "south": Shown("fuzz39a", jmx_is_scraped=True),  # /controller names a broker that never took over, for 4 s
     "west": Shown("fuzz20a", jmx_is_scraped=False),  # a controller that writes on after its term
-    # A migration from the dual write on: the second leader at 70 s, the dual write broken from 85 to 152 s, brokers
-    # restarted in KRaft mode from 178 s on.
+    # A migration from the dual write on. The second leader comes at 70 s, the dual write is broken from 85 to 152 s,
+    # and brokers restart in KRaft mode from 178 s on.
     "north": Shown("migration39", jmx_is_scraped=False, skipped_seconds=230),
-    # Its way back, at 74 s: the controller elects nobody until /controller_epoch is raised at 110 s.
+    # The way back, at 74 s. The controller elects no leaders until /controller_epoch is raised at 110 s.
     "back": Shown("migration39", jmx_is_scraped=False, skipped_seconds=500),
 }
 
 LIMITS = DetailLimits(partitions=10, brokers=100, alerts=100)
 
-# What nobody recorded: maintenance is announced from MISHAP on.
+# Values without a recording. Maintenance is announced from MISHAP on.
 END_TO_END_LAG_SECONDS = 0.2
 WATCH_LAG_SECONDS = 0.02
 BUDGET_WAIT_SHARE = 0.01
@@ -77,7 +77,7 @@ PROCESSES = {
         ("worker", 9, 30, 1_024, 14, 700_000_000),
     )
 }
-PHASE_MS = {"addBatch": 90, "latestOffset": 5}  # of each batch; there is one a second
+PHASE_MS = {"addBatch": 90, "latestOffset": 5}  # of each batch, one a second
 LAST_BATCH_AGE_SECONDS = 0.3
 MISHAP = BEGIN + 100  # the watchers' sessions are lost, two lines of the stream are spoilt, rows are missed
 RECORDS_OF_THE_QUORUM_A_SECOND = 2
@@ -128,7 +128,7 @@ class _Cluster:
         forwarding.znodes = len(self.paths)
 
     def lose_session(self) -> None:
-        """What a forwarder counts when its session is over and it has read everything again."""
+        """Count as a forwarder does after the loss of its session and a complete read."""
         self.forwarding.complete_reads[ReadReason.LOST] += 1
         self.forwarding.differences += 3
         self.forwarding.events_dropped += 40
@@ -136,7 +136,7 @@ class _Cluster:
         self.forwarding.forbidden_znodes = 2
 
     def rows_until(self, now_ms: int) -> Iterator[Row]:
-        """The rows that came since the last time that this was asked."""
+        """Yield the rows since the last call."""
         while self.rows_done < len(self.rows) and self.rows[self.rows_done].time_ms <= now_ms:
             yield self.rows[self.rows_done]
             self.rows_done += 1
@@ -157,7 +157,7 @@ def _cluster(name: str, directory: Path) -> _Cluster:
 
 
 def _heard_by_a_forwarder(records: Iterable[Record]) -> list[Record]:
-    """The records without those of what was written in vain, which only the log tells."""
+    """Drop the records of failed writes, which only the log shows."""
     heard = [record for record in records if not (record.kind is RecordKind.HEARTBEAT and record.author)]
     return [msgspec.structs.replace(record, seq=seq) for seq, record in enumerate(heard)]
 
@@ -180,7 +180,7 @@ WATCH_PAGE = 'job="kontrast-watch",instance="kontrast:9643"'
 
 
 class _Quorum:
-    """The quorum of the migration, as `kontrast serve` would have asked it: its log grows by two records a second."""
+    """The migration's quorum as `kontrast serve` would see it, with a log that grows by two records a second."""
 
     def __init__(self, cluster: str, view: View) -> None:
         self.cluster = cluster
@@ -228,7 +228,7 @@ class _Pipeline:
 
     def scrape(self, now: int) -> Iterator[str]:
         if now == MISHAP:
-            self._reading.gap("metadata")  # and what was compacted is read again
+            self._reading.gap("metadata")  # and compacted rows are read again
             for cluster in self._clusters:
                 self._reading.begins("metadata", cluster.name)
             self._reading.bad_row("alerts")
@@ -288,7 +288,7 @@ def _lines(collector: Collector, target: str, now: int) -> Iterator[str]:
 
 
 def _jmx_lines(cluster: _Cluster, now: int) -> Iterator[str]:
-    """The newest sample of each broker that answered since the last scrape."""
+    """Yield the newest sample of each broker that answered since the last scrape."""
     latest = now - cluster.shift_ms / 1000
     newest = {sample["b"]: sample for sample in cluster.jmx if latest - SCRAPE_SECONDS < sample["t"] <= latest}
     for broker, sample in newest.items():
@@ -299,7 +299,7 @@ def _jmx_lines(cluster: _Cluster, now: int) -> Iterator[str]:
 
 
 def incident_lines(directory: Path) -> Iterator[str]:
-    """The samples of all incidents, as OpenMetrics lines; recordings are unpacked into `directory`."""
+    """Yield the samples of all incidents as OpenMetrics lines. Unpack recordings into `directory`."""
     clusters = [_cluster(name, directory) for name in CLUSTERS]
     pipeline = _Pipeline(clusters)
     for now in range(BEGIN, END + 1, SCRAPE_SECONDS):

@@ -1,11 +1,11 @@
 """Incidents of clusters as they happen, on their way through the real core and the exporter to a person's pager.
 
-Here belong the cluster that is driven, the pager, and the ways between them: directly, by Prometheus's rules, or
-both. What happens, and what a person must hear, is the tests' matter.
+The driven cluster, the pager, and the ways between them belong here. A way leads directly, by Prometheus's rules, or
+both. The tests define the incidents and their notifications.
 
-The core's time is the records': `LiveCluster.later` lets it pass at once. From the row on, time is real on the way
-`REAL`: Alertmanager has the intervals that are shipped. On the others they are divided by `SPEED`, and so are
-Prometheus's: what is heard there is the same, only when it is heard says nothing.
+The core uses the records' time, which `LiveCluster.later` advances at once. From the row on, the way `REAL` uses real
+time, and its Alertmanager has the shipped intervals. The other ways divide the intervals of Alertmanager and Prometheus
+by `SPEED`. They deliver the same notifications, at times without a meaning.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-SPEED = 5  # group_wait of pages, 5 s, becomes 1 s: still far longer than rows take from the core to Alertmanager
+SPEED = 5  # group_wait of pages, 5 s, becomes 1 s. Rows still take far less from the core to Alertmanager
 REAL = "direct in real time"
 COMPRESSED = ("direct", "rules", "both")
 WAYS = (REAL, *COMPRESSED)
 
-_RESEND_SECONDS = 60  # after which Prometheus tells Alertmanager again, by default
+_RESEND_SECONDS = 60  # Prometheus's default for sending an alert again
 _HEARTBEATS_A_BATCH = 60
-_NEVER_STALE = 10**9  # a machine that is busy may let a heartbeat wait; that is not what these incidents are about
+_NEVER_STALE = 10**9  # a busy machine may delay a heartbeat, and these incidents are not about that
 _IDENTITY = ("alertname", "severity", "group", "subject", "brokers")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _INTERVAL = re.compile(r"(group_wait|group_interval|repeat_interval): (\d+)([smh])")
@@ -62,7 +62,7 @@ scrape_configs:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Heard:
-    """What a person hears of an alert: by which receiver, and whether it fires or is over."""
+    """One notification of an alert, with its receiver and its state, firing or resolved."""
 
     receiver: str
     status: str
@@ -78,12 +78,12 @@ class Heard:
 
     @property
     def what(self) -> tuple[str, ...]:
-        """The labels by which an alert is told apart."""
+        """Return the labels that identify an alert."""
         return self.alert, self.severity, self.group, self.subject, self.brokers
 
 
 class Pager:
-    """A real webhook that keeps what it is sent: of each alert what is new, not what a message repeats."""
+    """A real webhook that keeps the news of each alert, without repetitions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -119,20 +119,20 @@ class Pager:
                     self._heard.setdefault(which[0], []).append((time.time(), heard))
 
     def heard_at(self, cluster: str) -> list[tuple[float, Heard]]:
-        """What is new of the cluster's alerts, with the time at which it was heard, in order."""
+        """Return the news of the cluster's alerts with their times, in order."""
         with self._lock:
             return list(self._heard.get(cluster, ()))
 
 
 def shipped_config(pager: Pager, speed: float) -> str:
-    """The Alertmanager configuration as it is shipped, to this pager and so many times as quick."""
+    """Return the shipped Alertmanager configuration, with this pager and divided intervals."""
     text = (DEPLOY / "alertmanager" / "alertmanager.yml").read_text(encoding="utf-8")
     text = text.replace("127.0.0.1:9095", pager.address)
     return _INTERVAL.sub(lambda m: f"{m[1]}: {int(int(m[2]) * _UNITS[m[3]] * 1000 / speed)}ms", text)
 
 
 class Way:
-    """One way from rows to a person: an exporter, an Alertmanager as it is shipped, perhaps a Prometheus; a pager."""
+    """One way from rows to a person, with an exporter, a shipped Alertmanager, perhaps a Prometheus, and a pager."""
 
     def __init__(self, name: str, directory: Path, start_exporter: Callable[..., Any]) -> None:
         self.name = name
@@ -210,10 +210,10 @@ class Way:
 
 
 class LiveCluster:
-    """A cluster whose znodes change as a test says; what the core makes of it is written for every way at once.
+    """A cluster whose znodes a test changes. The core's rows are written for every way at once.
 
-    While nothing else happens a heartbeat comes each second. Rows have the time at which they are written; what they
-    say of the past is as long ago as in the core's time.
+    In quiet times a heartbeat comes each second. Rows have the time of writing, and their past times keep their
+    distance.
     """
 
     def __init__(self, name: str, ways: Sequence[Way]) -> None:
@@ -227,7 +227,7 @@ class LiveCluster:
         self.history = ZnodeHistory(name)
 
     def start(self, topics: Topics, brokers: Sequence[int] = (1, 2, 3), controller: int = 1) -> LiveCluster:
-        """The first complete read, and two minutes of nothing."""
+        """Make the first complete read, then let two minutes pass."""
         with self._lock:
             self.history.start(*brokers, controller=controller, topics=dict(topics))
             self.later(120)
@@ -262,11 +262,11 @@ class LiveCluster:
                 way.write(output, lines)
 
     def heard(self, way: Way) -> list[Heard]:
-        """What is new of its alerts, in the order in which it was heard."""
+        """Return the news of its alerts, in the order of their arrival."""
         return [heard for _, heard in way.pager.heard_at(self.name)]
 
     def seconds_until_heard(self, way: Way) -> dict[str, float]:
-        """How long after its row each alert was first heard of."""
+        """Return the seconds from each alert's row to its first notification."""
         return {
             str(heard): at - self._opened_at[heard.what]
             for at, heard in way.pager.heard_at(self.name)
@@ -306,7 +306,7 @@ def _moved(row: Row, behind_ms: int) -> Row:
 
 @contextmanager
 def beating(clusters: Collection[LiveCluster]) -> Iterator[None]:
-    """Heartbeats of these clusters as long as it lasts."""
+    """Send heartbeats of these clusters until the `with` ends."""
     stop = threading.Event()
 
     def beat() -> None:

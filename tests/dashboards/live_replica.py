@@ -1,4 +1,4 @@
-"""What `kontrast watch` and `kontrast stream` write of a real cluster, without Spark between them."""
+"""Output of `kontrast watch` and `kontrast stream` for a real cluster, without Spark between them."""
 
 from __future__ import annotations
 

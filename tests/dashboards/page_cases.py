@@ -1,6 +1,6 @@
 """Clusters in the states that the live page must show, as rows that the core makes of changes in ZooKeeper.
 
-Each case is a cluster of its own, so that one `kontrast serve` shows all of them. Times end at the present.
+Each case is a cluster of its own, so that one `kontrast serve` shows all cases. Times end at the present.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONG_NAME: Final = "a-topic-whose-name-is-as-long-as-kafka-allows." * 5 + "and-e
 
 
 class Size(msgspec.Struct, frozen=True):
-    """A topic to be made: partitions, replicas each, and its min.insync.replicas."""
+    """Size of a new topic, with its partitions, replicas each, and min.insync.replicas."""
 
     partitions: int
     replicas: int = 3
@@ -53,7 +53,7 @@ class Story(ZnodeHistory):
         self.is_migrating = False  # KRaft leads, and writes to /migration
 
     def begin(self, brokers: int = 4, racks: int = 3, topics: Mapping[str, Size] = SHOP) -> Story:
-        """The first complete read, applied at once: broker 3 is controller, brokers go round the racks."""
+        """Make the first complete read, applied at once. Broker 3 is controller, and brokers go round the racks."""
         contents: dict[str, object] = {"/controller": controller_znode(3), "/controller_epoch": 1}
         contents |= {f"/brokers/ids/{broker}": _broker(broker, racks) for broker in range(1, brokers + 1)}
         for first, (name, size) in enumerate(topics.items()):
@@ -87,7 +87,7 @@ class Story(ZnodeHistory):
         self.effects.extend(outcome.effects)
 
     def crash(self, *brokers: int) -> Story:
-        """The brokers crash within a second, and the controller does what it must."""
+        """Crash the brokers within a second, and let the controller react."""
         for broker in brokers:
             self.now_ms += 400
             self.broker_leaves(broker)
@@ -101,7 +101,7 @@ class Story(ZnodeHistory):
             self._shrink(topic)
 
     def _shrink(self, name: str) -> None:
-        """Leaders drop dead followers from their ISRs."""
+        """Let leaders drop dead followers from their ISRs."""
         topic = self.context.topics.get(name)
         for number, partition in topic.partitions.items() if topic else ():
             value = partition.zk_state
@@ -110,7 +110,7 @@ class Story(ZnodeHistory):
                 self.state(name, number, value.leader, value.leader_epoch + 1, live)
 
     def to_the_present(self, *, session: str = "connected", silent_ms: int = 0) -> Story:
-        """Heartbeats until so long ago."""
+        """Send heartbeats until `silent_ms` ago."""
         end_ms = time.time_ns() // 1_000_000 - silent_ms
         while self.now_ms + 1_000 < end_ms:
             if self.is_migrating:
@@ -119,7 +119,7 @@ class Story(ZnodeHistory):
         return self
 
     def rows(self) -> list[Row]:
-        """The rows since they were asked for the last time, in the order of their outputs."""
+        """Return the rows since the last call, in the order of their outputs."""
         rows, self._written = self.effects[self._written :], len(self.effects)
         return sorted((row for row in rows if row.output in OUTPUTS), key=lambda row: OUTPUTS.index(row.output))
 
@@ -219,7 +219,7 @@ CASES: Final[Iterable[Callable[[], Story]]] = (
 
 
 def recorded_rows(directory: Path, cluster: str = "recorded") -> list[Row]:
-    """Rows of a recorded cluster in a bad moment, published as a past: a ghost controller, brokers away."""
+    """Return rows of a recorded cluster in a bad moment, as a past with a ghost controller and brokers away."""
     records = list(recorded_moment.history(recorded_moment.zk_data(directory), cluster).records())
     rows = steps(new_context(cluster), records).effects
     past = (msgspec.structs.replace(row, session=REPLAYED) if isinstance(row, GaugesRow) else row for row in rows)

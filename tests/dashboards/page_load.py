@@ -33,7 +33,7 @@ def ask_and_leave(address: str, path: str, times: int) -> None:
 
 @contextmanager
 def at_once(address: str, path: str, clients: int) -> Iterator[tuple[Callable[[], bool], list[int]]]:
-    """Let so many clients ask at once; gives a function that is true until all have an answer, and the statuses."""
+    """Let so many clients ask at once. Yield a function that is true until all have an answer, and the statuses."""
     statuses: list[int] = []
 
     def ask() -> None:
@@ -57,7 +57,7 @@ def status_of(address: str, path: str) -> int:
 
 
 def slowest_seconds(address: str, busy: Callable[[], bool]) -> dict[str, float]:
-    """Ask each probed page again and again while it is busy, and once more; the longest time of each."""
+    """Ask each probed page repeatedly while it is busy, and once more. Return the longest time of each."""
     slowest = dict.fromkeys(PROBED, 0.0)
     goes_on = True
     while goes_on:

@@ -28,7 +28,7 @@ _LAPTOP, _PHONE = (1280, 800), (390, 844)
 
 
 class Shot(NamedTuple):
-    """A picture: its file's name, the page, and how it is looked at."""
+    """A picture, with its file's name, its page, and its viewport."""
 
     name: str
     path: str
@@ -79,7 +79,7 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
 
 @contextmanager
 def serving(directory: Path) -> Iterator[Exporter]:
-    """A server over the journals in this directory, with addresses of runbooks."""
+    """Run a server over the journals in this directory, with addresses of runbooks."""
     directory.mkdir()
     runbooks = AlertmanagerConfig(runbook_url="https://kontrast.example/runbooks")
     config = ServeConfig(source=JournalAddress(directory), listen="127.0.0.1:0", alertmanager=runbooks)

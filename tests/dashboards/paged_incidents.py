@@ -1,6 +1,7 @@
-"""Incidents of clusters, each with what a person hears of it: every line once as firing and once as resolved.
+"""Incidents of clusters with their notifications, one line for firing and resolved together.
 
-Here belong what happens in ZooKeeper and when. What carries it to a person is `live_incidents`; `test_paging` runs all.
+The events in ZooKeeper and their times belong here. `live_incidents` carries them to a person, and `test_paging` runs
+all.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ TOPICS: Topics = {
     "lonely": {0: ([3], 3, 0, [3])},
 }
 
-# Brokers 1 and 4, 2 and 5, 3 and 6 are a rack each; every partition of a topic is within the rack of its name.
+# Brokers 1 and 4, 2 and 5, 3 and 6 are a rack each. Every partition of a topic is within the rack of its name.
 BY_RACK: Topics = {
     f"rack{rack}": {0: ([rack, rack + 3], rack, 0, [rack, rack + 3]), 1: ([rack + 3], rack + 3, 0, [rack + 3])}
     for rack in (1, 2, 3)
@@ -33,7 +34,7 @@ BOTH_CRASHED = tuple(f"{heard}, brokers 2,3" for heard in CRASH)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """What happens to a cluster of these brokers and topics, and what is heard of it; {} is the cluster's name."""
+    """Events of a cluster with these brokers and topics, and their notifications. {} is the cluster's name."""
 
     happens: Callable[[LiveCluster], None]
     heard: tuple[str, ...]
@@ -48,7 +49,7 @@ INCIDENTS: dict[str, Incident] = {}
 def heard(
     *lines: str, topics: Topics = TOPICS, brokers: Iterable[int] = (1, 2, 3), controller: int = 1
 ) -> Callable[[Callable[[LiveCluster], None]], Callable[[LiveCluster], None]]:
-    """Marks an incident with what a person hears of it."""
+    """Mark an incident with its notifications."""
 
     def mark(happens: Callable[[LiveCluster], None]) -> Callable[[LiveCluster], None]:
         INCIDENTS[happens.__name__] = Incident(
@@ -60,12 +61,12 @@ def heard(
 
 
 def dies(*brokers: int) -> Callable[[ZnodeHistory], None]:
-    """The brokers' sessions end, and the controller does what it must."""
+    """End the brokers' sessions, and let the controller react."""
     return _of_each(brokers, ZnodeHistory.broker_leaves)
 
 
 def returns(*brokers: int) -> Callable[[ZnodeHistory], None]:
-    """The brokers register, are elected where only they can be, and catch up."""
+    """Register the brokers, elect them where only they can lead, and let them catch up."""
     return _of_each(brokers, ZnodeHistory.broker, catch_up)
 
 
@@ -74,7 +75,7 @@ def _of_each(
     happens: Callable[[ZnodeHistory, int], object],
     *afterwards: Callable[[ZnodeHistory], object],
 ) -> Callable[[ZnodeHistory], None]:
-    """The same happens to each of the brokers, and the controller does what it must."""
+    """Make the same happen to each of the brokers, then let the controller react."""
 
     def change(history: ZnodeHistory) -> None:
         for broker in brokers:
@@ -86,7 +87,7 @@ def _of_each(
 
 
 def catch_up(history: ZnodeHistory) -> None:
-    """Leaders take every live replica into their ISR."""
+    """Let leaders take every live replica into their ISR."""
     for name, topic in list(history.context.topics):
         for number, partition in topic.partitions.items():
             value = partition.zk_state
@@ -96,7 +97,7 @@ def catch_up(history: ZnodeHistory) -> None:
 
 
 def shuts_down(broker: int) -> Callable[[ZnodeHistory], None]:
-    """The controller moves the broker's leaders away before it leaves: ZooKeeper shows no more of a shutdown."""
+    """Move the broker's leaders away, then end its session. ZooKeeper shows no more of a shutdown."""
 
     def change(history: ZnodeHistory) -> None:
         for name, topic in list(history.context.topics):
@@ -113,7 +114,7 @@ def shuts_down(broker: int) -> Callable[[ZnodeHistory], None]:
 
 
 def racks(history: ZnodeHistory) -> None:
-    """Each broker says in its registration which rack it is in."""
+    """Give each broker a rack in its registration."""
     for broker in range(1, 7):
         history.write(f"/brokers/ids/{broker}", broker_znode(broker) | {"rack": f"eu-{(broker - 1) % 3 + 1}"})
 
@@ -140,7 +141,7 @@ def a_crash_that_takes_nothing_offline(cluster: LiveCluster) -> None:
 
 @heard(*CRASH)
 def a_return_that_the_controller_is_slow_to_act_on(cluster: LiveCluster) -> None:
-    """What is offline is known at once to wait for an election only, and for some seconds."""
+    """The offline partitions wait only for an election, for some seconds, and Kontrast knows it at once."""
     cluster.do(dies(3))
     until_all_is_heard(cluster)
     cluster.later(30)
@@ -153,7 +154,7 @@ def a_return_that_the_controller_is_slow_to_act_on(cluster: LiveCluster) -> None
 
 @heard(*CRASH, *BOTH_CRASHED)
 def two_crashes_a_minute_apart(cluster: LiveCluster) -> None:
-    """A minute for an Alertmanager that is made quicker; where time is real, the second comes after twelve seconds."""
+    """The minute is for a faster Alertmanager. In real time the second crash comes after twelve seconds."""
     cluster.do(dies(3))
     cluster.until_heard("page firing PartitionsOffline of broker 3")
     cluster.pass_real(60)
@@ -218,7 +219,7 @@ def two_separate_racks_are_lost(cluster: LiveCluster) -> None:
     brokers=range(1, 7),
 )
 def half_the_cluster_is_lost(cluster: LiveCluster) -> None:
-    """No partition lacks two of them; they name no rack, and leave together."""
+    """No partition lacks two of these brokers. They name no rack and leave together."""
     cluster.do(dies(4, 5, 6))
     until_all_is_heard(cluster)
     cluster.do(returns(4, 5, 6))
@@ -236,7 +237,7 @@ def half_the_cluster_is_lost(cluster: LiveCluster) -> None:
     controller=4,
 )
 def a_rolling_crash(cluster: LiveCluster) -> None:
-    """Over ten minutes each broker crashes before the last has caught up: one incident, by the name of the first."""
+    """Brokers crash over ten minutes, each before the last has caught up. The first broker names this one incident."""
     cluster.do(dies(1))
     cluster.until_heard("page firing BrokerCrashed of broker 1")
     cluster.later(300)
@@ -253,7 +254,7 @@ def a_rolling_crash(cluster: LiveCluster) -> None:
 
 @heard("page BrokerCrashed of broker 3", "page BrokerFlapping of broker 3", topics={"t": TOPICS["t"]})
 def a_broker_keeps_leaving(cluster: LiveCluster) -> None:
-    """Three times within seconds: what a pager would hear of each is as quick as it is."""
+    """The broker leaves three times within seconds, and a pager would hear of each as quickly."""
 
     def leaves_and_returns(history: ZnodeHistory) -> None:
         for _ in range(2):
@@ -270,7 +271,7 @@ def a_broker_keeps_leaving(cluster: LiveCluster) -> None:
 
 @heard("page LogDirFailed of broker 3")
 def a_disk_fails(cluster: LiveCluster) -> None:
-    """The replica of t-1 was in it; the disk is replaced, and the replica catches up."""
+    """The replica of t-1 was in it. The disk is replaced, and the replica catches up."""
 
     def fails(history: ZnodeHistory) -> None:
         history.write(LOG_DIR_EVENT, {"version": 1, "broker": 3, "event": 1})
@@ -349,7 +350,7 @@ def the_controller_crashes(cluster: LiveCluster) -> None:
 
 @heard()
 def the_controller_pauses_for_less_than_its_session(cluster: LiveCluster) -> None:
-    """Partitions are created late: that is over before a warning would be heard, and nobody is paged."""
+    """Partitions are created late. The delay ends before a warning is due, so no page is sent."""
 
     def pauses(history: ZnodeHistory) -> None:
         history.topic("new", {0: [1, 2], 1: [2, 3]})
@@ -363,7 +364,7 @@ def the_controller_pauses_for_less_than_its_session(cluster: LiveCluster) -> Non
 
 @heard("page BrokerCrashed of broker 1", "look ControllerMoved of cluster {}")
 def the_controller_pauses_for_longer_than_its_session(cluster: LiveCluster) -> None:
-    """What it owes is late, then its session ends; another takes over, and it comes back as a broker."""
+    """Its due writes are late, then its session ends. Another broker takes over, and it comes back as a broker."""
     cluster.do(lambda history: history.topic("new", {0: [1, 2], 1: [2, 3]}))
     cluster.later(9)
     cluster.do(lambda history: history.controller_dies(1))
@@ -389,7 +390,7 @@ def a_ghost_controller(cluster: LiveCluster) -> None:
 
 @heard("page PartitionsUnderMinIsr of broker 2")
 def too_few_in_sync_without_a_crash(cluster: LiveCluster) -> None:
-    """Broker 2 lags behind where min.insync.replicas asks for both replicas."""
+    """Broker 2 lags behind, and min.insync.replicas asks for both replicas."""
 
     def lags(history: ZnodeHistory) -> None:
         history.write("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "2"}})
@@ -416,7 +417,7 @@ def a_deletion_is_stuck(cluster: LiveCluster) -> None:
 
 @heard("page BrokerCrashed of broker 3", "page UncleanElection of cluster {}")
 def an_unclean_election(cluster: LiveCluster) -> None:
-    """Replica 2 of t-0 falls behind, broker 3 dies, and the topic may be led by one that was not in sync."""
+    """Replica 2 of t-0 falls behind, broker 3 dies, and a replica that was out of sync may lead."""
 
     def falls_behind(history: ZnodeHistory) -> None:
         history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": "true"}})
@@ -472,15 +473,15 @@ def a_quarantine(cluster: LiveCluster) -> None:
 
 
 def reads_all_again(history: ZnodeHistory) -> None:
-    """A complete read that finds what was there at the beginning."""
+    """Make a complete read that finds the initial state."""
     history.start(1, 2, 3, topics=TOPICS)
 
 
 def until_all_is_heard(cluster: LiveCluster) -> None:
-    """Wait for the pager: what ends before its message is due is never heard."""
+    """Wait for the pager, because an alert that ends before its message is due is never sent."""
     cluster.until_heard(*firing(INCIDENTS[cluster.name].heard))
 
 
 def firing(lines: Iterable[str]) -> tuple[str, ...]:
-    """The lines as they are heard first."""
+    """Return the lines in their firing form."""
     return tuple(line.replace(" ", " firing ", 1) for line in lines)

@@ -1,6 +1,6 @@
-"""A real Prometheus for tests and previews: over a target that it scrapes, or over data that was made before.
+"""A real Prometheus for tests and previews, over a target that it scrapes or over prepared data.
 
-Here belong starting and stopping. Questions are `dashboards.preview.prometheus`'.
+Starting and stopping belong here. `dashboards.preview.prometheus` asks the questions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _START_SECONDS = 60
 
 @contextmanager
 def running_prometheus(directory: Path, config: str, *options: str) -> Iterator[Prometheus]:
-    """A Prometheus with this configuration that keeps its data in `directory/data`, once it answers."""
+    """Run a Prometheus with this configuration and its data in `directory/data`. Yield it once it answers."""
     (directory / "prometheus.yml").write_text(config)
     address = f"127.0.0.1:{free_port()}"
     command = [
@@ -41,9 +41,9 @@ def running_prometheus(directory: Path, config: str, *options: str) -> Iterator[
 
 @contextmanager
 def prometheus_over(directory: Path, lines: Iterable[str], scrape_seconds: int) -> Iterator[Prometheus]:
-    """A Prometheus that knows these samples: OpenMetrics lines with times, scraped at this interval.
+    """Run a Prometheus over these samples, which are OpenMetrics lines with times, scraped at this interval.
 
-    Files have no marks where a series ended, so a sample counts for half the interval and no longer.
+    Files do not mark the end of a series, so a sample counts for half the interval and no longer.
     """
     samples = directory / "samples.txt"
     with samples.open("w", encoding="utf-8") as file:

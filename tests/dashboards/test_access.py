@@ -37,7 +37,7 @@ def lock(key: str, locked: str) -> None:
 
 @pytest.fixture
 def secured(tmp_path, certificate):
-    """The settings of an exporter that shows a certificate and asks for a login."""
+    """Return the settings of an exporter that has a certificate and asks for a login."""
     password = tmp_path / "password"
     password.write_text(f"{PASSWORD}\n", encoding="utf-8")
     shown, key = certificate()

@@ -39,7 +39,7 @@ def now_ms() -> int:
 
 @pytest.fixture
 def alertmanager(tmp_path) -> Iterator[Callable[..., AlertmanagerServer]]:
-    """Makes Alertmanagers; all are ended."""
+    """Yield a function that makes Alertmanagers, then kill them all."""
     made: list[AlertmanagerServer] = []
 
     def make(**options) -> AlertmanagerServer:
@@ -53,7 +53,7 @@ def alertmanager(tmp_path) -> Iterator[Callable[..., AlertmanagerServer]]:
 
 @pytest.fixture
 def serving(tmp_path, start_exporter):
-    """A context in which an exporter tells these Alertmanagers of the outputs in one directory."""
+    """Return a context in which an exporter sends the outputs of one directory to these Alertmanagers."""
 
     @contextmanager
     def serve(*alertmanagers: AlertmanagerServer, **settings):
@@ -159,7 +159,7 @@ def test_an_alert_that_stays_open_outlives_the_resolve_timeout_by_being_sent_aga
         later = server.alerts()["a"]
         assert later["fingerprint"] == first["fingerprint"]
         assert end_of(later) > end_of(first)
-    # Nobody tells it any more.
+    # The alert is not sent any more.
     eventually(server.alerts, lambda alerts: not alerts)
 
 
@@ -271,7 +271,7 @@ def test_a_cluster_without_a_heartbeat_is_unknown_and_pages_until_it_is_back(ale
         with Pulse(exporter, rows):
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
         eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
-    # An exporter that starts while the rest stands still says the same, and does not take the alert back.
+    # An exporter that starts while the rest is silent sends the same alert, and does not take it back.
     with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.metrics_with(r'^kontrast_alert_deliveries_total\{.*result="accepted"\} [2-9]')
         assert server.alerts().keys() == {"a", "ReplicaStale"}
@@ -392,7 +392,7 @@ def test_the_alerts_of_a_forgotten_cluster_end_at_once(alertmanager, serving, ro
 
 @pytest.fixture
 def certificate(tmp_path) -> tuple[str, str]:
-    """A certificate of 127.0.0.1 that signs itself, and its key."""
+    """Return a self-signed certificate of 127.0.0.1, and its key."""
     shown, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     make_self_signed(shown, key, "alertmanager")
     return str(shown), str(key)

@@ -1,4 +1,4 @@
-"""How an alert that was told comes to its end, and how it does not."""
+"""Endings of alerts that were sent, and the cases without an ending."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def active(*open_rows, resolved=(), certain=True, source=Source.OUTPUTS) -> Acti
 
 
 def states(registry) -> dict[str, tuple[str, int | None]]:
-    """The state and the end of each alert by its id."""
+    """Return the state and the end of each alert by its id."""
     annotations = [(dict(message.annotations), message.ended_ms) for message in registry.messages()]
     return {found["alert_id"]: (found["state"], ended_ms) for found, ended_ms in annotations}
 

@@ -1,7 +1,7 @@
-"""The alert rules do what they say, by Prometheus's own tool, and lead to a runbook.
+"""Alert rules, checked with Prometheus's own tool, each with a runbook.
 
-`kontrast-self.yml` is written by hand and has a case for each rule; `kontrast-cluster.yml` is made from the kinds of
-alerts, and each of its rules is held against what is told directly of the same alert.
+`kontrast-self.yml` is written by hand and has a case for each rule. `kontrast-cluster.yml` is generated from the kinds
+of alerts. Each of its rules must match the direct delivery of the same alert.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ RULES_TESTS = {name: PROMETHEUS / "tests" / f"{name}.test.yml" for name in NAMES
 CASES = "".join(path.read_text(encoding="utf-8") for path in RULES_TESTS.values())
 BY_HAND = [*ALERTS["self"], UNNAMED]
 
-# The severities that a kind may be told with: its own, and info where it is held back.
+# The possible severities of a kind, its own, and info while it is held back.
 SEVERITIES = list(Severity)
 
 
 def blocks() -> dict[str, str]:
-    """Each alert's text in its file."""
+    """Return each alert's text in its file."""
     pattern = re.compile(r"^ +- (?:alert: (\w+)|record: .*|name: .*)$", re.MULTILINE)
     parts = [part for rules in RULES.values() for part in pattern.split(rules)[1:]]
     return {name: text for name, text in zip(parts[::2], parts[1::2], strict=True) if name is not None}
 
 
 def expressions() -> dict[str, str]:
-    """The expression of each alert and of each recording rule, on one line."""
+    """Return the expression of each alert and of each recording rule, on one line."""
     found = {}
     pattern = r"- (?:alert|record): (\S+)\n(?: +#.*\n)*( +expr: (?:.|\n)*?)(?=\n +for:|\n +-|\n +#|\n\n)"
     for name, text in re.findall(pattern, "".join(RULES.values())):
@@ -102,7 +102,7 @@ def test_the_rules_fire_and_stay_quiet_as_their_tests_say(path, promtool):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-CLUSTER = "north/eu 1+2?&#ü"  # what an address must escape
+CLUSTER = "north/eu 1+2?&#ü"  # characters that an address must escape
 ESCAPED = "north%2Feu%201%2B2%3F%26%23%C3%BC"
 SUBJECTS = (
     ({"broker": 3}, f"clusters/{ESCAPED}/brokers/3"),
@@ -115,7 +115,7 @@ SUBJECTS = (
 
 
 def told_of(kind: str, severity: Severity, about: dict[str, object]) -> AlertRow:
-    """An alert of the kind, about this."""
+    """Return an alert of the kind, with these fields."""
     place = {"cluster": CLUSTER, "generation": 1, "seq": 1, "ordinal": 0, "zxid": 1, "time_ms": TIME_MS}
     what = {
         "id": kind,
@@ -129,7 +129,7 @@ def told_of(kind: str, severity: Severity, about: dict[str, object]) -> AlertRow
 
 
 def series_of(row: AlertRow) -> str:
-    """The series that the exporter has of it."""
+    """Return the exporter's series of the alert."""
     messages = {row.cluster: [message_of(row, AlertmanagerConfig())]}
     collector = ViewCollector(View(), Reading(), DetailLimits(partitions=9, brokers=9, alerts=9), lambda: messages)
     (family,) = (family for family in collector.collect() if family.name == ALERT_SINCE.name)
@@ -140,7 +140,7 @@ def series_of(row: AlertRow) -> str:
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_each_kind_fires_with_the_labels_and_runbook_of_direct_delivery(severity, promtool, tmp_path):
-    """All kinds in one run of promtool: JSON is YAML."""
+    """All kinds fit into one run of promtool, because JSON is YAML."""
     checks, series = [], [{"series": f'kontrast_ready{{kafka_cluster="{CLUSTER}"}}', "values": "1x20"}]
     for at, kind in enumerate(KINDS):
         about, page = SUBJECTS[at % len(SUBJECTS)]
@@ -166,7 +166,7 @@ def test_each_kind_fires_with_the_labels_and_runbook_of_direct_delivery(severity
 
 
 def rule_annotations(kind: str) -> dict[str, str]:
-    """The annotations of the kind's rule, as the file has them."""
+    """Return the annotations of the kind's rule, as the file has them."""
     text = blocks()[f"{NAME_PREFIX}{kind}"].partition("annotations:\n")[2]
     folded = re.findall(r"^ {10}(\w+): >-\n((?: {12}.*\n)+)", text, re.MULTILINE)
     plain = re.findall(r'^ {10}(\w+): "?([^>\n"][^\n"]*)"?$', text, re.MULTILINE)
@@ -174,7 +174,7 @@ def rule_annotations(kind: str) -> dict[str, str]:
 
 
 def filled(text: str) -> str:
-    """The annotation as Prometheus fills it for `told_of`."""
+    """Fill the annotation as Prometheus does for `told_of`."""
     values = {"$labels.kafka_cluster": CLUSTER, "$labels.subject": "broker 3"}
     values["urlquery $labels.kafka_cluster"] = ESCAPED.replace("%20", "+")
     values["$value | humanizeTimestamp"] = "2023-11-14 22:13:20 +0000 UTC"
@@ -286,8 +286,8 @@ def test_labels_that_a_rule_groups_by_are_labels_of_some_metric():
         assert labels & {CLUSTER_LABEL, "instance", "alert"}
 
 
-# Read as: over the recorded incidents, alert KEY's expression holds for these clusters at some time, and for no other.
-# Whether it holds for as long as `for` says is another question: recordings last three minutes.
+# Over the recorded incidents, alert KEY's expression holds for these clusters at some time, and for no other. The
+# duration `for` is not checked, because recordings last three minutes.
 HOLDS_FOR = {
     "KontrastWatchEventsDropped": set(CLUSTERS),
     "KontrastZnodesForbidden": set(CLUSTERS),

@@ -1,4 +1,4 @@
-"""The Alertmanager example: who is told what, in which groups, and what is muted, by the real programs."""
+"""The Alertmanager example, with its receivers, groups and mutes, run by the real programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"
 SELF = (ROOT / "deploy" / "prometheus" / "kontrast-self.yml").read_text(encoding="utf-8")
 
-# Of each alert on Kontrast itself and of each kind: the labels that it always has.
+# The constant labels of each alert on Kontrast itself and of each kind.
 OF_ITSELF = {
     name: {"alertname": name, "severity": severity, "component": component, "group": "replica"}
     for name, severity, component in re.findall(
@@ -40,7 +40,7 @@ RECEIVERS = {"critical": "page", "warning": "look", "info": "look", "none": "wat
 
 
 class Alertmanager(AlertmanagerServer):
-    """A running Alertmanager that is told of alerts as Prometheus tells it, and says what it makes of them."""
+    """A running Alertmanager that gets alerts as from Prometheus, and reports its groups and mutes."""
 
     def fire(self, *alerts: dict[str, str]) -> None:
         body = json.dumps([{"labels": labels} for labels in alerts]).encode()
@@ -53,7 +53,7 @@ class Alertmanager(AlertmanagerServer):
             return json.load(answer)
 
     def muted(self) -> set[tuple[str, str]] | None:
-        """Which alerts of which clusters are told to nobody; None while it is not decided for all."""
+        """Return the muted alerts of each cluster. Return None until all are decided."""
         alerts = [alert for group in self.groups() for alert in group["alerts"]]
         if any(alert["status"]["state"] == "unprocessed" for alert in alerts):
             return None
@@ -66,7 +66,7 @@ class Alertmanager(AlertmanagerServer):
 
 @pytest.fixture
 def alertmanager(tmp_path: Path) -> Iterator[Alertmanager]:
-    # The groups wait for half a second, not for half a minute; all else is as in the example.
+    # The groups wait for half a second, not for half a minute. All else is as in the example.
     config = re.sub(r"group_wait: \w+", "group_wait: 500ms", CONFIG.read_text(encoding="utf-8"))
     running = Alertmanager(tmp_path / "alertmanager", config=config)
     running.start()
@@ -110,7 +110,7 @@ def test_what_has_one_cause_is_one_message_and_a_second_broker_is_another(alertm
 
 
 def test_nobody_is_reminded_later_than_alertmanager_remembers():
-    """By default it keeps for 120 hours whom it told what; and a page waits for five seconds at most."""
+    """By default it remembers notifications for 120 hours. A page waits for five seconds at most."""
     text = CONFIG.read_text(encoding="utf-8")
     hours = {"m": 1 / 60, "h": 1}
     repeated = re.findall(r"repeat_interval: (\d+)([mh])", text)
@@ -136,7 +136,7 @@ def test_a_replica_that_sees_nothing_new_mutes_its_cluster_and_no_other(source, 
     muted = eventually(alertmanager.muted, lambda muted: muted is not None and len(muted) >= len(of_clusters))
     of_north = {name for cluster, name in muted if cluster == "north"}
     assert of_north == set(of_clusters)
-    # What is muted in the south has its reason there: nobody is controller.
+    # The reason for the mutes in the south lies in the south, which has no controller.
     assert ("south", "KontrastPartitionsOffline") not in muted
     assert ("south", "KontrastNoController") not in muted
 

@@ -1,4 +1,4 @@
-"""What answers at Alertmanager's address and is none: no alert counts as accepted, and no password goes elsewhere."""
+"""Other servers at Alertmanager's address. No alert counts as accepted, and no password goes elsewhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOGIN_PAGE = b"<!doctype html><html><title>Log in</title></html>"
 
 
 class Answering:
-    """An HTTP server that answers everything as it is given, and keeps what it was asked."""
+    """An HTTP server that gives one answer to everything, and keeps the requests."""
 
     def __init__(self, answer: Callable[[BaseHTTPRequestHandler], None]) -> None:
         self.asked: list[tuple[str, str, str | None]] = []
@@ -77,7 +77,7 @@ def say(status: int, body: bytes = b"", **headers: str) -> Callable[[BaseHTTPReq
 
 
 def without_end(piece: bytes, pause_seconds: float = 0.0) -> Callable[[BaseHTTPRequestHandler], None]:
-    """A body that does not end while somebody reads it."""
+    """Return an answer whose body does not end while the client reads."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)

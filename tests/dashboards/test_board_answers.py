@@ -1,9 +1,9 @@
-"""Every query of every board, asked of a real Prometheus that knows recorded incidents: it answers what really was.
+"""Every query of every board, asked of a real Prometheus with recorded incidents, with its true answer.
 
-`board_answers.json` has, of each query, whole answers at moments (cluster, and seconds after the beginning). They were
-taken down from Prometheus and held by hand against the recordings' steps: in `east` broker 3 was killed at 65 s, 2 and
-1 at 153 and 165 s, so at 78 s b-2 and at 174 s c-3 has nobody in sync. Where Kafka has the same gauge, a test asks the
-brokers' own word over the whole time instead of trusting the table.
+`board_answers.json` has whole answers of each query at some moments (cluster, and seconds after the beginning). They
+come from Prometheus and were checked by hand against the recordings' steps. In `east` broker 3 was killed at 65 s, 2
+and 1 at 153 and 165 s. So b-2 at 78 s and c-3 at 174 s have no in-sync replica. If Kafka has the same gauge, a test
+compares the brokers' own values over the whole time instead of the table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ANSWERS = json.loads((Path(__file__).parent / "board_answers.json").read_text(en
 # In the recordings no write stays due for long, and no znode is spoilt.
 NEVER_MORE_THAN_ZERO = {"Pending for at least a rate interval A", "Unreadable znodes A"}
 
-# Read as: Kafka's gauge KEY, summed over the brokers or by broker, is what these queries of panels answer.
+# Kafka's gauge KEY, summed over the brokers or by broker, equals the answer of these queries of panels.
 _CONTROLLER, _REPLICAS = "kafka_controller_kafkacontroller_", "kafka_server_replicamanager_"
 KAFKAS_OWN = {
     f"{_CONTROLLER}offlinepartitionscount": [
@@ -70,7 +70,7 @@ def prometheus(incident_prometheus: Prometheus) -> Prometheus:
 
 
 def named(query: Query, series: list[Series]) -> dict[str, float]:
-    """The value of each series under the name that the panel gives it; a table's row under its labels' values."""
+    """Return the value of each series under its name in the panel. A table's row has its labels' values as name."""
     names = [
         query.name_of(each.labels).strip()
         if query.legend
@@ -78,7 +78,7 @@ def named(query: Query, series: list[Series]) -> dict[str, float]:
         for each in series
     ]
     assert len(names) == len(set(names)), "two series have one name"
-    # A quantile of nothing is no number, and no panel shows it.
+    # A quantile without observations is no number, and no panel shows it.
     return {name: each.value for name, each in zip(names, series, strict=True) if not math.isnan(each.value)}
 
 
@@ -128,7 +128,7 @@ def test_a_chosen_cluster_is_the_only_one(prometheus):
 
 
 def test_annotations_mark_every_failover_and_unclean_election(prometheus):
-    """East's failovers by its controllers' logs: epochs 2 to 5; its one unclean election is c-3's."""
+    """The controllers' logs show East's failovers, epochs 2 to 5. Its one unclean election is c-3's."""
     expected = {"Failovers": [97, 131, 148, 171], "Unclean elections": [178]}
     for annotation in all_boards()[0].annotations:
         expression = Filling(clusters="east", rate_interval=RATE_INTERVAL).concrete(annotation.expression)
@@ -140,7 +140,7 @@ def test_annotations_mark_every_failover_and_unclean_election(prometheus):
 
 @pytest.mark.parametrize("gauge", KAFKAS_OWN)
 def test_a_panel_agrees_with_the_brokers_whenever_nothing_happens(gauge, prometheus):
-    """What the brokers said, over the whole time, wherever ZooKeeper changed nothing for three scrapes."""
+    """The brokers' values must match over the whole time, except within three scrapes of a change in ZooKeeper."""
     compared = above_zero = 0
     for cluster, shown in CLUSTERS.items():
         if not shown.jmx_is_scraped:
@@ -179,7 +179,7 @@ def expression_of(uid: str, title: str, ref_id: str, cluster: str) -> str:
 
 
 def quiet_moments(prometheus: Prometheus, cluster: str, *, all_answer: bool) -> set[float]:
-    """When ZooKeeper's zxid stands still and one broker calls itself controller; if asked, when all answer."""
+    """Return times of a stable zxid with one active controller. `all_answer` also asks for an answer of all brokers."""
     of_cluster = f'{{kafka_cluster="{cluster}"}}'
     zxid, active, answering, registered = (
         dict(prometheus_range(prometheus, expression)[0].points)
@@ -213,7 +213,7 @@ def test_where_no_jmx_is_scraped_the_panels_of_jmx_are_empty_and_kontrasts_are_n
 
 
 def test_kontrast_counts_on_while_no_controller_is_active(prometheus):
-    """South, 148 s: /controller names broker 4, which is gone; four partitions are offline, and JMX says none are."""
+    """South, 148 s. /controller names broker 4, which is gone. Four partitions are offline, and JMX reports 0."""
     overview = next(board for board in all_boards() if board.uid == "kontrast-overview")
     shown = {panel.title: panel.queries[0] for panel in overview.panels if panel.type == "stat"}
     filling = Filling(clusters="south", rate_interval=RATE_INTERVAL)

@@ -1,7 +1,7 @@
-"""The committed boards are what the code makes, fit Grafana's own types, and keep the rules of Grafana's linter.
+"""The committed boards, which must match the code, Grafana's own types, and the rules of Grafana's linter.
 
-Its rules on `job` and `instance` variables are not kept: a panel speaks of clusters, whichever exporters tell of them.
-What the queries answer is in `test_board_answers`.
+Its rules on `job` and `instance` variables do not apply, because a panel shows clusters from any exporter.
+`test_board_answers` checks the answers of the queries.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ made_on_newer_pythons = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="the library that makes the boards needs Python 3.11"
 )
 
-# What happened in all, since the job's state began: a rate does not see what a series begins with.
+# Totals since the beginning of the job's state. A rate does not count the first value of a series.
 TOTALS = {
     "Divergences",
     "Divergences by kind",
@@ -81,7 +81,7 @@ def expressions(name: str) -> list[str]:
 
 
 def selectors(expression: object) -> Iterator[promql_parser.VectorSelector]:
-    """Every selector in a parsed expression."""
+    """Yield every selector in a parsed expression."""
     if isinstance(expression, promql_parser.VectorSelector):
         yield expression
     for attribute in ("expr", "lhs", "rhs", "vector_selector", "vs"):
@@ -93,7 +93,7 @@ def selectors(expression: object) -> Iterator[promql_parser.VectorSelector]:
 
 
 def problems_of(content: dict) -> list[str]:
-    """Where a board does not fit Grafana's types, in words."""
+    """Return the places where a board does not fit Grafana's types, in words."""
     validator = jsonschema.Draft7Validator(SCHEMA)
     found = []
     for error in validator.iter_errors(content):
@@ -236,7 +236,7 @@ def test_the_conventions_of_a_board_hold(name):
 
 
 def pattern_of_pages(panel: dict, expression: str) -> str:
-    """Where values of clusters lead, and those that belong to no cluster."""
+    """Return the pattern of a panel's links, for values of clusters and for others."""
     if CLUSTER_LABEL not in expression:
         return r"\$\{kontrast_url\}/"
     if panel["type"] != "table":
@@ -249,7 +249,7 @@ def pattern_of_pages(panel: dict, expression: str) -> str:
 
 
 def leads_to(panel: dict) -> list[str]:
-    """Where the values of each query or the rows of a panel lead."""
+    """Return the links of a panel's queries or rows."""
     every = [{"id": "byRegexp", "options": ".*"}]
     if panel["type"] not in {"stat", "table"}:
         every = [{"id": "byFrameRefID", "options": target["refId"]} for target in panel["targets"]]
@@ -274,7 +274,7 @@ def test_the_conventions_of_a_panel_hold(name):
             assert target["datasource"] == source, title
             # A number that is shown as the present one must not be an old one.
             assert target["instant"] is (panel["type"] in {"stat", "table"}), title
-        # A table's columns make one row; each query of a graph has series of its own.
+        # A table's columns make one row. Each query of a graph has series of its own.
         expressions = [target["expr"] for target in panel["targets"]]
         linked = [" ".join(expressions)] if panel["type"] in {"stat", "table"} else expressions
         for expression, url in zip(linked, leads_to(panel), strict=True):
@@ -295,7 +295,7 @@ def test_every_unit_is_one_of_grafanas(name):
 
 
 def test_the_fields_that_links_name_are_columns_of_their_table():
-    """A row of each kind of table leads to the most particular page that there is."""
+    """A row of each kind of table leads to its most specific page."""
     named = set()
     for panel in (panel for name in FILES for panel in panels(name) if panel["type"] == "table"):
         (url,) = leads_to(panel)

@@ -1,4 +1,4 @@
-"""What is exported is what the catalogue says, and nothing that looks like health before it is known."""
+"""Exported metrics, which match the catalogue and never look like health before the state is known."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HOSTILE_NAMES = ("a\nb", 'quo"te', "back\\slash\\n", "Grüße-日本", '{x="y"} 
 
 
 class Bench:
-    """A view, a reading that has caught up, and what a scrape of them gives."""
+    """A view, a reading that has caught up, and their scrape."""
 
     def __init__(self, *, partitions: int = 500, brokers: int = 500, alerts: int = 500, caught_up: bool = True) -> None:
         self.view, self.reading = View(), Reading()
@@ -47,7 +47,7 @@ class Bench:
         self.registry.register(ViewCollector(self.view, self.reading, limits, self._active_alerts, lambda: FIGURES))
 
     def _active_alerts(self) -> Mapping[str, Sequence[Message]]:
-        """The alerts by what was applied."""
+        """Return the alerts of the applied rows."""
         self._registry.update([of_outputs(each, certain=each.ready) for each in self.view.snapshot()], 0, 0)
         return self._registry.active()
 
@@ -188,7 +188,7 @@ def test_agreement_with_the_controller_is_by_verdict_by_rule_and_a_ratio(bench, 
     assert bench.value("kontrast_agreement_ratio", window="start") == 0.9
     assert bench.value("kontrast_agreement_ratio", window="1h") == 1
     bench.apply(rows.gauges())
-    assert bench.samples("kontrast_agreement_ratio") == {}  # no write, no figure: neither all nor nothing agrees
+    assert bench.samples("kontrast_agreement_ratio") == {}  # without a write there is no figure, neither 0 nor 1
 
 
 def test_no_controller_is_said_as_inactive_and_not_as_broker_minus_one(bench, rows):

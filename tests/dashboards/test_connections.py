@@ -1,4 +1,4 @@
-"""Strangers who connect and say nothing, little, or the wrong password: others are answered all the same."""
+"""Clients that connect and send little, no request, or the wrong password. Others must still get answers."""
 
 from __future__ import annotations
 

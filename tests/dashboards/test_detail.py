@@ -1,4 +1,4 @@
-"""What /metrics names: unresolved alerts and brokers, oldest or registered first, up to the limits and never more."""
+"""Names on /metrics, which are unresolved alerts and brokers, oldest or registered first, up to the limits."""
 
 from __future__ import annotations
 

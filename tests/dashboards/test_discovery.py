@@ -1,4 +1,4 @@
-"""/sd/brokers over real HTTP: the registered brokers, for Prometheus."""
+"""Registered brokers for Prometheus, from /sd/brokers over real HTTP."""
 
 from __future__ import annotations
 

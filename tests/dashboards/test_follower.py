@@ -1,4 +1,4 @@
-"""The follower over real journals and real Kafka topics: nothing lost, nothing shown that is void."""
+"""The follower over real journals and real Kafka topics, without lost rows and without void ones."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_forgotten_cluster_is_on_no_page_until_it_is_watched_again(all_pages, 
 
 
 def much_of(rows, tmp_path, **settings):
-    """A hundred partitions and three brokers, of which one partition has changed often since."""
+    """Write a hundred partitions and three brokers, with many later changes of one partition."""
     beginning = BeginningRow(cluster="north", generation=1, seq=0, ordinal=-1, zxid=1, time_ms=1)
     write(tmp_path, rows.gauges())
     write(tmp_path, beginning, *(rows.partition("t", number) for number in range(100)), **settings)
@@ -136,7 +136,7 @@ def test_an_exporter_that_starts_late_knows_every_partition_and_broker(tmp_path,
     assert sum(path.stat().st_size for path in (tmp_path / "metadata").glob("*.log")) < 150_000
     view, reading = followed(tmp_path)
     assert len(view.partitions("north")) == 100
-    # What was before the partitions' last rows is gone, but for what compaction has not reached yet.
+    # Rows from before the partitions' last rows are gone, except those that compaction has not reached yet.
     assert (view.kept_since_ms("north") or 0) > TIME_MS + 104
     assert [row.broker for row in view.snapshot()[0].brokers] == [1, 2, 3]
     assert reading.vouches_for("north")
@@ -174,7 +174,7 @@ def test_kafka_topics_are_followed_from_their_beginning_and_as_they_grow(shared_
         wait_until(lambda: sum(reading.snapshot().rows.values()) == 7, follower, reading)
         cluster, _ = view.snapshot()
         assert (cluster.unusable, len(cluster.open_alerts), cluster.gauges.topics) == ((), 1, 2)
-        assert reading.snapshot().lag.keys() == {"north"}  # how late a past comes says nothing
+        assert reading.snapshot().lag.keys() == {"north"}  # the lag of a past has no meaning
         assert sum(reading.snapshot().lag["north"].counts) == 3
         assert sum(reading.snapshot().bad_rows.values()) == 0
     topics.close()
@@ -201,7 +201,7 @@ def test_a_kafka_that_dies_is_down_until_it_is_back(start_kafka_cluster, rows):
 
 
 def test_what_was_said_of_a_cluster_before_its_beginning_is_void(tmp_path, rows):
-    """A rebuilt job begins at an older position, and does not know of what is gone."""
+    """A rebuilt job begins at an older position, and does not know the rows that are gone."""
     place = {"cluster": "north", "generation": 1, "zxid": 1, "time_ms": 1}
     write(tmp_path, rows.offline("gone"), rows.offline("still", 3))
     write(tmp_path, rows.alert("gone"))
@@ -249,7 +249,7 @@ def test_rows_of_a_newer_kontrast_are_left_out_and_silence_their_cluster_until_v
     assert exporter.get("/sd/brokers")[0] == 503
     assert caplog.text.count("a newer Kontrast wrote") == 1
     beginning = {"cluster": "north", "generation": 1, "seq": 0, "ordinal": -1, "zxid": 1, "time_ms": 1}
-    if output != "gauges":  # each of these says all that there is to say
+    if output != "gauges":  # each of these rows is complete by itself
         exporter.write_lines(output, encode_row(BeginningRow(**beginning)))
     exporter.write(rows.gauges(topics=8))
     exporter.metrics_with(r'^kontrast_topics\{kafka_cluster="north"\} 8')
@@ -271,7 +271,7 @@ def test_a_replaced_output_is_no_longer_one_of_a_newer_kontrast(exporter, rows):
 
 
 def say_the_same(first: str, second: str) -> bool:
-    """Whether both pages say the same of the watched clusters."""
+    """Return whether both pages show the same for the watched clusters."""
 
     def about_clusters(text: str) -> list[str]:
         said = [line for line in text.splitlines() if 'kafka_cluster="' in line]

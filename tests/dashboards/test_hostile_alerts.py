@@ -1,4 +1,4 @@
-"""Alerts with any field at any extreme: a real Alertmanager takes each, and gives it back."""
+"""Alerts with any field at any extreme. A real Alertmanager accepts each, and returns it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def alertmanager(server: AlertmanagerServer) -> Alertmanager:
 
 
 def messages_of(lines: Sequence[bytes]) -> list[Message]:
-    """The messages about lines that are rows."""
+    """Return the messages about lines that are rows."""
     found = []
     for line in lines:
         with suppress(BadRowError):
@@ -48,7 +48,7 @@ def messages_of(lines: Sequence[bytes]) -> list[Message]:
 
 
 def is_taken(alertmanager: Alertmanager, messages: Sequence[Message]) -> bool:
-    """Whether all of it is, and can be read again where its name is one that an alert of Kontrast may have."""
+    """Return whether it accepts all messages, and returns those with a possible name of a Kontrast alert."""
     try:
         alertmanager.send(messages, NOW_MS)
     except RefusedError:

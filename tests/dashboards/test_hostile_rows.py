@@ -1,4 +1,4 @@
-"""Rows with any field at any extreme: refused as they are read, or shown on pages that can be read to their end."""
+"""Rows with any field at any extreme, refused on reading or shown on pages that parse to their end."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ EVERYTHING = Rows().of_everything()
 
 
 def sample_of(kind: type) -> dict[str, Any]:
-    """A row of this kind as JSON has it."""
+    """Return a row of this kind as JSON has it."""
     return json.loads(encode_row(next(row for row in reversed(EVERYTHING) if type(row) is kind)))
 
 
 def shown(lines: Iterable[bytes]) -> int:
-    """Read the lines as the exporter does, and parse every page to its end; how many of them were rows."""
+    """Read the lines as the exporter does, and parse every page to its end. Return the number of rows."""
     bench = Bench(partitions=10_000, brokers=10_000, alerts=10_000)
     read = 0
     for line in lines:
@@ -77,7 +77,7 @@ def test_no_row_has_a_number_without_an_end(kind):
 
 
 def with_extremes(kind: type) -> Iterator[bytes]:
-    """Rows with each extreme of each field that is read at all, in a row one of every field; clusters of their own."""
+    """Yield rows with each readable extreme of each field, one of every field at a time. Clusters come on their own."""
     base, read = sample_of(kind), defaultdict[str, list[dict[str, Any]]](list)
     tried = list(changes(kind, base))
     for name, changed in tried:

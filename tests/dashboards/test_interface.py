@@ -1,4 +1,4 @@
-"""The JSON interface is what its OpenAPI document says: each path, each answer, each refusal."""
+"""The JSON interface against its OpenAPI document, for each path, each answer and each refusal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LATER_MS = 5 * 60_000
 
 @pytest.fixture(scope="module")
 def exporter(tmp_path_factory, start_exporter):
-    """An exporter of a recorded cluster in a bad moment."""
+    """Run an exporter of a recorded cluster in a bad moment."""
     directory = tmp_path_factory.mktemp("interface")
     data = recorded_moment.zk_data(directory)
     records = list(recorded_moment.history(data, "north").records())
@@ -48,7 +48,7 @@ def exporter(tmp_path_factory, start_exporter):
 
 
 def strict(schema):
-    """The schema, in which an object has no field that is not named."""
+    """Return the schema without room for unnamed fields in objects."""
     if isinstance(schema, dict):
         closed = {key: strict(value) for key, value in schema.items()}
         return {**closed, "additionalProperties": False} if "properties" in closed else closed
@@ -59,7 +59,7 @@ STRICT = {**document(), "components": strict(copy.deepcopy(document()["component
 
 
 def findings(path: str, status: int, body: bytes) -> list[str]:
-    """What of an answer is not as the document says it."""
+    """Return the differences between an answer and the document."""
     answers = STRICT["paths"][API + path]["get"]["responses"]
     assert str(status) in answers, body
     schema = answers[str(status)]["content"]["application/json"]["schema"]

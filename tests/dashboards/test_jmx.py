@@ -1,4 +1,4 @@
-"""/metrics/jmx over real HTTP: Kafka's gauges by the JMX exporter's names, and silence before they are known."""
+"""Kafka's gauges by the JMX exporter's names on /metrics/jmx, which stays empty until the gauges are known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BROKER = "kafka_server_replicamanager_"
 
 
 def values(text: str) -> dict[str, dict[tuple, float]]:
-    """By name, then by the labels' values."""
+    """Return the samples by name, then by the labels' values."""
     told: dict[str, dict[tuple, float]] = {}
     for family in parse(text):
         for sample in family.samples:
@@ -24,7 +24,7 @@ def values(text: str) -> dict[str, dict[tuple, float]]:
 
 @pytest.fixture
 def ask(all_pages):
-    """What the page says once it knows this many topics."""
+    """Return a function that reads the page once it knows this many topics."""
     return lambda topics: values(
         all_pages.page_with(JMX_PAGE, rf"^kafka_controller_kafkacontroller_globaltopiccount\{{.*\}} {topics}\.0$")
     )

@@ -45,7 +45,7 @@ def healthy(rows: Rows):
         for topic, each in replicas.items()
         for number, of in enumerate(each)
     ]
-    # The step that turns rows into znodes takes the newest epochs: a state was written under the controller's own.
+    # The step from rows to znodes takes the newest epochs, so states carry the controller's own epoch.
     partitions = [msgspec.structs.replace(row, controller_epoch=7) for row in partitions]
     return [*brokers, rows.controller(1), *partitions, gauges(rows)]
 
@@ -120,7 +120,7 @@ def test_a_killed_broker_shows_within_two_seconds_of_its_row(exporter, rows, vis
     page.get_by_role("heading", name="Broker 2", exact=True).wait_for()
     assert "1 partition is offline without it" in page.inner_text("main")
     page.locator("summary", has_text="payments").click()
-    assert page.get_by_role("link", name="payments-0").count() == 2  # what it takes with it, and the alert
+    assert page.get_by_role("link", name="payments-0").count() == 2  # its consequences, and the alert
     assert visit.findings() == []
     page.get_by_role("link", name="Controller", exact=True).click()
     page.get_by_role("heading", name="Controller").wait_for()

@@ -1,4 +1,4 @@
-"""A dead process of Kontrast makes many clusters stale and pages once, with all of them in the page."""
+"""A dead process of Kontrast, which makes many clusters stale and causes one page with all their names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Messages(Pager):
         self.messages.append((receiver, message))
 
     def pages(self) -> list[list[str]]:
-        """The clusters that each page about stale clusters lists."""
+        """Return the clusters that each page about stale clusters lists."""
         return [
             sorted(alert["labels"]["kafka_cluster"] for alert in message["alerts"] if alert["status"] == "firing")
             for receiver, message in self.messages
@@ -50,7 +50,7 @@ class Messages(Pager):
         ]
 
     def clusters(self) -> set[str]:
-        """All clusters of which a page was heard."""
+        """Return all clusters with a page."""
         return {cluster for page in self.pages() for cluster in page}
 
 

@@ -18,13 +18,13 @@ from tests.waiting import eventually
 from transport.address import JournalAddress
 
 PARTITIONS = 20_000
-BOUND_SECONDS = 2.0  # on a machine that others load too; alone it is a tenth
+BOUND_SECONDS = 2.0  # on a loaded machine. On an idle one it is a tenth
 WHAT_IF = "/clusters/bench/consequences?broker=2"
 
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
-    """A server in a process of its own, with 20,000 partitions and a past."""
+    """Run a server in its own process, with 20,000 partitions and a past."""
     directory = tmp_path_factory.mktemp("load") / "outputs"
     directory.mkdir()
     outputs = Outputs(directory, PARTITIONS)

@@ -1,4 +1,4 @@
-"""The live page in the states that matter, in a real browser: each line was wrong on an earlier page."""
+"""The live page in its important states, in a real browser. An earlier page had each of these lines wrong."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDTHS = (390, 768, 1280, 1920)
 
 @pytest.fixture(scope="module")
 def stories(tmp_path_factory, start_exporter):
-    """One server with a cluster for each case."""
+    """Run one server with a cluster for each case."""
     config = ServeConfig(source=JournalAddress(tmp_path_factory.mktemp("outputs")), listen="127.0.0.1:0")
     with start_exporter(config) as running:
         made = {story.cluster: story for story in (make() for make in CASES)}
@@ -44,7 +44,7 @@ def stories(tmp_path_factory, start_exporter):
 
 @pytest.fixture
 def current(stories):
-    """The server, with a heartbeat of now for each cluster."""
+    """Return the server, with a current heartbeat of each cluster."""
     exporter, made = stories
     for story in made.values():
         story.to_the_present(session="suspended" if story.cluster == "zookeeper-lost" else "connected")
@@ -56,7 +56,7 @@ def current(stories):
 
 @pytest.fixture
 def exporter(current):
-    """The server whose address the visitor's requests go to."""
+    """Return the server that gets the visitor's requests."""
     return current
 
 
@@ -307,7 +307,7 @@ def test_a_setting_ranks_topics(tmp_path, start_exporter, visit_at):
 
 @pytest.fixture
 def visit_at(browser):
-    """Opens a page of another server."""
+    """Yield a function that opens a page of another server."""
     opened = []
 
     def visit(server, path):

@@ -1,7 +1,7 @@
-"""What a person hears of an incident, from the core to the pager: each cause once, and once that it is over.
+"""Notifications of an incident, from the core to the pager. Each cause fires once and resolves once.
 
-Everything on the way is real: the core, `kontrast serve`, Prometheus with the rules, Alertmanager with the shipped
-configuration, a webhook. Each incident is a cluster of its own, and all of them happen at the same time, by every way.
+Every part is real: the core, `kontrast serve`, Prometheus with the rules, Alertmanager with the shipped configuration,
+a webhook. Each incident has its own cluster, and all incidents happen at the same time, by every way.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tests.dashboards.paged_incidents import BOTH_CRASHED, CRASH, INCIDENTS, TOP
 
 pytestmark = pytest.mark.xdist_group("paging")  # all incidents happen once, for all tests
 
-# After its row: three times what the shipped group_wait, or the rest of a group_interval, takes at most.
+# After its row, three times the longest wait by the shipped group_wait, or by the rest of a group_interval.
 HEARD_WITHIN_SECONDS = 30
 
 
 def all_heard(incident: str) -> list[str]:
-    """What is heard in all."""
+    """Return all notifications of an incident."""
     lines = [line.format(incident) for line in INCIDENTS[incident].heard]
     return sorted([*firing(lines), *(line.replace(" ", " resolved ", 1) for line in lines)])
 
@@ -38,7 +38,7 @@ def ways(tmp_path_factory, start_exporter) -> Iterator[dict[str, Way]]:
 
 @pytest.fixture(scope="module")
 def clusters(ways) -> dict[str, LiveCluster]:
-    """Each incident's cluster, once it has happened and all of it was heard by every way."""
+    """Run each incident in its cluster, until every way has delivered all notifications."""
     clusters = {name: LiveCluster(name, list(ways.values())) for name in INCIDENTS}
     for name, incident in INCIDENTS.items():
         clusters[name].start(incident.topics, incident.brokers, incident.controller)
@@ -49,7 +49,7 @@ def clusters(ways) -> dict[str, LiveCluster]:
 
     with beating(list(clusters.values())), ThreadPoolExecutor(len(clusters)) as pool:
         list(pool.map(happens, clusters))
-        # Whatever else there was to hear came before this: Alertmanager had it before.
+        # Every other notification came before this one, because Alertmanager had its alert earlier.
         last = LiveCluster("last", list(ways.values())).start(TOPICS)
         last.do(dies(3))
         last.until_heard("page firing PartitionsOffline of broker 3")
@@ -66,7 +66,7 @@ def test_each_cause_is_heard_once_and_once_that_it_is_over(incident, way, ways, 
 
 @pytest.mark.parametrize("incident", INCIDENTS)
 def test_each_cause_is_heard_within_half_a_minute_of_its_row(incident, ways, clusters):
-    """Where time is real from the row on; an Alertmanager that is made quicker would only seem to be as quick."""
+    """Time is real from the row on, because a faster Alertmanager would only seem to be as quick."""
     seconds = clusters[incident].seconds_until_heard(ways[REAL])
     assert len(seconds) == len(INCIDENTS[incident].heard)
     assert all(0 < each < HEARD_WITHIN_SECONDS for each in seconds.values()), seconds
@@ -89,7 +89,7 @@ def test_restarts_in_the_middle_repeat_nothing(ways, clusters):
         cluster.pass_real(30)
         for way in compressed:
             way.restart_alertmanager()
-        cluster.pass_real(70)  # what stands is sent again within half a minute directly, within a whole one by rules
+        cluster.pass_real(70)  # a lasting alert is sent again within half a minute, by rules within a whole one
         cluster.do(dies(2))
         cluster.until_heard(*firing(BOTH_CRASHED))
         cluster.do(returns(2))

@@ -1,4 +1,4 @@
-"""/metrics/partitions over real HTTP: every partition, in the form asked for, and silence before it is known."""
+"""Every partition on /metrics/partitions over real HTTP, in the requested form, or an empty page until it is known."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 
 
 def values(text: str, parser=parse) -> dict[tuple, float]:
-    """By name, cluster, topic and partition."""
+    """Return the values by name, cluster, topic and partition."""
     return {
         (s.name, *(s.labels.get(label) for label in ("kafka_cluster", "topic", "partition"))): s.value
         for family in parser(text)
@@ -107,7 +107,7 @@ def test_hostile_topic_names_survive_both_formats(all_pages, rows, promtool):
     text = all_pages.page(PARTITIONS_PAGE)
     openmetrics = all_pages.get(PARTITIONS_PAGE, Accept=OPENMETRICS)[2].decode()
     for answered, parser in ((text, parse), (openmetrics, parse_openmetrics)):
-        # Only what is between two line feeds is a line, whatever else a name has in it.
+        # Only line feeds separate lines, whatever other characters a name has.
         assert {key[2] for key in values(answered, parser) if key[0] == "kontrast_partition_leader"} == set(HOSTILE)
     assert promtool("check", "metrics", input=text).returncode == 0
 

@@ -1,4 +1,4 @@
-"""What the newest rows replaced: the cluster as of any moment that is kept, as one that stopped then has it."""
+"""Replaced rows. They give the cluster at any kept moment, as a view that stopped then has it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLUSTER = "north"
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory) -> list[Row]:
-    """The rows of a recorded cluster, up to its bad moment, in the order in which they were caused."""
+    """Return the rows of a recorded cluster up to its bad moment, in causal order."""
     directory = recorded_moment.zk_data(tmp_path_factory.mktemp("recorded"))
     records = list(recorded_moment.history(directory, CLUSTER).records())
     rows = steps(new_context(CLUSTER, chunk_count=8), records).effects
@@ -46,7 +46,7 @@ def as_of(view: View, at_ms: int) -> ClusterSnapshot:
 
 
 def shown(snapshot: ClusterSnapshot) -> tuple[object, ...]:
-    """What the page shows of it; gauges are kept where they say something new."""
+    """Return the parts that the page shows. Gauges are kept only when they change."""
     gauges = snapshot.gauges
     assert gauges is not None
     counts = (
@@ -114,7 +114,7 @@ def test_what_is_explained_as_of_a_moment_is_what_was_explained_at_that_moment(r
 
 
 def explained(view: View, then: View, at_ms: int | None) -> list[object]:
-    """All that the view explains of what there was."""
+    """Return every explanation of the view at that moment."""
     answers = Answers(view, Reading(), str, PageConfig())
     partitions = [TopicPartition(*name) for name in sorted(then.partitions(CLUSTER))]
     brokers = range(5)

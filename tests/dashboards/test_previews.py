@@ -1,4 +1,4 @@
-"""Previews draw what a Prometheus answers, and say that they are none of Grafana's pictures."""
+"""Previews of a Prometheus's answers, which state that they are not Grafana's pictures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def prometheus(incident_prometheus: Prometheus) -> Prometheus:
 
 
 def words(svg: str) -> list[str]:
-    """All words in a picture, in order."""
+    """Return all words in a picture, in order."""
     return [element.text or "" for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
 
 

@@ -1,4 +1,4 @@
-"""Real brokers are asked for their metadata, and what they say is compared with what ZooKeeper says."""
+"""Metadata of real brokers, compared with ZooKeeper."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def admin_of(cluster):
 
 
 def sample(text: str, name: str, **labels: object) -> float | None:
-    """The value of the only sample with these labels, None if there is none."""
+    """Return the value of the only sample with these labels, or None without one."""
     wanted = "".join(rf'(?=[^}}]*{label}="{value}")' for label, value in labels.items())
     found = re.findall(rf"^{name}\{{{wanted}[^}}]*\}} (\S+)$", text, re.MULTILINE)
     assert len(found) <= 1, found
@@ -56,7 +56,7 @@ def probes(text: str, broker: int, result: str) -> float:
 
 
 def asked_again(exporter, *brokers: int) -> str:
-    """The metrics after some more rounds, the first of which began after now."""
+    """Return the metrics after some more rounds, the first of which began after now."""
     before = exporter.metrics()
 
     def went_on(text: str) -> bool:
@@ -200,7 +200,7 @@ def test_nothing_is_asked_while_the_replica_is_silent_or_unless_it_is_switched_o
 
 @pytest.fixture
 def secured_broker(zookeeper, tmp_path):
-    """A broker with a listener that wants TLS and a login, and the endpoint and certificate of that."""
+    """Run a broker whose listener wants TLS and a login. Return the listener's endpoint and certificate."""
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     make_self_signed(certificate, key, "broker")
     keystore = tmp_path / "keystore.pem"

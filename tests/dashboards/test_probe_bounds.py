@@ -1,4 +1,4 @@
-"""Brokers that answer with what no broker answers: one sentence each, within the time-out and little memory."""
+"""Hostile answers to the probe. Each gives one sentence, within the time-out and with little memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dashboards.probe.broker import BrokerConnection, Endpoint, ProbeError, expe
 from dashboards.probe.config import KafkaLoginConfig
 
 API_VERSIONS, METADATA = 18, 3
-# As brokers before 2.4 answer: no tagged fields.
+# The form of brokers before 2.4, without tagged fields.
 SUPPORTED = struct.pack(">hi", 0, 2) + struct.pack(">hhh", API_VERSIONS, 0, 0) + struct.pack(">hhh", METADATA, 0, 7)
 SUPPORTED_BY_UNKNOWN_VERSION = struct.pack(">h", 35) + SUPPORTED[2:]
 MEBIBYTE = 1024**2
@@ -24,7 +24,7 @@ Answer = Callable[[socket.socket, bytes], None]
 
 
 class Broker:
-    """Shakes hands as a broker does, and answers a metadata request as it is given; counts what it could send."""
+    """A broker that shakes hands, gives one answer to a metadata request, and counts the bytes it could send."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -91,7 +91,7 @@ def test_a_frame_that_is_too_long_for_the_cluster_is_refused_by_its_length(lengt
         with pytest.raises(ProbeError, match=rf"twice what the cluster's partitions take: .*{length}"):
             connection.view(0)
         assert broker.ended.wait(60)
-        assert broker.sent_bytes < 32 * MEBIBYTE  # what the sockets' buffers take, and the turn that was under way
+        assert broker.sent_bytes < 32 * MEBIBYTE  # the capacity of the sockets' buffers, and the current turn
 
 
 def test_a_flood_of_frames_ends_with_the_first_that_nobody_asked_for():

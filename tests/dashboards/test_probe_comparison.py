@@ -1,4 +1,4 @@
-"""What counts as a difference between a broker's view and ZooKeeper's, and what the alert says of it."""
+"""Differences between a broker's view and ZooKeeper's, and their alert's sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIVE = {1, 2}
 
 @pytest.fixture
 def judge(rows):
-    """The difference of the one partition t-0."""
+    """Return the difference of the one partition t-0."""
 
     def judge(seen: Leader | None, **row) -> Difference | None:
         partition = rows.partition("t", **{"leader": 1, "leader_epoch": 5, **row})
@@ -33,7 +33,7 @@ def judge(rows):
         (Leader(1, 4), Difference.STALE),
         (Leader(2, 5), Difference.STALE),
         (Leader(2, 6), None),  # the broker is ahead of the rows
-        (Leader(1, -1), None),  # an old broker, which tells no epoch
+        (Leader(1, -1), None),  # an old broker without an epoch
         (Leader(2, -1), Difference.STALE),
         (Leader(-1, 5), Difference.STALE),  # it does not know the live leader's address
         (None, Difference.MISSING),

@@ -1,6 +1,6 @@
-"""A real Prometheus scrapes a real exporter: the overview finds its data, and an alert fires.
+"""A real Prometheus that scrapes a real exporter. The overview finds its data, and an alert fires.
 
-What every query of every board answers is in `test_board_answers`.
+`test_board_answers` checks the answers of every query of every board.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def alerts_named(prometheus: Prometheus, name: str) -> list[dict[str, Any]]:
 def test_the_overview_finds_data_and_the_alert_of_a_broker_fires(exporter, rows, prometheus):
     exporter.write(*rows.of_everything())
     eventually(lambda: prometheus.query("count_over_time(kontrast_topics[1m]) >= 4"), bool)
-    # What happens while it is watched gives the rates, the lag and the annotations something to show.
+    # Events during the scrapes give the rates, the lag and the annotations their data.
     exporter.write(
         rows.gauges(
             controller_epoch=8, controller_changes=3, offline_partitions=1, agreement=0.9, agreement_of_last_hour=0.9

@@ -1,4 +1,4 @@
-"""The receivers that are shipped: amtool reads them and renders their texts with alerts of a recorded incident."""
+"""The shipped receivers, read by amtool and rendered with alerts of a recorded incident."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RECEIVERS = {
 
 @pytest.fixture(scope="module")
 def message(tmp_path_factory) -> dict[str, Any]:
-    """A message of Alertmanager's: the alerts of one cause in a recorded incident, as `kontrast serve` sends them."""
+    """Return an Alertmanager message with one cause's alerts in a recorded incident, as `kontrast serve` sends them."""
     directory = recorded_moment.zk_data(tmp_path_factory.mktemp("recorded"))
     rows: dict[str, AlertRow] = {}
     outcome = steps(new_context("orders"), list(recorded_moment.history(directory, "orders").records()))

@@ -1,4 +1,4 @@
-"""What is exported only where something is switched on is what the catalogue says, and is not there otherwise."""
+"""Metrics of optional features, which match the catalogue and are absent without the feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timeline page: the cluster as of any moment that is kept, in a real browser and as JSON."""
+"""The timeline page with the cluster at any kept moment, in a real browser and as JSON."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def exporter(tmp_path_factory, start_exporter):
 
 @pytest.fixture(scope="module")
 def incidents(exporter) -> dict[str, Incident]:
-    """The same in two clusters; in one a topic has a hostile name."""
+    """Write the same to two clusters. In one a topic has a hostile name."""
     made = {"north": Incident("north", "audit"), "hostile": Incident("hostile", HOSTILE)}
     for each in made.values():
         each.write(exporter)
@@ -215,7 +215,7 @@ def test_the_slider_goes_through_the_past_by_keyboard(exporter, incidents, visit
     slider = page.get_by_role("slider", name="The cluster as of")
     assert slider.get_attribute("aria-valuetext") == words_of(incident.history.now_ms)
     slider.focus()
-    for _ in range(3):  # a tenth of the way each; two are enough
+    for _ in range(3):  # a tenth of the way each, of which two are enough
         page.keyboard.press("PageDown")
     assert slider.get_attribute("aria-valuetext") != words_of(incident.history.now_ms)
     page.get_by_text("clients affected").first.wait_for()

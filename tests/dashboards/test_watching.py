@@ -1,4 +1,4 @@
-"""What `kontrast watch` exports about itself is what the catalogue says."""
+"""Metrics of `kontrast watch` about itself, which match the catalogue."""
 
 from __future__ import annotations
 

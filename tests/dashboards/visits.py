@@ -11,7 +11,7 @@ HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)<\u202e'  # no znode's 
 
 
 class Visit:
-    """A visitor's page, and what the browser said and asked for meanwhile."""
+    """A visitor's page, with the browser's messages and requests."""
 
     def __init__(self, page: Page) -> None:
         self.page = page

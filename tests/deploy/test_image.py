@@ -1,4 +1,7 @@
-"""The container image's file: hadolint finds nothing, and it starts a command as it is. No engine builds it here."""
+"""The container image's file, without findings of hadolint, and with its start of a command.
+
+No engine builds it here.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).parents[2] / "deploy" / "install.sh"
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A checkout that has the script alone, in a path with a space."""
+    """Make a checkout that has the script alone, in a path with a space."""
     root = tmp_path / "a checkout"
     (root / "deploy").mkdir(parents=True)
     shutil.copy(SCRIPT, root / "deploy")

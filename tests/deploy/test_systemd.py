@@ -1,4 +1,4 @@
-"""The unit file is what systemd accepts, shuts Kontrast in, and starts the commands as they are."""
+"""The unit file, which systemd accepts, which confines Kontrast, and which starts the real commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _setting(name: str) -> str:
 
 
 def _analyze(tmp_path: Path, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Ask systemd about the unit of a command; the program is one that exists here."""
+    """Ask systemd about a command's unit, with a program that exists here."""
     copy = tmp_path / f"kontrast@{command}.service"
     copy.write_text(UNIT.read_text().replace(_setting("ExecStart").split()[0], sys.executable))
     analyze = [program("systemd-analyze"), *arguments, "--no-pager", copy]

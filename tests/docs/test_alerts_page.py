@@ -1,4 +1,4 @@
-"""The page of the alerts says what the catalogue says, and the catalogue's durations are those that are judged by."""
+"""The page of the alerts, which matches the catalogue, whose durations are those of the judgement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = (DOCS / "reference" / "alerts.md").read_text(encoding="utf-8")
 
 
 def part(name: str) -> str:
-    """What the page says of a kind, on one line."""
+    """Return the page's text on a kind, on one line."""
     return " ".join(PAGE.split(f"\n### {name}\n")[1].split("\n## ")[0].split("\n### ")[0].split())
 
 

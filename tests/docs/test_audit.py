@@ -1,4 +1,4 @@
-"""The audit of the pins, run as `make audit` runs it, against an index that says what a test wants."""
+"""The audit of the pins, run as `make audit` runs it, against an index with the answers of a test."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ PINNED = _pinned()
 
 
 class PackageIndex:
-    """Says of each pin that all is well until a test wants it otherwise."""
+    """An index without complaints about any pin, until a test changes it."""
 
     def __init__(self) -> None:
         self.files = {}  # by name
-        self.vulnerabilities = {}  # by name and version; a pin that is not there has none published
+        self.vulnerabilities = {}  # by name and version. A pin that is missing here has no published one
         self.html_only = False
         for pin, hashes in PINNED.items():
             wheel = f"{pin.name.replace('-', '_')}-{pin.version}-py3-none-any.whl"

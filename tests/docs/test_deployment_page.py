@@ -1,4 +1,4 @@
-"""What the page on deployment shows of Prometheus is a configuration."""
+"""Prometheus's example on the page on deployment, which is a valid configuration."""
 
 from __future__ import annotations
 

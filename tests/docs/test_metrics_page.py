@@ -1,4 +1,4 @@
-"""The page on metrics is what the catalogue makes."""
+"""The page on metrics, which matches the catalogue."""
 
 from __future__ import annotations
 

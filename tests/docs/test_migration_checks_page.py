@@ -1,4 +1,4 @@
-"""The page of the preflight's checks says what their table says."""
+"""The page of the preflight's checks, which matches their table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_check_is_told_with_all_that_the_table_says(check):
 
 
 def test_the_worst_is_first():
-    """What loses everything, an outage, what cannot be mended, what waits; then what is lost in part."""
+    """The order is loss of everything, outage, no repair, a wait, then a partial loss."""
     classes = [check.outcome for check in CHECKS]
     assert [outcome for at, outcome in enumerate(classes) if at == 0 or classes[at - 1] is not outcome] == _CLASSES
 

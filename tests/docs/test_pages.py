@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RECORDINGS = ROOT / "tests" / "conformance" / "recordings" / "README.md"
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.rglob("*.md"))]
-# Of plans and results, which name what was there then.
+# Pages of plans and results, which name files of their time.
 HISTORY = {ROOT / "CHANGELOG.md", *(DOCS / "decisions").iterdir()}
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.fixture
 def pins_page(tmp_path, monkeypatch):
-    """The program, with copies of the page and the requirements."""
+    """Load the program, with copies of the page and the requirements."""
     spec = importlib.util.spec_from_file_location("pins", DOCS / "pins.py")
     program = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(program)

@@ -1,4 +1,4 @@
-"""The walk through an incident shows what its commands print, and says what they say."""
+"""The walk through an incident, which matches the output of its commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of each output is current, and accepts and refuses what Kontrast itself does."""
+"""JSON Schemas of the outputs, which are current, and accept and refuse the same rows as Kontrast."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NUMBERS = st.integers(-(2**63), 2**63 - 1)
 
 
 def any_row(kind):
-    """Any row of this kind."""
+    """Draw any row of this kind."""
     hints = typing.get_type_hints(kind, include_extras=True)
     with_v = {"v": st.just(1)}
     fields = {name: _any(hints[name]) for name in kind.__struct_fields__}
@@ -56,7 +56,7 @@ def _any(hint):
 
 
 def _within(hint, bounds):
-    """Any value of the type that these bounds of numbers and lengths allow."""
+    """Draw any value that these bounds of numbers and lengths allow."""
     least = max((each.ge for each in bounds if each.ge is not None), default=-(2**63))
     lengths = [each for each in bounds if each.min_length is not None]
     if lengths:
@@ -68,7 +68,7 @@ def _within(hint, bounds):
 
 
 def any_row_part(struct):
-    """Any struct inside a row."""
+    """Draw any struct inside a row."""
     hints = typing.get_type_hints(struct, include_extras=True)
     return st.builds(struct, **{name: _any(hint) for name, hint in hints.items()})
 
@@ -104,7 +104,7 @@ def test_what_lacks_a_field_or_has_one_of_another_type_is_refused_by_both(kind, 
     for name in definition["required"]:
         lacking = {field: value for field, value in written.items() if field != name}
         assert not validator.is_valid(lacking)
-        if name != "v":  # a row of the first version needs none
+        if name != "v":  # a row of the first version may omit it
             with pytest.raises(BadRowError):
                 decode_row(json.dumps(lacking))
     for name in definition["properties"]:

@@ -1,4 +1,4 @@
-"""The page of the state machines says what the tables say."""
+"""The page of the state machines, which matches their tables."""
 
 from __future__ import annotations
 

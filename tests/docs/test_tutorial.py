@@ -20,7 +20,7 @@ from tests.waiting import eventually
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
-# Read as: command KEY prints these lines, apart from times.
+# Command KEY prints these lines, apart from times.
 SHOWN = dict(re.findall(r"```sh\n([^`]*?)\n```\n[^`]*(?:`[^`\n]+`[^`]*)*```text\n(.*?)```", PAGE, re.DOTALL))
 # deploy/test_install.py runs the first. The second sets the path, as the fixture does.
 PREPARATION = ("make install", "export PATH=")

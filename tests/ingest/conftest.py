@@ -25,12 +25,12 @@ DEADLINE_SECONDS = 60
 
 
 def changes(records: list[Record]) -> list[tuple[str, str]]:
-    """Kind and path of the records that tell of a znode."""
+    """Return kind and path of the records about znodes."""
     return [(record.kind.value, record.path) for record in records if record.path]
 
 
 def make_cluster(kafka: KazooClient, root: str = "") -> None:
-    """One broker that is controller, one topic with one partition, and what else a real tree has."""
+    """Create one broker that is controller, one topic with one partition, and the rest of a real tree."""
     for parent in ("/brokers/ids", "/brokers/topics", "/admin/delete_topics", "/config/topics", "/config/changes"):
         kafka.ensure_path(root + parent)
     kafka.create(root + "/controller_epoch", b"1")
@@ -57,7 +57,7 @@ def server_zxid(zookeeper: ZooKeeper) -> int:
 
 
 def server_tree(kafka: KazooClient) -> dict[str, tuple[bytes | None, int, int]]:
-    """Each recorded znode as the server has it: data, mzxid, version."""
+    """Return each recorded znode on the server, with data, mzxid and version."""
     paths = ["/"]
     for path in paths:  # grows meanwhile
         paths += [f"{path.rstrip('/')}/{child}" for child in kafka.get_children(path)]
@@ -66,7 +66,7 @@ def server_tree(kafka: KazooClient) -> dict[str, tuple[bytes | None, int, int]]:
 
 
 def replayed_tree(records: list[Record]) -> dict[str, tuple[bytes | None, int, int]]:
-    """Each znode as readers of the records have it; fails where they contradict each other."""
+    """Return each znode as the records give it. Fail if records contradict each other."""
     tree: dict[str, tuple[bytes | None, int, int]] = {}
     for record in records:
         if record.kind is RecordKind.NODE:
@@ -101,7 +101,7 @@ class Watching:
             raise self.error
 
     def stop(self) -> float:
-        """Seconds until it ended."""
+        """Stop it, and return the seconds until its end."""
         started = time.monotonic()
         self._stop.set()
         self._thread.join(DEADLINE_SECONDS)
@@ -118,7 +118,7 @@ class Watching:
         return [record for record in self.records() if record.seq > seq]
 
     def settled(self) -> int:
-        """The newest number, when everything that has happened until now is published."""
+        """Wait until every past event is published, and return the newest number."""
         heartbeats = self.count(RecordKind.HEARTBEAT, "connected")
         eventually(lambda: self.count(RecordKind.HEARTBEAT, "connected") >= heartbeats + 2)
         return self.records()[-1].seq
@@ -132,7 +132,7 @@ class Watching:
 
 @pytest.fixture
 def kafka(watched: str) -> Iterator[KazooClient]:
-    """A client that writes what Kafka writes."""
+    """Yield a client that writes like Kafka."""
     client = KazooClient(watched, timeout=DEADLINE_SECONDS)  # it shall outlive a server's restart
     client.start(timeout=DEADLINE_SECONDS)
     yield client
@@ -142,7 +142,7 @@ def kafka(watched: str) -> Iterator[KazooClient]:
 
 @pytest.fixture
 def watch(watched: str, tmp_path: Path) -> Iterator[Callable[..., Watching]]:
-    """Start forwarders; all are stopped at the end."""
+    """Yield a function that starts forwarders, then stop them all."""
     started: list[Watching] = []
 
     def start(

@@ -1,6 +1,6 @@
-"""Three real ZooKeeper servers on loopback that agree on everything.
+"""Three real ZooKeeper servers on loopback that form an ensemble.
 
-Here belong their configuration and which of them leads; what happens to one of them is up to the test.
+Their configuration and their leader belong here. The tests decide their fate.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Ensemble(StartedByWith):
 
     @property
     def connect_string(self) -> str:
-        """All servers, for clients."""
+        """Return all servers, for clients."""
         return ",".join(server.connect_string for server in self.servers.values())
 
     def start(self) -> None:
-        """Start all; one alone serves nobody."""
+        """Start all servers. One alone does not serve."""
         for server in self.servers.values():
             server.launch()
         for server in self.servers.values():
@@ -49,6 +49,6 @@ class Ensemble(StartedByWith):
             server.kill()
 
     def leader(self) -> ZooKeeper:
-        """The server that leads."""
+        """Return the leading server."""
         (leader,) = (server for server in self.servers.values() if "Mode: leader" in server.ask("srvr"))
         return leader

@@ -57,7 +57,7 @@ def test_the_controller_goes_before_the_broker_of_the_same_change() -> None:
             ZnodeEvent(DELETED, "/controller", zxid),
         ]
         paths = [observation.path for observation in observe_window(events, values, known)]
-        # What was written before the session closed stays before it.
+        # Writes from before the end of the session stay before it.
         assert paths == [STATE, "/controller", "/brokers/ids/1"]
 
 

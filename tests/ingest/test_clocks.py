@@ -1,4 +1,4 @@
-"""The forwarder's two clocks: how they are read, and what readers make of a wall clock that is set meanwhile."""
+"""The forwarder's two clocks, and the readers' view of a wall clock that is set meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_difference_of_the_clocks_stays_the_same_until_one_is_set() -> None:
     clocks = Clocks(lambda: wall_ms * MS_IN_NS, lambda: steady_ms * MS_IN_NS)
     assert clocks.read() == (1_000_000, 5_000)
     for wall_ms, steady_ms, shown_ms in (  # noqa: B007 (the clocks read them)
-        (1_001_010, 6_000, 1_001_000),  # within what two readings may lie apart
+        (1_001_010, 6_000, 1_001_000),  # within the distance of two readings
         (1_001_990, 7_000, 1_002_000),
         (1_003_011, 8_000, 1_003_011),
         (1_004_005, 9_000, 1_004_011),
@@ -79,7 +79,7 @@ def test_a_clock_that_is_set_back_an_hour_holds_up_no_deadline(kafka: KazooClien
     watching = watch(clocks=Clocks(clock.read))
     heartbeats(watching, 2)
     clock.ahead_ns = -HOUR_NS
-    # The patience of NoController is 10 s of the forwarder's steady clock, which nobody can hurry.
+    # The patience of NoController is 10 s of the forwarder's steady clock, which cannot be shortened.
     eventually(lambda: "NoController" in alerts(watching.records()))
     found = alerts(watching.records())
     assert found["ClockStepped"].cause.startswith(f"the clock of host {socket.gethostname()} was set back by 3,600.0 s")

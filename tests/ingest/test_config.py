@@ -1,4 +1,4 @@
-"""What a forwarder can be told, and the sentences for what it cannot."""
+"""Settings of a forwarder, and the sentences for wrong ones."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""ZooKeeper's answers as bytes: any that are none are a lost connection, and cost no more than their length."""
+"""ZooKeeper's answers as bytes. Invalid ones count as a lost connection, and cost no more than their length."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_answer_that_cannot_be_read_is_a_lost_connection(buffer):
 
 
 def damaged(valid: bytes) -> st.SearchStrategy[bytes]:
-    """The bytes, with a piece replaced by anything."""
+    """Return the bytes with one piece replaced by arbitrary bytes."""
     return st.builds(
         lambda start, length, piece: valid[:start] + piece + valid[start + length :],
         st.integers(0, len(valid)),

@@ -1,6 +1,6 @@
-"""Several forwarders of one cluster: real processes, a real ensemble that elects them, a real Kafka behind.
+"""Several forwarders of one cluster, as real processes, with a real ensemble for their election and a real Kafka.
 
-Here belongs who forwards and what readers make of it; the sink alone is in `test_kafka_sink`.
+The leading forwarder and its readers belong here. `test_kafka_sink` has the sink alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SESSION_SECONDS = 2.0
 
 
 class Forwarders:
-    """`kontrast watch` processes of one cluster that elect one of them."""
+    """Several `kontrast watch` processes of one cluster that elect a leader."""
 
     def __init__(self, directory: Path, watched: str, kafka: KafkaAddress, election: str) -> None:
         self._directory = directory
@@ -62,14 +62,14 @@ class Forwarders:
         return words in self.processes[name].log.read_text()
 
     def records(self) -> list[Record]:
-        """Everything in the topic, in its order."""
+        """Return all records of the topic, in order."""
         return [record for messages in consume(self.kafka).values() for _, record in messages]
 
     def generations(self) -> list[int]:
         return sorted({record.generation for record in self.records()})
 
     def wait_for_heartbeats(self) -> None:
-        """Everything that has happened is published by whoever leads now."""
+        """Wait until the current leader has published every past event."""
         newest = self.records()[-1].position
 
         def new_heartbeats() -> int:
@@ -96,7 +96,7 @@ def forwarders(
 
 
 def as_readers_have_it(records: list[Record]) -> list[Record]:
-    """The records without those that come from an older generation than one before them."""
+    """Drop the records of an older generation than one before them."""
     taken: list[Record] = []
     for record in records:
         if not taken or record.position > taken[-1].position:
@@ -105,13 +105,13 @@ def as_readers_have_it(records: list[Record]) -> list[Record]:
 
 
 def newest_tree(records: list[Record]) -> dict[str, tuple[bytes | None, int, int]]:
-    """What the newest generation tells."""
+    """Return the tree of the newest generation."""
     newest = records[-1].generation
     return replayed_tree([record for record in records if record.generation == newest])
 
 
 def effects(records: list[Record]) -> list[object]:
-    """All that the core makes of the records."""
+    """Return all effects of the records in the core."""
     context, made = new_context("blue", chunk_count=8), []
     for record in records:
         context, new = (outcome := step(context, record)).context, outcome.effects
@@ -153,7 +153,7 @@ def test_another_forwarder_takes_over_from_a_killed_one_and_from_a_paused_one(
     assert len(forwarders.generations()) == 3
     assert newest_tree(records) == server_tree(kafka)
 
-    # What slips in all the same, because the pause came between its last look and its sending, moves nobody.
+    # A record can slip in if the pause comes between its last look and its sending, but it has no effect.
     _, second, third = forwarders.generations()
     stale = Record(
         cluster="blue",
@@ -174,7 +174,7 @@ def test_another_forwarder_takes_over_from_a_killed_one_and_from_a_paused_one(
     assert told[-1].generation == third
     assert effects(told) == effects(as_readers_have_it(told))
 
-    forwarders.processes["third"].stop()  # in order: nobody waits for a session to end
+    forwarders.processes["third"].stop()  # in order, so that no session has to expire
     eventually(lambda: forwarders.processes["second"].log.read_text().count("this forwarder leads, generation") == 2)
 
 

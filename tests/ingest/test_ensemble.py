@@ -1,4 +1,4 @@
-"""A forwarder on an ensemble whose leader dies: nothing is lost, nothing told twice, the gap is told."""
+"""A forwarder on an ensemble whose leader dies. It publishes every change once, and the gap."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ensemble(java: Path, tmp_path: Path) -> Iterator[Ensemble]:
 def test_the_death_of_the_leader_costs_a_pause_and_no_change(
     ensemble: Ensemble, watch: Callable[..., Watching]
 ) -> None:
-    # A long session: Kafka's ephemeral znodes live through the election.
+    # A long session, so that Kafka's ephemeral znodes live through the election.
     kafka = KazooClient(ensemble.connect_string, timeout=30)
     kafka.start(timeout=60)
     make_cluster(kafka)

@@ -1,4 +1,4 @@
-"""Forgetting a cluster in a topic, which nothing locks: only where nobody forwards it."""
+"""Forgetting a cluster in a topic without locks, which needs the absence of any forwarder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transport.address import KafkaAddress
 
 @pytest.fixture
 def changes(shared_broker: str, own_name: str) -> KafkaAddress:
-    """A topic that is not there yet."""
+    """Return a topic that does not exist yet."""
     return KafkaAddress(shared_broker, own_name)
 
 
@@ -81,5 +81,5 @@ def test_the_record_is_the_clusters_newest(
     newest = newest_of(changes, "blue", threading.Event())
     assert newest is not None
     assert (newest.kind, newest.generation) == (RecordKind.FORGOTTEN, 10**15 + 1)
-    forget(changes, "blue", 10**16, threading.Event())  # once more, behind what the outputs have
+    forget(changes, "blue", 10**16, threading.Event())  # once more, after the position of the outputs
     assert sink.newest_generation() == 10**16 + 1

@@ -1,4 +1,4 @@
-"""A forwarder from end to end: a real ZooKeeper in front, a journal behind."""
+"""A forwarder from end to end, from a real ZooKeeper to a journal."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_the_watched_ensemble_sees_nothing_but_a_session_that_opens_and_closes(
     watching.settled()
     assert server_zxid(zookeeper) == before + 1  # createSession
     watching.stop()
-    assert server_zxid(zookeeper) == before + 2  # closeSession: each create, set, delete or failed one would count too
+    assert server_zxid(zookeeper) == before + 2  # closeSession. Each create, set, delete or failure would count too
 
 
 def test_it_ends_soon_after_it_is_asked_to(zookeeper: ZooKeeper, watch: Watch) -> None:
@@ -254,7 +254,7 @@ def test_a_journal_that_another_process_writes_is_one_sentence(tmp_path: Path) -
 
 @contextmanager
 def no_room_beyond(size_bytes: int) -> Iterator[None]:
-    """No file of this process grows beyond a size, as if its disk were full."""
+    """Keep every file of this process below a size, as if its disk were full."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
     try:
@@ -292,7 +292,7 @@ def test_after_too_many_changes_only_what_no_read_can_show_is_sent_before_the_re
     make_cluster(kafka)
     monkeypatch.setattr("ingest.observed.inbox.MAX_WAITING_EVENTS", 20)
     watching = watch(heartbeat_seconds=60)
-    eventually(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # the last that its start tells
+    eventually(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # the last one from its start
     seq = watching.records()[-1].seq
     segment = next((tmp_path / "journal").glob("*.log"))
     with no_room_beyond(segment.stat().st_size):
@@ -344,7 +344,7 @@ def test_a_reader_without_the_beginning_gets_a_new_generation_with_a_complete_re
     kafka: KazooClient, watch: Watch, tmp_path: Path
 ) -> None:
     make_cluster(kafka)
-    request_complete_read(tmp_path)  # elsewhere: nobody's business
+    request_complete_read(tmp_path)  # elsewhere, so it has no effect here
     watching = watch()
     kafka.delete("/config/topics/t")
     watching.settled()

@@ -1,4 +1,4 @@
-"""A journal on a disk of its own that is full: `kontrast watch` says so, waits, and loses nothing."""
+"""A journal on its own full disk. `kontrast watch` reports it, waits, and loses no record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.programs import program
 from tests.waiting import eventually
 from transport.journal import read_journal
 
-# The disk is seen by the process alone, in namespaces of its own: that needs no rights.
+# Only the process sees the disk, in its own namespaces, which needs no rights.
 _ON_A_SMALL_DISK = 'mount -t tmpfs -o size=1m small "$0" && exec "$@"'
 
 
@@ -47,7 +47,7 @@ def test_records_wait_for_room_and_none_is_lost(zookeeper: ZooKeeper, kafka: Kaz
         filler = seen / "filler"
         subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], check=False, capture_output=True)
         kafka.create("/admin/delete_topics/short-lived")
-        for number in range(200):  # more than fits into what is left of the last block
+        for number in range(200):  # more than the rest of the last block
             kafka.set("/brokers/topics/t", str(number).encode() * 100)
         kafka.delete("/admin/delete_topics/short-lived")
         eventually(lambda: "no room left" in watch.log.read_text())

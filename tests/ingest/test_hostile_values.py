@@ -1,4 +1,4 @@
-"""Whatever a real ZooKeeper holds comes through as it is: contents with any field at extremes, odd names, no text."""
+"""Hostile content of a real ZooKeeper, published unchanged, with extreme fields, odd names, and binary data."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ CONTENTS = [content for _, content in contents_at_extremes()] + NO_TEXT
 TOGETHER = 100  # in one request, which may have a megabyte
 
 
-# What ZooKeeper takes in no path (`PathUtils`); beyond 16 bits a character is two to it, and both are forbidden.
+# Characters that ZooKeeper forbids in paths (`PathUtils`). Beyond 16 bits a character is two to it, and both are
+# forbidden.
 FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff/]")
 
 
 def names() -> list[str]:
-    """Those of the texts that ZooKeeper takes as a name."""
+    """Return the texts that ZooKeeper accepts as a name."""
     return [text[:5_000] for text in TEXTS if text and not FORBIDDEN.search(text)]
 
 

@@ -1,4 +1,4 @@
-"""A forwarder behind a slow or half-open link to ZooKeeper: nothing lost, doubled, invented, hung or leaked."""
+"""A forwarder behind a slow or half-open link to ZooKeeper, without loss, repetition, invention, hang or leak."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def relay(zookeeper: ZooKeeper) -> Iterator[Relay]:
 
 
 def change_at_random(kafka: KazooClient, chance: random.Random, count: int) -> None:
-    """Topics and deletions come, change and go, many of them under names that were there before."""
+    """Create, change and delete topics and deletions, many of them under earlier names."""
     for _ in range(count):
         path = chance.choice(("/brokers/topics/", "/admin/delete_topics/")) + chance.choice("abcdefgh")
         if not kafka.exists(path):
@@ -43,7 +43,7 @@ def change_at_random(kafka: KazooClient, chance: random.Random, count: int) -> N
 
 
 def assert_nothing_is_left(relay: Relay, threads: set[threading.Thread]) -> None:
-    """The forwarder has ended its threads and closed its connections."""
+    """Check that the forwarder has ended its threads and closed its connections."""
     eventually(lambda: relay.open_connections == 0)
     eventually(lambda: not {each.name for each in set(threading.enumerate()) - threads if "pump" not in each.name})
 

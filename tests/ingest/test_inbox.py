@@ -1,4 +1,4 @@
-"""What is kept of too many events: those that no complete read could make good."""
+"""The inbox under too many events. It keeps those that no complete read could replace."""
 
 from __future__ import annotations
 

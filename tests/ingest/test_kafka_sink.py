@@ -1,4 +1,4 @@
-"""The Kafka sink against a real broker: order, one partition, patience, and sentences."""
+"""The Kafka sink against a real broker, with its order, one partition, patience, and sentences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from transport.complete_read_requests import request_topic
 
 @pytest.fixture
 def changes(shared_broker: str, own_name: str) -> KafkaAddress:
-    """A topic that is not there yet."""
+    """Return a topic that does not exist yet."""
     return KafkaAddress(shared_broker, own_name)
 
 
@@ -56,7 +56,7 @@ def is_delivered(sink: KafkaSink, record: Record) -> bool:
 
 
 def consume(topic: KafkaAddress) -> dict[int, list[tuple[bytes, Record]]]:
-    """Keys and records by partition, up to the topic's end."""
+    """Return keys and records by partition, up to the topic's end."""
     consumer = KafkaConsumer(bootstrap_servers=topic.bootstrap_servers, auto_offset_reset="earliest")
     partitions = [TopicPartition(topic.topic, number) for number in consumer.partitions_for_topic(topic.topic)]
     consumer.assign(partitions)
@@ -118,7 +118,7 @@ def test_a_sink_whose_broker_was_away_works_again(start_kafka_cluster: Callable[
 def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(
     start_kafka_cluster: Callable[..., KafkaCluster],
 ) -> None:
-    # More replicas than there are brokers: the brokers refuse every topic.
+    # With more replicas than brokers, the brokers refuse every topic.
     (server,) = start_kafka_cluster(properties={"default.replication.factor": "3"}).bootstrap_servers
     with pytest.raises(IngestError) as refused:
         KafkaSink(KafkaAddress(server, "changes"), "blue", threading.Event(), lambda _: None)

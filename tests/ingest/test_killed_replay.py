@@ -1,4 +1,4 @@
-"""`kontrast replay --into` killed at any moment: its stream has the beginning of the past, unmixed with anything."""
+"""`kontrast replay --into`, killed at any moment. Its stream has the beginning of the past, unmixed."""
 
 from __future__ import annotations
 

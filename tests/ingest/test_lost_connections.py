@@ -1,4 +1,4 @@
-"""What a forwarder publishes after a lost connection, session or client: what differs, and nothing twice."""
+"""Records after a lost connection, session or client. The forwarder publishes each difference once."""
 
 from __future__ import annotations
 

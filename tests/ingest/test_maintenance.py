@@ -35,7 +35,7 @@ def window(cluster="test", brokers="[3]", until=FAR, more=""):
 
 
 def shown(watching):
-    """The windows that each heartbeat has."""
+    """Return the windows in each heartbeat."""
     return [
         decode(record.raw, ForwarderStatus).maintenance
         for record in watching.records()

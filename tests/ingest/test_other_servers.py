@@ -48,30 +48,30 @@ WATCH_MODES = {
     ],
 )
 def release(request: pytest.FixtureRequest) -> ArtifactSet:
-    """One release after the other."""
+    """Return one release after the other."""
     return request.param
 
 
 @pytest.fixture(scope="module")
 def server(java: Path, tmp_path_factory: pytest.TempPathFactory, release: ArtifactSet) -> Iterator[ZooKeeper]:
-    """A server of that release, for all tests."""
+    """Run a server of that release, for all tests."""
     with ZooKeeper(tmp_path_factory.mktemp(release.name), jars=older_jars(release)) as running:
         yield running
 
 
 @pytest.fixture
 def watched(server: ZooKeeper, own_name: str) -> str:
-    """A chroot on it in place of one on the newest."""
+    """Return a chroot on that server instead of the newest one."""
     return make_chroot(server.connect_string, own_name)
 
 
 def watches(server: ZooKeeper) -> int:
-    """How many watches the server holds."""
+    """Return the server's number of watches."""
     return int(server.ask("wchs").split("Total watches:")[1])
 
 
 def make_topic(kafka: KazooClient, topic: str, partitions: int) -> None:
-    """What brokers and the controller write, in their order."""
+    """Write a topic like brokers and the controller do, in their order."""
     path = f"/brokers/topics/{topic}"
     kafka.create(path, json.dumps({"partitions": {str(number): [1] for number in range(partitions)}}).encode())
     kafka.create(f"{path}/partitions")
@@ -211,7 +211,7 @@ def test_replaying_the_records_of_any_history_gives_the_servers_tree(
 
 
 def act(kafka: KazooClient, chance: random.Random, topic: str) -> None:
-    """One thing that may happen to a cluster."""
+    """Make one possible change of a cluster."""
     if not kafka.exists(f"/brokers/topics/{topic}"):
         make_topic(kafka, topic, chance.randint(1, 4))
     elif chance.random() < 0.3:

@@ -1,4 +1,4 @@
-"""A journal that becomes read-only: `kontrast watch` says so, waits, and loses nothing."""
+"""A journal that becomes read-only. `kontrast watch` reports it, waits, and loses no record."""
 
 from __future__ import annotations
 

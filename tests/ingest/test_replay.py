@@ -1,4 +1,4 @@
-"""The past of a recorded cluster, published as `kontrast watch` writes the present: what, when, and what is refused."""
+"""The past of a recorded cluster, published like the output of `kontrast watch`, with its pace and refusals."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def heartbeat(seq: int, at_ms: int, zxid: int = 5) -> Record:
 
 
 def seconds_of(records: list[Record], pace_at: float, from_zxid: int = 0) -> list[float]:
-    """When each record was due, after the first."""
+    """Return the due time of each record, after the first."""
     time = VirtualTime()
     pace = Pace(pace_at, from_zxid=from_zxid, now_seconds=lambda: time.now_seconds)
     due = []
@@ -132,7 +132,7 @@ def test_a_record_that_came_late_does_not_delay_the_next():
     time = VirtualTime()
     pace = Pace(1, now_seconds=lambda: time.now_seconds)
     assert pace.wait_seconds(heartbeat(0, 0)) == 0
-    time.now_seconds += 5  # the stream took none
+    time.now_seconds += 5  # the time the stream took
     assert pace.wait_seconds(heartbeat(1, 2_000)) == 0
     assert pace.wait_seconds(heartbeat(2, 6_000)) == pytest.approx(1)
 
@@ -163,7 +163,7 @@ def test_what_was_published_stays_when_it_is_stopped(tmp_path):
     thread.join(10)
     assert not thread.is_alive()
     assert journal_of(journal) == moments[:2]
-    JournalWriter(journal).close()  # nobody holds it
+    JournalWriter(journal).close()  # free for another writer
 
 
 def test_a_stream_with_records_is_refused_and_left_as_it_is(records, tmp_path):

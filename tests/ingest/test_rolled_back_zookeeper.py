@@ -1,4 +1,4 @@
-"""A forwarder on servers that are restored from a backup or come back empty: a new generation with their data."""
+"""A forwarder on servers that are restored from a backup or empty. A new generation publishes their data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.faults
 
 @contextmanager
 def client(address: str) -> Iterator[KazooClient]:
-    """A new one each time: one that has seen more is refused. Its session outlives a server's restart."""
+    """Connect a new client, because servers refuse one that has seen more. Its session outlives a server's restart."""
     kafka = KazooClient(address, timeout=30)
     kafka.start(timeout=60)
     try:
@@ -45,7 +45,7 @@ def client(address: str) -> Iterator[KazooClient]:
 
 
 def pages(records: list[Record]) -> list[str]:
-    """The causes of the pages about a rollback, as the core publishes them until some seconds later."""
+    """Return the causes of the pages about a rollback, as the core publishes them until some seconds later."""
     newest = next(record for record in reversed(records) if record.kind is RecordKind.HEARTBEAT)
     later = {"observed_ms": newest.observed_ms + 9_000, "steady_ms": newest.steady_ms + 9_000}
     end = msgspec.structs.replace(newest, seq=records[-1].seq + 1, **later)

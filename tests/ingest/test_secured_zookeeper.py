@@ -31,7 +31,7 @@ def password_file(directory: Path, password: str = SECRET) -> str:
 
 @pytest.fixture
 def login_server(java: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
-    """A server that serves nobody without a login."""
+    """Run a server that requires a login."""
     jaas = tmp_path / "jaas.conf"
     module = "org.apache.zookeeper.server.auth.DigestLoginModule"
     jaas.write_text(f'Server {{ {module} required user_kontrast="{SECRET}"; }};\n')
@@ -121,7 +121,7 @@ class Certificates:
         self.authority = str(directory / "ca.pem")
 
     def sign(self, name: str, host: str) -> tuple[str, str]:
-        """The files of a certificate for a host, and of its key."""
+        """Return the files of a host's certificate and its key."""
         (self._directory / f"{name}.ext").write_text(f"subjectAltName={host}\n")
         self._openssl(f"req -newkey rsa:2048 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}")
         signed = f"x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile {name}.ext"
@@ -139,7 +139,7 @@ def certificates(tmp_path: Path) -> Certificates:
 
 @pytest.fixture
 def tls_server(java: Path, tmp_path: Path, certificates: Certificates) -> Iterator[tuple[ZooKeeper, str]]:
-    """A server that asks for a client certificate, and its secure address."""
+    """Run a server that asks for a client certificate. Yield it with its secure address."""
     certificate, key = certificates.sign("server", "IP:127.0.0.1")
     keys = tmp_path / "server.pem"
     keys.write_text(Path(key).read_text() + Path(certificate).read_text())

@@ -1,4 +1,4 @@
-"""Nothing is written to what is watched, by whatever name it is called: real ensembles and brokers."""
+"""Separation from the watched ensembles and brokers, which Kontrast never writes to, under any name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from transport.address import KafkaAddress
 
 
 def nothing() -> int:
-    """The newest generation of a stream that holds none."""
+    """Return the newest generation of an empty stream."""
     return -1
 
 

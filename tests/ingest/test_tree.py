@@ -1,4 +1,4 @@
-"""Only what differs from what readers know is published again."""
+"""The tree as readers know it. Only differences are published again."""
 
 from controller.contract.records import RecordKind
 from ingest.observed.observations import Observation, Value

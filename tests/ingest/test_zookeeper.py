@@ -43,7 +43,7 @@ class Session:
         self.zookeeper.close()
 
     def events(self, count: int) -> list[ZnodeEvent]:
-        """The next events, as many as are expected."""
+        """Return the next events, as many as are expected."""
         events: list[ZnodeEvent] = []
 
         def all_came() -> bool:

@@ -1,4 +1,4 @@
-"""ZooKeeper's own files, written by a real server, whole and damaged: the records must tell what a client reads."""
+"""ZooKeeper's own files, written by a real server, whole and damaged. The records must match a client's view."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HEADER_BYTES = 16
 
 @dataclass(frozen=True)
 class Recording:
-    """A server's directory after its end, and what its clients knew."""
+    """A server's directory after its end, with its clients' view."""
 
     directory: Path
     tree: dict[str, Znode]
@@ -62,7 +62,7 @@ def client(server: ZooKeeper, chroot: str = "") -> Iterator[KazooClient]:
 
 
 def read_tree(kafka: KazooClient) -> dict[str, Znode]:
-    """Every recorded znode that a client sees."""
+    """Return every recorded znode that a client sees."""
     found: dict[str, Znode] = {}
     todo = ["/"]
     while todo:
@@ -75,7 +75,7 @@ def read_tree(kafka: KazooClient) -> dict[str, Znode]:
 
 
 def fold(records: Sequence[Record]) -> dict[str, Znode]:
-    """The znodes that a reader of the records has at their end."""
+    """Return the znodes that a reader of the records has at their end."""
     tree: dict[str, Znode] = {}
     for record in records:
         if record.kind is RecordKind.SNAPSHOT_BEGIN:
@@ -94,7 +94,7 @@ def records_of(directory: Path, **options: object) -> list[Record]:
 
 
 def told(records: Sequence[Record]) -> list[Record]:
-    """The records of znodes."""
+    """Return the records of znodes."""
     return [record for record in records if record.path]
 
 
@@ -105,14 +105,14 @@ def spoil(path: Path, offset: int) -> None:
 
 
 def entry_offsets(log: Path) -> list[int]:
-    """The offset behind the header and behind each entry."""
+    """Return the offset behind the header and behind each entry."""
     offsets = [HEADER_BYTES]
     list(read_log(log, offsets.append))
     return offsets
 
 
 def read_as_far_as_possible(path: Path) -> tuple[list[object], str | None]:
-    """What a log or snapshot holds, and what is said of the rest."""
+    """Return the content of a log or snapshot, and the sentence about the rest."""
     good: list[object] = []
     try:
         good.extend(read_log(path) if path.read_bytes().startswith(b"ZKLG") else read_snapshot(path))
@@ -122,7 +122,7 @@ def read_as_far_as_possible(path: Path) -> tuple[list[object], str | None]:
 
 
 def write_log(path: Path, transactions: Sequence[tuple[int, int]]) -> None:
-    """A log of sessions that begin, each with its zxid and time."""
+    """Write a log of sessions that begin, each with its zxid and time."""
     content = struct.pack(">4siq", b"ZKLG", 2, 0)
     for zxid, time_ms in transactions:
         entry = struct.pack(">qiqqii", 1, 0, zxid, time_ms, -10, 30_000)
@@ -195,14 +195,14 @@ def recording(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Recording
 
 @pytest.fixture
 def copied(recording: Recording, tmp_path: Path) -> Recording:
-    """The recording's files, to be spoilt."""
+    """Return a copy of the recording's files, to be damaged."""
     shutil.copytree(recording.directory, tmp_path / "copied")
     return Recording(tmp_path / "copied", recording.tree, recording.sessions)
 
 
 @pytest.fixture(scope="module")
 def long_recording(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    """A history over many logs, with snapshots that were written while znodes changed."""
+    """Record a history over many logs, with snapshots that were written while znodes changed."""
     properties = {"snapCount": "40", "preAllocSize": "64"}
     with ZooKeeper(tmp_path_factory.mktemp("long"), properties=properties) as server, client(server) as kafka:
         for parent in PARENTS:
@@ -300,9 +300,9 @@ def test_a_chroot_is_stripped_and_what_is_beside_it_left_out(zookeeper: ZooKeepe
 
 
 def zeros_at(content: bytes, offset: int) -> int:
-    """How many zero bytes an entry begins with: as many look like what ZooKeeper allocates ahead.
+    """Return the number of zero bytes at an entry's start, which look like ZooKeeper's preallocated space.
 
-    Four always, of the checksum's upper half; now and then the lower half begins with zeros too.
+    Four come from the checksum's upper half, and sometimes the lower half begins with zeros too.
     """
     entry = content[offset:]
     return len(entry) - len(entry.lstrip(b"\0"))
@@ -378,7 +378,7 @@ def test_every_snapshot_leads_to_the_same_end(long_recording: Recording) -> None
     snapshots = sorted(int(path.name[9:], 16) for path in long_recording.directory.glob("version-2/snapshot.*"))
     assert len(snapshots) > 5
     whole = told(records_of(long_recording.directory))
-    assert whole[0].author != 0  # from the very beginning: no znode was read from a snapshot
+    assert whole[0].author != 0  # from the very beginning, without znodes from a snapshot
     for snapshot in snapshots:
         history = History([long_recording.directory], "orders", start_zxid=snapshot + 1)
         records = list(history.records())
@@ -449,7 +449,7 @@ def test_the_oldest_snapshot_begins_the_history_when_older_files_were_purged(
 
 
 def _without(recording: Recording, directory: Path, *, log: int, snapshots_after: bool) -> Path:
-    """A copy that lacks one log, and perhaps all snapshots."""
+    """Make a copy without one log, and perhaps without snapshots."""
     shutil.copytree(recording.directory, directory)
     logs = sorted(directory.glob("version-2/log.*"), key=lambda path: int(path.name[4:], 16))
     logs[log].unlink()
@@ -589,7 +589,7 @@ def test_a_damaged_gzipped_snapshot_is_named(long_recording, tmp_path: Path, dam
 
 
 def _restarted(directory: Path, method: str) -> tuple[Path, dict[str, Znode]]:
-    """A server's only file: the snapshot that it wrote, compressed by the method, when it was started again."""
+    """Return the only file of a restarted server, its snapshot, compressed by the method."""
     with ZooKeeper(directory, properties={"snapshot.compression.method": method}) as server:
         with client(server) as kafka:
             kafka.create("/controller_epoch", b"3")

@@ -1,4 +1,4 @@
-"""What the tests on real clusters share: Kontrast's commands as processes, beside real ZooKeeper and brokers."""
+"""Fixtures for real clusters, with Kontrast's commands as processes, beside real ZooKeeper and brokers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def create(cluster, **topics: dict[int, list[int]]) -> None:
 
 
 def told(pipeline: Pipeline, alert_id: str, state: str = "open") -> AlertRow:
-    """The alert as it was told first in this state since it was told otherwise; waits for it."""
+    """Wait for the alert in this state, and return its first row since the last change of state."""
 
     def rows() -> list[AlertRow]:
         return [row for row in pipeline.rows("alerts") if isinstance(row, AlertRow) and row.id == alert_id]

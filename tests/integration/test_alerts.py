@@ -1,4 +1,4 @@
-"""What goes wrong on a real cluster is told with the right cause, within the kind's patience and two seconds."""
+"""Alerts on a real cluster, with the right cause, within the kind's patience and two seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.integration.conftest import Pipeline, create, told
 BROKERS = (1, 2, 3)
 
 pytestmark = pytest.mark.xdist_group("pipelines")
-# Judged at each heartbeat, one a second, by the time of what the forwarder saw.
+# Kontrast evaluates alerts at each heartbeat, one a second, by the forwarder's time.
 NOTICED_MS = 2_000
 
 
@@ -35,7 +35,7 @@ def zookeeper(cluster):
 
 
 def in_time(alert: AlertRow) -> bool:
-    """Whether the alert opened as soon as its kind allows."""
+    """Return whether the alert opened as soon as its kind allows."""
     return alert.time_ms - alert.since_ms <= ALERT_KINDS[alert.alert].patience_ms + NOTICED_MS
 
 

@@ -1,4 +1,4 @@
-"""The wall clock jumps an hour ahead and two back under `watch` and `stream`: one alert for each, and nothing else."""
+"""Jumps of the wall clock under `watch` and `stream`, an hour ahead and two back. Each opens exactly one alert."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LIBRARY = "/usr/$LIB/faketime/libfaketimeMT.so.1"
 
 
 class Clock:
-    """The wall clock of the processes that have its environment; steady clocks go on as they did."""
+    """The wall clock of the processes with its environment. Steady clocks go on unchanged."""
 
     def __init__(self, file: Path) -> None:
         program("faketime")
@@ -50,7 +50,7 @@ class Clock:
         }
 
     def set(self, ahead_seconds: int) -> None:
-        """All at once: a reader in between would find an empty file."""
+        """Set the clock atomically, because a reader in between would find an empty file."""
         new = self._file.with_suffix(".new")
         new.write_text(f"{ahead_seconds:+d}\n")
         new.replace(self._file)
@@ -58,7 +58,7 @@ class Clock:
 
 @pytest.fixture
 def kafka(shared_chroot: str) -> Iterator[KazooClient]:
-    """A client that writes what Kafka writes, of a cluster with two brokers."""
+    """Yield a client that writes like Kafka, for a cluster with two brokers."""
     client = KazooClient(shared_chroot, timeout=30)
     client.start(timeout=30)
     write(client, "/controller_epoch", 1)

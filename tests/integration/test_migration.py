@@ -31,10 +31,10 @@ STATE = "/brokers/topics/t/partitions/0/state"
 # Logged by a broker that is controller, where the epoch in a state is above its own (ZkPartitionStateMachine).
 REFUSED = "Aborted leader election for partition t-0"
 
-# Longer than two thirds of the session timeout of 6 s: then Kafka's client sends its write of /migration again.
+# Longer than two thirds of the session timeout of 6 s. Then Kafka's client sends its write of /migration again.
 PAUSE_SECONDS = 5.0
 PAUSES = 4
-# A pause breaks the dual write only if it meets one of its writes; one that goes on does so for this long.
+# A pause breaks the dual write only if it meets one of its writes. A dual write that survives goes on for this long.
 GOES_ON_MS = 2_000
 PAGED_WITHIN_MS = 15_000
 
@@ -106,7 +106,7 @@ def is_in(pipeline: Pipeline, *phases: str) -> bool:
 
 
 def phases_in_metrics(pipeline: Pipeline) -> set[str]:
-    """The phases whose sample is 1."""
+    """Return the phases whose sample is 1."""
     samples = pipeline.samples("kontrast_migration_phase").items()
     return {dict(labels)["phase"] for labels, value in samples if value == 1}
 
@@ -125,7 +125,7 @@ def without_leader(client: KazooClient) -> None:
 
 
 def pause_until_the_dual_write_breaks(cluster: Cluster, pipeline: Pipeline) -> tuple[int, AlertRow]:
-    """When ZooKeeper went on in milliseconds since 1970, and the page."""
+    """Pause ZooKeeper until the dual write breaks. Return the last resumption in ms since 1970, and the page."""
     for _ in range(PAUSES):
         cluster.zookeeper.pause()
         time.sleep(PAUSE_SECONDS)
@@ -171,7 +171,7 @@ def test_a_pause_of_zookeeper_pages_and_a_restart_mends_it(cluster: Cluster, pip
 
 
 def looked_at(connect: str) -> Header:
-    """What the core makes of one look at ZooKeeper."""
+    """Return the core's header after one look at ZooKeeper."""
     source = ZooKeeperSource(ZooKeeperConfig(zookeeper=connect), "c", BrokersConfig())
     return source.picture(EVERYTHING_NOW, threading.Event()).header
 

@@ -1,4 +1,4 @@
-"""The whole pipeline on a real cluster: real ZooKeeper and brokers, and Kontrast's commands as processes."""
+"""The whole pipeline on a real cluster, with real ZooKeeper and brokers, and Kontrast's commands as processes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_offline_partitions_of_a_killed_broker_are_named_by_the_exporter(clu
     assert done.exit_code == 0, done.stderr
     eventually(lambda: pipeline.samples("kontrast_ready") == {})
     assert not any(row.state == "open" for row in newest_alerts(pipeline))
-    # Nothing of it is left to ask for: neither the stream's reader nor a second call finds it.
+    # The cluster has left no trace for the stream's reader or a second call.
     assert "c is forgotten already" in forget().stderr
     pipeline.watch.launch()
     pipeline.until("it is watched again", lambda: pipeline.samples("kontrast_partitions").get(online) == 5)
@@ -110,7 +110,7 @@ def leaders_of(pipeline: Pipeline) -> set[int]:
 
 
 def expected_rows(changes: list[bytes]) -> dict[str, list[OutputRow]]:
-    """What one undisturbed pass over the records gives."""
+    """Return the rows of one undisturbed pass over the records."""
     context = new_context("c")
     rows: dict[str, list[OutputRow]] = {output: [] for output in OUTPUTS}
     first = decode_record(changes[0])

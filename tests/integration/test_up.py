@@ -1,4 +1,4 @@
-"""`kontrast up` on a real ZooKeeper and broker: each child killed once, then an orderly end."""
+"""`kontrast up` on a real ZooKeeper and broker. Each child is killed once, then the end is orderly."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def config(cluster, listen, tmp_path) -> Path:
 
 
 def child_of(up: ChildProcess, command: str) -> int:
-    """The process id of the child that runs this command."""
+    """Return the process id of the child that runs this command."""
     assert up.pid is not None
     (pid,) = [
         pid for pid in descendants(up.pid) if f" -m cli --log-level info {command} --config " in command_line_of(pid)
@@ -92,7 +92,7 @@ def test_each_child_that_is_killed_starts_again_and_all_end_in_order(config, clu
 
 
 def kill_each(up: ChildProcess, cluster, listen: str) -> None:
-    """Kill the children in turn; each time what happens afterwards comes through."""
+    """Kill the children in turn. Each time later events must come through."""
 
     def runs() -> None:
         assert up.running, up.describe("ended by itself")

@@ -1,4 +1,4 @@
-"""Nodes that answer ApiVersions as no node does: one sentence each, within the time and little memory."""
+"""Nodes with invalid answers to ApiVersions. Each gives one sentence, within the time and little memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SUPPORTED = (
 
 @contextmanager
 def answering(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """A server that answers each request as it is given; its address."""
+    """Run a server that gives one answer to each request. Yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -104,7 +104,7 @@ def test_whatever_the_bytes_are_there_is_an_answer_or_a_sentence(body):
 
 
 def sentence(address: str) -> str:
-    """The reason why there is no answer, empty where there is one."""
+    """Return the reason for a missing answer, or an empty text."""
     try:
         ask(address)
     except NodeError as error:
@@ -158,7 +158,7 @@ def test_tls_that_is_none_and_nobody_there_are_sentences(tmp_path):
         ask(f"127.0.0.1:{free_port()}")
 
 
-# --- what an answer means
+# --- the meaning of an answer
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Both sides of a comparison: what a tree of znodes says, and what nodes say that answer as no node does."""
+"""Both sides of a comparison, from a tree of znodes, and from nodes with invalid answers."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ ASKED = (3, 29, 32, 46, 48, 50, 55)
 
 @contextmanager
 def answering(body: bytes) -> Iterator[str]:
-    """A node that says it has all APIs in version 0 to 1, and answers each with the same bytes; its address."""
+    """Run a node that announces all APIs in version 0 to 1, and answers each with the same bytes. Yield its address."""
     apis = struct.pack(">hi", 0, 1 + len(ASKED)) + struct.pack(">hhh", 18, 0, 0)
     apis += b"".join(struct.pack(">hhh", api, 0, 1) for api in ASKED)
     unsupported = struct.pack(">h", 35) + apis[2:]
@@ -176,7 +176,7 @@ def test_a_node_that_answers_with_anything_speaks_for_nothing_and_breaks_nothing
     assert not [key for key in view.values if key.subject not in view.sources]
 
 
-# --- what the checks make of answers that no live cluster of these tests gives
+# --- checks of answers that no live cluster of these tests gives
 
 
 def test_a_metadata_version_without_transactions_and_a_voter_that_is_not_asked():
@@ -214,7 +214,7 @@ def test_a_quorum_without_the_flag_is_named_as_what_never_writes_again(capsys):
 
 
 class CutOff:
-    """A quorum whose only broker has fetched its log up to an offset, beside a ZooKeeper that has all of it."""
+    """A quorum whose only broker has fetched its log up to an offset, beside a complete ZooKeeper."""
 
     def __init__(self, fetched: int) -> None:
         self._fetched = fetched

@@ -1,4 +1,4 @@
-"""`kontrast migration check` on trees in a real ZooKeeper: each fault is found as what it is, and nothing else."""
+"""`kontrast migration check` on trees in a real ZooKeeper, with exactly one finding for each fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kontrast migration check --zk-data`: the same from copied files, and what recorded clusters show at their end."""
+"""`kontrast migration check --zk-data`, with the same findings in copied files, and those at the end of recordings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.conformance.recording import ARCHIVES, unpack
 from tests.kraft import zookeeper_client
 from tests.migration.trees import FAULTS, built, clean
 
-# What is truly there when a recording ends, beside what follows from its release: it stops in the middle of things.
+# Faults at the end of a recording, beside those of its release. It stops in the midst of its actions.
 _WAITS_FOR_A_BROKER = {
     "absent-broker",
     "reassignment",
@@ -44,7 +44,7 @@ _AT_THE_END: dict[str, set[str]] = {
     "fuzz39e": {"leftover-trigger"},
     "fuzz39f": {"offline-log-directory", "reassignment", "leftover-trigger"},
     "fuzz39h": _WAITS_FOR_A_BROKER,
-    # Of their registered brokers most are only names: nothing is ever in sync there, or deleted.
+    # Most of their registered brokers are only names, so replicas stay out of sync there, and deletions wait.
     "large11": {"absent-broker", "offline-log-directory", "no-state", "pending-deletion", "leftover-trigger"},
     "large24": {"offline-log-directory", "pending-deletion", *_WAITS_FOR_A_BROKER},
     "large28": {"offline-log-directory", "pending-deletion", *_WAITS_FOR_A_BROKER},

@@ -1,4 +1,4 @@
-"""The values that the preflight reads as Kafka does: Java's numbers, SCRAM credentials, names of settings."""
+"""Values that the preflight reads as Kafka does, with Java's numbers, SCRAM credentials, names of settings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def test_a_scram_credential_has_four_parts(credential, names):
     assert found("/config/users/u", **{"SCRAM-SHA-512": credential}) == names
 
 
-# What `AclEntry.fromBytes`, `ConfigEntityZNode.decode` and `ProducerIdBlockZNode` of 3.9.2 made of the same values.
+# The reading of the same values by `AclEntry.fromBytes`, `ConfigEntityZNode.decode` and `ProducerIdBlockZNode` of
+# 3.9.2.
 @pytest.mark.parametrize(
     ("path", "value", "names"),
     [

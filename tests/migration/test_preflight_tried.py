@@ -1,4 +1,4 @@
-"""What `kontrast migration check` says of a znode is what a real quorum of 3.9.2 does about it."""
+"""Findings of `kontrast migration check`, compared with the reaction of a real quorum of 3.9.2."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DUAL_WRITE = "to DUAL_WRITE"
 
 
 def _made_topic(client: KazooClient, **fields: object) -> None:
-    """A topic of broker 1 that its controller has taken up, then rewritten by hand with these fields."""
+    """Make a topic of broker 1 that its controller has taken up, then rewrite these fields by hand."""
     topic_id = base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
     good = {"version": 3, "topic_id": topic_id, "partitions": {"0": [1]}, "adding_replicas": {}}
     put(client, "/brokers/topics/t", {**good, "removing_replicas": {}})
@@ -59,7 +59,7 @@ def _written(path: str, content: object) -> Callable[[KazooClient], None]:
     return write
 
 
-# Read as: after VALUE the check says KEY, and the controller's log the line beside it.
+# After VALUE the check finds KEY, and the controller logs the line beside it.
 _BLOCKS: dict[str, tuple[Callable[[KazooClient], None], str]] = {
     "absent-broker": (lambda client: _made_topic(client, partitions={"0": [1, 9]}), r"\[9\] found in metadata"),
     "topic-without-id": (lambda client: _made_topic(client, topic_id=None), "NoSuchElementException"),
@@ -121,7 +121,7 @@ def migration(request, shared_chroot, tmp_path) -> Iterator[_Migration]:
 
 
 def _outcome(migration: _Migration, name: str, spoil: Callable[[KazooClient], None]) -> str:
-    """What the check says of the fault: the outcome of its row."""
+    """Return the check's outcome for the fault."""
     spoil(migration.client)
     asked = ("migration", "check", "--zookeeper", migration.chroot, "--json", "--release", "3.9.2")
     done = CliRunner().invoke(main, asked)
@@ -146,7 +146,7 @@ def test_it_kills(migration, name):
     assert _outcome(migration, name, _KILLS[name]) == "kills"
     migration.controller.launch()
     eventually(lambda: migration.controller.exit_status is not None)
-    assert migration.controller.exit_status > 0  # by itself: a signal is below 0
+    assert migration.controller.exit_status > 0  # by itself, as a signal is below 0
     assert migration.is_claimed()
     assert migration.migration()["kraft_metadata_offset"] == -1
 

@@ -1,4 +1,4 @@
-"""Trees of a cluster's znodes: a clean one of 3.9, and the clean one with a fault for each check of the preflight."""
+"""Trees of a cluster's znodes, a clean one of 3.9, and the clean one with a fault for each check of the preflight."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def broker(version: int = 5, listener: str = "PLAINTEXT") -> dict[str, object]:
 
 
 def clean() -> Tree:
-    """A cluster of 3.9 with two brokers and two topics, and something of everything that is copied."""
+    """Return a cluster of 3.9 with two brokers, two topics, and an example of everything that is copied."""
     tree: Tree = {
         "/cluster/id": {"version": "1", "id": "S29udHJhc3QtbWlncmF0ZQ"},
         "/controller": {"version": 2, "brokerid": 1, "timestamp": "1", "kraftControllerEpoch": -1},
@@ -76,7 +76,7 @@ def _migration(offset: int) -> dict[str, object]:
 
 Fault = Callable[[Tree], object]
 
-# Read as: KEY is found in the clean tree after this, once, at the znode beside it.
+# KEY is found once in the clean tree after this, at the znode beside it.
 FAULTS: Mapping[str, tuple[str, Fault]] = {
     "earlier-attempt": ("/migration", lambda tree: tree.update({"/migration": _migration(303)})),
     "no-replicas": (
@@ -185,7 +185,7 @@ FAULTS: Mapping[str, tuple[str, Fault]] = {
 def built(
     connect: str, tree: Mapping[str, object], *, persistent: frozenset[str] = frozenset()
 ) -> Iterator[KazooClient]:
-    """The tree in ZooKeeper for as long as its brokers' session lasts; the client is that session."""
+    """Build the tree in ZooKeeper while its brokers' session lasts. Yield that session's client."""
     with zookeeper_client(connect) as client:
         for path, content in tree.items():
             client.ensure_path(path.rpartition("/")[0] or "/")

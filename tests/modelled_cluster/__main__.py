@@ -22,7 +22,7 @@ def show(seed: int, name: str, text: str) -> None:
 
 
 def main() -> int:
-    """Play histories; the status is 1 where a property broke."""
+    """Play histories. Return 1 if a property broke."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1, help="seed of the first history; each has the next one")

@@ -1,4 +1,4 @@
-"""Properties that hold after every record of any history; a broken one raises `BrokenProperty`."""
+"""Properties that hold after every record of any history. A broken one raises `BrokenProperty`."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ LEGAL_MOVES = {
     for subject, table in (("partition", PARTITION_VALID_PREVIOUS), ("replica", REPLICA_VALID_PREVIOUS))
 }
 OF_PARTITIONS_AND_BROKERS = {kind.name for section in ("Partitions", "Brokers") for kind in SECTIONS[section]}
-# Alerts that stay for a time after their cause is over: ten minutes in which a broker left, occurrences.
+# Alerts that outlast their cause, such as ten minutes after a broker's departure, or occurrences.
 LOOK_BACK = {"BrokerFlapping", *(kind.name for kind in ALERT_KINDS.values() if kind.lasts_ms)}
 
 
 class BrokenPropertyError(AssertionError):
-    """Property that does not hold; `name` is the property's, and the text has the particulars."""
+    """Property that does not hold. `name` is the property's, and the text has the particulars."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text}")
@@ -71,7 +71,7 @@ class Checked:
         chunks = changed_chunks(self._empty, before)
         try:
             outcome = step(before, record)
-        except Exception as error:  # the property is that there is none
+        except Exception as error:  # the property forbids every exception
             raise BrokenPropertyError("step never raises", repr(error)) from error
         require("step changes no header", encode_header(before) == encoded)
         require("step changes no topic", changed_chunks(self._empty, before) == chunks)
@@ -87,7 +87,7 @@ class Checked:
         self._check_indexes(outcome.context)
 
     def restore(self) -> None:
-        """Replace the other context by what is stored of it."""
+        """Replace the other context by its stored state."""
         self.other = restore_context("c", encode_header(self.other), dict(self._stored).get)
 
     def _take(self, rows: Iterable[Row]) -> None:
@@ -171,7 +171,7 @@ class Checked:
             require("topic settings are the znodes'", found == expected, (name, found, expected))
 
     def check_at_rest(self) -> None:
-        """Check that nothing is expected and no condition is reported of a cluster that is healthy."""
+        """Check that a healthy cluster has no expected effect and no reported condition."""
         alerts = [
             f"{row.id}: {row.cause}"
             for row in self.last.values()

@@ -1,4 +1,4 @@
-"""The modelled cluster: broker processes, their sessions, and the controllers among them."""
+"""Modelled cluster of broker processes, their sessions, and their controllers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORK_LIMIT = 5_000
 
 @dataclass
 class Process:
-    """Process of a broker, with its session; 0 where it has none."""
+    """Process of a broker, with its session, or 0 without one."""
 
     session: int = 0
     runs: bool = True
@@ -27,7 +27,7 @@ class Process:
 
 
 class Cluster:
-    """ZooKeeper, brokers and controllers; every method is something that one of them does now."""
+    """ZooKeeper, brokers and controllers. Every method is a current action of one of these."""
 
     def __init__(self, release: Release, salt: int) -> None:
         self.zookeeper = ZooKeeper()
@@ -71,7 +71,7 @@ class Cluster:
         return {"version": version, "host": "h", "port": 9_092 + broker, "endpoints": endpoints, "rack": None}
 
     def end_session(self, broker: int, *, closed: bool = False, runs: bool = False) -> None:
-        """End a broker's session: it crashed, closed, or (`runs`) lost its session and does not know."""
+        """End a broker's session, because it crashed, closed, or (`runs`) lost its session unnoticed."""
         process = self.processes[broker]
         if not process.session:
             return
@@ -96,7 +96,7 @@ class Cluster:
         self._depose(expired=False)
 
     def elect(self, broker: int) -> None:
-        """Let a broker become controller if there is none."""
+        """Let a broker become controller if there is none yet."""
         process = self.processes[broker]
         still = any(each.broker == broker and not each.is_over for each in self.deposed)
         if self.zookeeper.get("/controller") or not process.session or process.poisoned or still:
@@ -161,7 +161,7 @@ class Cluster:
     # --- leaders
 
     def partitions(self) -> list[TopicPartition]:
-        """Partitions with a state in ZooKeeper."""
+        """Return partitions with a state in ZooKeeper."""
         found = []
         for path in self.zookeeper.znodes:
             if path.endswith("/state"):
@@ -170,7 +170,7 @@ class Cluster:
         return sorted(found)
 
     def replicas_of(self, tp: TopicPartition) -> tuple[int, ...]:
-        """Replicas by the topic's znode."""
+        """Return the replicas in the topic's znode."""
         content = self.zookeeper.content(f"{TOPICS}/{tp[0]}") or {}
         return tuple(content.get("partitions", {}).get(str(tp[1]), ()))
 
@@ -214,7 +214,7 @@ class Cluster:
     # --- the end
 
     def is_healthy(self) -> bool:
-        """Whether every partition is led by its preferred replica, all replicas are in sync, and nothing is pending."""
+        """Return whether preferred replicas lead, all replicas are in sync, and no request is pending."""
         zookeeper = self.zookeeper
         pending = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
         if any(path in zookeeper.znodes for path in pending) or zookeeper.children("/admin/delete_topics"):
@@ -238,7 +238,7 @@ class Cluster:
         return bool(content["partitions"])
 
     def settle(self, *, moves_controller: bool) -> None:
-        """Let everybody finish: brokers return, the controller ends its work, leaders bring their replicas in sync."""
+        """Let all brokers return, the controller end its work, and leaders bring their replicas in sync."""
         for controller in self.deposed:
             controller.resign()
         self.deposed = []

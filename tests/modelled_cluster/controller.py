@@ -1,4 +1,4 @@
-"""The modelled controller: its failover, its events, and the queue that it works off in its own time."""
+"""Modelled controller with its failover, its events, and the queue that it works off in its own time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Controller(Elections):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to do."""
+        """Return whether all work is done."""
         return self.is_over or not (self.queue or self.doing)
 
     def enqueue(self, name: str, event: Event) -> None:
@@ -48,7 +48,7 @@ class Controller(Elections):
         self.queue.append((name, event))
 
     def work(self) -> bool:
-        """Go on to the next write, or to the end of an event; returns whether there was something to do."""
+        """Go on to the next write, or to the end of an event. Return whether there was work."""
         if self.is_idle:
             return False
         if self.doing is None:
@@ -62,12 +62,12 @@ class Controller(Elections):
         return True
 
     def resign(self) -> None:
-        """End the term; memory and queue are lost."""
+        """End the term. Memory and queue are lost."""
         self.is_over, self.doing = True, None
         self.queue.clear()
 
     def expire(self) -> None:
-        """Lose the session: the event under way ends, and the others are dropped."""
+        """Lose the session. The current event ends, and the others are dropped."""
         self.queue.clear()
         self.enqueue("Expire", self._give_way)
 
@@ -177,7 +177,7 @@ class Controller(Elections):
             self.reassigning = self.asked_by_znode()
 
     def registered(self) -> dict[int, int]:
-        """Registered brokers, with the epochs of their registrations."""
+        """Return registered brokers, with the epochs of their registrations."""
         znodes = self.zookeeper.znodes
         return {int(name): znodes[f"{BROKERS}/{name}"].czxid for name in self.zookeeper.children(BROKERS)}
 
@@ -216,7 +216,7 @@ class Controller(Elections):
     # --- events
 
     def broker_change(self) -> Work:
-        """Handle brokers that came and went, by the difference to those that were known."""
+        """Handle brokers that came and went, by the difference to the known ones."""
         now = self.registered()
         started = sorted(set(now) - set(self.live))
         gone = sorted(set(self.live) - set(now))
@@ -287,7 +287,7 @@ class Controller(Elections):
         yield from self.reassign(asked)
 
     def api_reassignment(self, tp: TopicPartition, target: tuple[int, ...] | None) -> Work:
-        """Handle AlterPartitionReassignments of one partition; None cancels."""
+        """Handle AlterPartitionReassignments of one partition. None cancels."""
         if tp not in self.assigned or tp[0] in self.queued:
             return
         if target is None and tp not in self.reassigning:
@@ -349,7 +349,7 @@ class Controller(Elections):
             yield
 
     def alter_partition(self, leader: int, tp: TopicPartition, isr: tuple[int, ...], leader_epoch: int) -> Work:
-        """Handle AlterPartition, from 2.7 on: the leader changes its ISR."""
+        """Handle AlterPartition, with which a leader changes its ISR from 2.7 on."""
         cached = self.cached.get(tp)
         state = read_state(self.zookeeper, tp)
         if cached is None or state is None or state.leader != leader or cached.epoch != leader_epoch:

@@ -21,7 +21,7 @@ class Deletion(Machines):
         yield from self.resume_deletions()
 
     def resume_deletions(self) -> Work:
-        """Go on with deletions that can: complete them, retry them, or begin them."""
+        """Complete, retry or begin the deletions that can go on."""
         eligible, retried = [], list[Replica]()
         for name in self.in_some_order(self.queued):
             replicas = self._replicas_of(name)
@@ -81,7 +81,7 @@ class Deletion(Machines):
             self.partition_states.pop(tp, None)
 
     def fail_deletion(self, replicas: list[Replica]) -> Work:
-        """Note that these replicas cannot be deleted, and their topics have to wait."""
+        """Note that these replicas cannot be deleted, so that their topics wait."""
         if not replicas:
             return
         self.stops -= {(broker, tp) for tp, broker in replicas}

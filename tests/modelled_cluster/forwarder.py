@@ -1,4 +1,4 @@
-"""Records of the modelled ZooKeeper: complete reads, changes one by one or in windows, and heartbeats."""
+"""Records of the modelled ZooKeeper, from complete reads, single changes, windows, and heartbeats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RANKS = ("/controller", "/brokers/ids/")
 
 
 class Forwarder:
-    """What `kontrast watch` would publish of the modelled ZooKeeper."""
+    """Forwarder that publishes the modelled ZooKeeper like `kontrast watch`."""
 
     def __init__(self, zookeeper: ZooKeeper, apply: Callable[[Record], None], *, reads_log: bool) -> None:
         self.zookeeper = zookeeper
@@ -46,7 +46,7 @@ class Forwarder:
             self.flush()
 
     def flush(self) -> None:
-        """End the window: of each znode only its last change is published."""
+        """End the window. Publish only the last change of each znode."""
         window, self._window = self._window, []
         last = {change.path: change for change in window}
         for change in sorted(last.values(), key=_place_in_window):

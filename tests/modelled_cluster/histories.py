@@ -1,4 +1,4 @@
-"""Random histories: operations drawn by a seed, played against the model and the core, and shrunk where they fail."""
+"""Random histories of operations drawn by a seed, played against the model and the core, and shrunk on a failure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def drawn(seed: int) -> History:
 
 @dataclass
 class Played:
-    """History that was played: the core's side, the model, and whether its end was judged."""
+    """History that was played, with the core's side, the model, and whether its end was judged."""
 
     checked: Checked
     cluster: Cluster
@@ -66,7 +66,7 @@ class Played:
 
 
 def play(history: History) -> Played:
-    """Play a history; raises BrokenPropertyError."""
+    """Play a history. Raise BrokenPropertyError."""
     settings = {"delete.topic.enable": True}
     cluster = Cluster(history.release, history.salt)
     checked = Checked(history.release if history.is_told else None, settings)
@@ -105,7 +105,7 @@ def _end(played: Played, forwarder: Forwarder) -> bool:
 
 
 def failure_of(history: History) -> Failure | None:
-    """Play a history; returns the property that it breaks."""
+    """Play a history. Return the property that it breaks."""
     try:
         play(history)
     except BrokenPropertyError as error:

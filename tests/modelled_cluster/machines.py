@@ -1,4 +1,4 @@
-"""State machines of the modelled controller: partitions and replicas."""
+"""State machines of the modelled controller, for partitions and replicas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REPLICA_PREVIOUS = {
 
 
 class Machines(Memory):
-    """Memory with both state machines; each method is the work of one of their calls."""
+    """Memory with both state machines. Each method is the work of one of their calls."""
 
     def enter(self, tps: Iterable[TopicPartition], target: str) -> list[TopicPartition]:
         """Let partitions enter a state that needs no write."""
@@ -45,7 +45,7 @@ class Machines(Memory):
         return entered
 
     def create(self, tps: Iterable[TopicPartition]) -> Work:
-        """Create partitions: New, then Online with the first live replica as leader."""
+        """Create partitions as New, then as Online with the first live replica as leader."""
         tps = self.enter(tps, "New")
         for tp in tps:
             for broker in self.assigned[tp].replicas:
@@ -98,7 +98,7 @@ class Machines(Memory):
             self._let_replica_enter(replica, "Online")
 
     def take_offline(self, replicas: Iterable[Replica]) -> Work:
-        """Take replicas offline: each leaves its partition's ISR."""
+        """Take replicas offline. Each leaves its partition's ISR."""
         valid = [
             each for each in replicas if self.replica_states.get(each, "NonExistent") in REPLICA_PREVIOUS["Offline"]
         ]
@@ -168,7 +168,7 @@ class Machines(Memory):
             yield
 
     def lose_replicas(self, brokers: Collection[int]) -> Work:
-        """Handle replicas whose brokers are gone: elect other leaders, then take the replicas offline."""
+        """Handle replicas of failed brokers. Elect other leaders, then take the replicas offline."""
         replicas = self.replicas_on(brokers)
         deleting = [each for each in replicas if each[0][0] in self.queued]
         others = [each for each in replicas if each[0][0] not in self.queued]
@@ -185,5 +185,5 @@ class Machines(Memory):
         yield from self.fail_deletion(deleting)
 
     def fail_deletion(self, replicas: list[Replica]) -> Work:
-        """Note that these replicas cannot be deleted; `deletion` has it."""
+        """Note that these replicas cannot be deleted. `deletion` implements it."""
         raise NotImplementedError

@@ -11,12 +11,12 @@ from tests.modelled_cluster.zookeeper import ZooKeeper
 
 Release = tuple[int, int]
 TopicPartition = tuple[str, int]
-Work = Iterator[None]  # the controller's thread: each pause is after a write, or where its queue is empty
+Work = Iterator[None]  # the controller's thread, which pauses after each write, and when its queue is empty
 EPOCH = "/controller_epoch"
 
 
 class MovedError(Exception):
-    """Another controller was elected: the write was fenced."""
+    """Another controller was elected, so the write was fenced."""
 
 
 class State(NamedTuple):
@@ -38,33 +38,33 @@ class Assignment:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """Replicas after the reassignment."""
+        """Return replicas after the reassignment."""
         return without(self.replicas, self.removing)
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """Replicas before the reassignment."""
+        """Return replicas before the reassignment."""
         return without(self.replicas, self.adding)
 
     def reassigned_to(self, target: tuple[int, ...]) -> Assignment:
-        """Assignment while the partition moves to the target."""
+        """Return the assignment while the partition moves to the target."""
         origin = self.origin
         full = tuple(dict.fromkeys(target + origin))
         return Assignment(full, without(full, origin), without(full, target))
 
 
 def without(brokers: Iterable[int], others: Collection[int]) -> tuple[int, ...]:
-    """Brokers that are not among the others, in order."""
+    """Return brokers that are not among the others, in order."""
     return tuple(broker for broker in brokers if broker not in others)
 
 
 def state_path(tp: TopicPartition) -> str:
-    """Path of the partition's state."""
+    """Return the path of the partition's state."""
     return f"/brokers/topics/{tp[0]}/partitions/{tp[1]}/state"
 
 
 def read_state(zookeeper: ZooKeeper, tp: TopicPartition) -> State | None:
-    """State in ZooKeeper, None where there is none."""
+    """Return the state in ZooKeeper, or None."""
     content = zookeeper.content(state_path(tp))
     if content is None:
         return None
@@ -72,7 +72,7 @@ def read_state(zookeeper: ZooKeeper, tp: TopicPartition) -> State | None:
 
 
 def state_znode(state: State, *, recovering: bool = False) -> dict[str, Any]:
-    """Content of the state's znode."""
+    """Return the content of the state's znode."""
     fields = {"version": 1, "leader": state.leader, "leader_epoch": state.epoch, "isr": list(state.isr)}
     recovery = {"leader_recovery_state": 1} if recovering else {}
     return fields | {"controller_epoch": state.controller_epoch} | recovery
@@ -104,23 +104,23 @@ class Memory:
     removing_replicas: bool = False  # among writes of the replica state machine
 
     def is_since(self, *release: int) -> bool:
-        """Whether the controller is of this release or a newer one."""
+        """Return whether the controller is of this release or a newer one."""
         return self.release >= release
 
     def online(self, broker: int) -> bool:
-        """Whether the broker is live and not shutting down."""
+        """Return whether the broker is live and not shutting down."""
         return broker in self.live and broker not in self.leaving
 
     def in_some_order(self, items: Iterable[Any]) -> list[Any]:
-        """Items in the order of a hash map, which is the same within a history."""
+        """Return items in the order of a hash map, which is the same within a history."""
         return sorted(items, key=lambda item: zlib.crc32(f"{item}{self.salt}".encode()))
 
     def leader_is_online(self, tp: TopicPartition) -> bool:
-        """Whether the cached leader is online."""
+        """Return whether the cached leader is online."""
         return self.online(self.cached[tp].leader)
 
     def check_fence(self) -> None:
-        """Raise MovedError where ZooKeeper refuses the controller's writes; before 2.1 it refuses none."""
+        """Raise MovedError if ZooKeeper refuses the controller's writes. Before 2.1 it accepts them."""
         znode = self.zookeeper.get(EPOCH)
         if self.is_since(2, 1) and (znode is None or int(znode.data or 0) != self.epoch):
             raise MovedError
@@ -133,7 +133,7 @@ class Memory:
         self.cached[tp] = state
 
     def is_recovering(self, tp: TopicPartition) -> bool:
-        """Whether the leader still recovers from an unclean election."""
+        """Return whether the leader still recovers from an unclean election."""
         content = self.zookeeper.content(state_path(tp)) or {}
         return bool(content.get("leader_recovery_state"))
 
@@ -143,13 +143,13 @@ class Memory:
         return state if state is not None and state.controller_epoch <= self.epoch else None
 
     def topic_setting(self, topic: str, key: str) -> str | None:
-        """Setting of the topic in ZooKeeper."""
+        """Return the topic's setting in ZooKeeper."""
         content = self.zookeeper.content(f"/config/topics/{topic}") or {}
         value = content.get("config", {}).get(key)
         return None if value is None else str(value)
 
     def allows_unclean(self, topic: str) -> bool:
-        """Whether a replica that is not in sync may be elected: by the topic, the brokers, or the release."""
+        """Return whether the topic, the brokers, or the release allow the election of an out-of-sync replica."""
         key = "unclean.leader.election.enable"
         value = self.topic_setting(topic, key)
         for name in (str(self.broker), "<default>"):
@@ -157,10 +157,10 @@ class Memory:
             value = content.get("config", {}).get(key) if value is None else value
         return not self.is_since(0, 11) if value is None else value == "true"
 
-    # --- elections: the new leader and ISR, None where none can be elected
+    # --- elections, with the new leader and ISR, or None without a candidate
 
     def elect_offline(self, tp: TopicPartition, state: State, *, unclean: bool | None) -> tuple[State, bool] | None:
-        """Elect the first online replica in sync, else one that is not; returns whether it has to recover."""
+        """Elect the first online replica in sync, else one that is not. Return whether it has to recover."""
         replicas = [broker for broker in self.assigned[tp].replicas if self.online(broker)]
         leader = next((broker for broker in replicas if broker in state.isr), None)
         if leader is not None:
@@ -196,15 +196,15 @@ class Memory:
         self.assigned[tp] = assignment
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
-        """Partitions of the topic, by number."""
+        """Return partitions of the topic, by number."""
         return sorted(tp for tp in self.assigned if tp[0] == topic)
 
     def replicas_on(self, brokers: Collection[int]) -> list[tuple[TopicPartition, int]]:
-        """Replicas on these brokers."""
+        """Return replicas on these brokers."""
         return [(tp, each) for tp in sorted(self.assigned) for each in self.assigned[tp].replicas if each in brokers]
 
     def forget_topic(self, topic: str) -> None:
-        """Forget the topic as the controller does: the states of its partitions and replicas stay."""
+        """Forget the topic like the controller, which keeps the states of its partitions and replicas."""
         self.topics.discard(topic)
         self.queued.discard(topic)
         self.started.discard(topic)
@@ -213,7 +213,7 @@ class Memory:
             self.cached.pop(tp, None)
 
     def write_topic(self, topic: str, changed: dict[TopicPartition, Assignment]) -> bool:
-        """Write the topic's znode from memory with these assignments; returns whether the znode was there."""
+        """Write the topic's znode from memory with these assignments. Return whether the znode existed."""
         self.check_fence()
         content = dict(self.zookeeper.content(f"/brokers/topics/{topic}") or {})
         known = {tp: self.assigned[tp] for tp in self.partitions_of(topic)} | changed

@@ -1,4 +1,4 @@
-"""Operations of a history: each takes numbers, and makes of them a choice among what there is at that moment."""
+"""Operations of a history. Each uses its numbers to choose among the objects of that moment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Players:
         self.forwarder = forwarder
         self.checked = checked
         self.zookeeper = cluster.zookeeper
-        self._hung_ms = 0  # for so long the controller has done nothing
+        self._hung_ms = 0  # time without work of the controller
 
     def _broker(self, number: int) -> int:
         return BROKER_IDS[number % len(BROKER_IDS)]
@@ -46,7 +46,7 @@ class Players:
     # --- time, controllers, the forwarder
 
     def time_passes(self, kind: int, *_: int) -> None:
-        """Some time passes, and a heartbeat comes; a controller that hung for longer would have lost its session."""
+        """Let some time pass, with a heartbeat. A controller that hung for longer would have lost its session."""
         passed_ms = (100, 1_000, 1_000, 4_000, 20_000, 70_000)[kind % 6]
         self._hung_ms += passed_ms
         if self._hung_ms > _HANGS_MS:
@@ -59,93 +59,93 @@ class Players:
         self.forwarder.heartbeat()
 
     def controller_works(self, writes: int, *_: int) -> None:
-        """The controller goes on for some writes."""
+        """Let the controller go on for some writes."""
         self._hung_ms = 0
         self.cluster.work(1 + writes % 8)
 
     def controller_finishes(self, *_: int) -> None:
-        """The controller works off its queue."""
+        """Let the controller work off its queue."""
         self._hung_ms = 0
         self.cluster.work(200)
 
     def deposed_work(self, writes: int, *_: int) -> None:
-        """Deposed controllers go on for some writes."""
+        """Let deposed controllers go on for some writes."""
         self.cluster.work_deposed(1 + writes % 8)
 
     def read_everything(self, writes: int, *_: int) -> None:
-        """A forwarder begins with a complete read, while the controller writes."""
+        """Begin a forwarder with a complete read, while the controller writes."""
         self.forwarder.read_everything(lambda: self.cluster.work(writes % 6))
 
     def restore(self, *_: int) -> None:
-        """The job starts again with what it stored."""
+        """Start the job again with its stored state."""
         self.checked.restore()
 
     def windows(self, kind: int, *_: int) -> None:
-        """The forwarder gathers changes from now on, or publishes each at once."""
+        """Let the forwarder gather changes from now on, or publish each at once."""
         self.forwarder.gathers = bool(kind % 2)
         self.forwarder.flush()
 
     def controller_is_removed(self, *_: int) -> None:
-        """/controller is deleted by hand."""
+        """Delete /controller by hand."""
         self.cluster.remove_controller()
 
     def broker_is_elected(self, broker: int, *_: int) -> None:
-        """A broker becomes controller if there is none."""
+        """Let a broker become controller if there is none yet."""
         for number in range(len(BROKER_IDS)):
             self.cluster.elect(self._broker(broker + number))
 
     # --- brokers
 
     def broker_registers(self, broker: int, *_: int) -> None:
-        """A broker registers."""
+        """Register a broker."""
         self.cluster.register(self._broker(broker))
 
     def broker_crashes(self, broker: int, *_: int) -> None:
-        """A broker crashes, and its session expires."""
+        """Crash a broker, whose session expires."""
         self.cluster.end_session(self._broker(broker))
 
     def session_expires(self, broker: int, *_: int) -> None:
-        """A broker that lives on loses its session."""
+        """Expire the session of a broker that lives on."""
         self.cluster.end_session(self._broker(broker), runs=True)
 
     def broker_bounces(self, broker: int, runs: int, *_: int) -> None:
-        """A broker leaves and registers again at once."""
+        """Let a broker leave and register again at once."""
         self.cluster.end_session(self._broker(broker), runs=bool(runs % 2))
         self.cluster.register(self._broker(broker))
 
     def broker_asks_for_shutdown(self, broker: int, *_: int) -> None:
-        """A broker asks for its controlled shutdown."""
+        """Let a broker ask for its controlled shutdown."""
         self.cluster.shut_down(self._broker(broker))
 
     def broker_closes(self, *_: int) -> None:
-        """Brokers close that asked for their controlled shutdown."""
+        """Close brokers that asked for their controlled shutdown."""
         for broker in BROKER_IDS:
             self.cluster.close(broker)
 
     def broker_deletes(self, broker: int, *_: int) -> None:
-        """A broker answers StopReplica."""
+        """Let a broker answer StopReplica."""
         self.cluster.answer_stops(self._broker(broker))
 
     def replicas_catch_up(self, number: int, *_: int) -> None:
-        """A leader brings its followers into the ISR."""
+        """Let a leader bring its followers into the ISR."""
         tp = self._partition(number)
         if tp is not None:
             self.cluster.change_isr(tp)
 
     def replica_lags(self, number: int, broker: int, *_: int) -> None:
-        """A leader drops a follower that lags."""
+        """Let a leader drop a follower that lags."""
         tp = self._partition(number)
         if tp is not None:
             self.cluster.change_isr(tp, without=self._broker(broker))
 
     def leaders_notify(self, broker: int, *_: int) -> None:
-        """A leader announces the ISRs that it changed."""
+        """Let a leader announce the ISRs that it changed."""
         self.cluster.notify(self._broker(broker))
 
     # --- operators
 
     def create_topic(self, name: int, partitions: int, first: int, count: int) -> None:
-        """A topic is created."""
+        """Create a topic."""
         topic = _TOPICS[name % 3]
         path = f"{TOPICS}/{topic}"
         if path in self.zookeeper.znodes or f"/admin/delete_topics/{topic}" in self.zookeeper.znodes:
@@ -160,7 +160,7 @@ class Players:
         self.zookeeper.create(path, content)
 
     def add_partition(self, name: int, first: int, *_: int) -> None:
-        """A partition is added to a topic."""
+        """Add a partition to a topic."""
         topic = _TOPICS[name % 3]
         content = self.zookeeper.content(f"{TOPICS}/{topic}")
         asked = f"/admin/delete_topics/{topic}" in self.zookeeper.znodes
@@ -176,24 +176,24 @@ class Players:
         return bool(content["adding_replicas"] or content["removing_replicas"])
 
     def delete_topic(self, name: int, *_: int) -> None:
-        """A topic's deletion is asked for."""
+        """Ask for a topic's deletion."""
         topic = _TOPICS[name % 3]
         if f"{TOPICS}/{topic}" in self.zookeeper.znodes:
             self.zookeeper.create(f"/admin/delete_topics/{topic}")
 
     def set_topic(self, name: int, kind: int, *_: int) -> None:
-        """A topic's settings are written."""
+        """Write a topic's settings."""
         topic = _TOPICS[name % 3]
         if f"{TOPICS}/{topic}" in self.zookeeper.znodes:
             config = {"version": 1, "config": _SETTINGS[kind % len(_SETTINGS)]}
             self.zookeeper.write(f"/config/topics/{topic}", config)
 
     def unset_topic(self, name: int, *_: int) -> None:
-        """A topic's settings vanish."""
+        """Remove a topic's settings."""
         self.zookeeper.delete(f"/config/topics/{_TOPICS[name % 3]}")
 
     def set_brokers(self, kind: int, broker: int, *_: int) -> None:
-        """Brokers' settings are written, or vanish."""
+        """Write brokers' settings, or remove them."""
         path = f"/config/brokers/{('<default>', *BROKER_IDS)[broker % 5]}"
         if self.cluster.release < (1, 1):
             return
@@ -203,7 +203,7 @@ class Players:
             self.zookeeper.write(path, {"version": 1, "config": _SETTINGS[kind % 4]})
 
     def reassign_by_znode(self, number: int, first: int, count: int, more: int) -> None:
-        """A reassignment is asked for by /admin/reassign_partitions."""
+        """Ask for a reassignment by /admin/reassign_partitions."""
         tps = {tp for tp in (self._partition(number), self._partition(more)) if tp is not None}
         targets = [self._replicas(first + place, count) for place in range(2)]
         entries = [
@@ -214,7 +214,7 @@ class Players:
             self.zookeeper.create(REASSIGN, {"version": 1, "partitions": entries})
 
     def reassign_by_api(self, number: int, first: int, count: int, kind: int) -> None:
-        """A reassignment is asked for by the API, or cancelled."""
+        """Ask for a reassignment by the API, or cancel it."""
         tp, controller = self._partition(number), self.cluster.controller
         if tp is None or controller is None or controller.is_over or self.cluster.release < (2, 4):
             return
@@ -222,14 +222,14 @@ class Players:
         controller.enqueue("ApiPartitionReassignment", lambda: controller.api_reassignment(tp, target))
 
     def elect_by_znode(self, number: int, more: int, *_: int) -> None:
-        """Preferred elections are asked for by /admin/preferred_replica_election."""
+        """Ask for preferred elections by /admin/preferred_replica_election."""
         tps = sorted({tp for tp in (self._partition(number), self._partition(more)) if tp is not None})
         entries = [{"topic": topic, "partition": partition} for topic, partition in tps]
         if entries and self.cluster.release < (3, 0):
             self.zookeeper.create(PREFERRED, {"version": 1, "partitions": entries})
 
     def elect_by_api(self, number: int, kind: int, *_: int) -> None:
-        """An election is asked for by the API."""
+        """Ask for an election by the API."""
         tp, controller = self._partition(number), self.cluster.controller
         if tp is None or controller is None or controller.is_over or self.cluster.release < (2, 2):
             return

@@ -15,7 +15,7 @@ class Reassignment(Deletion):
     """Memory with the reassignment of partitions."""
 
     def asked_by_znode(self) -> dict[TopicPartition, Target]:
-        """Targets in /admin/reassign_partitions; of several for a partition the last."""
+        """Return targets in /admin/reassign_partitions. The last of several for a partition counts."""
         content = self.zookeeper.content(REASSIGN) or {}
         entries = content.get("partitions", ())
         return {(entry["topic"], entry["partition"]): tuple(entry["replicas"]) for entry in entries}
@@ -57,11 +57,11 @@ class Reassignment(Deletion):
         yield
 
     def rearm(self, path: str) -> None:
-        """Look at the znode again as an event of its own; `controller` has it."""
+        """Look at the znode again as a separate event. `controller` implements it."""
         raise NotImplementedError
 
     def is_in_sync(self, tp: TopicPartition, target: Target) -> bool:
-        """Whether the whole target is in the ISR."""
+        """Return whether the whole target is in the ISR."""
         state = read_state(self.zookeeper, tp)
         return state is not None and set(target) <= set(state.isr)
 

@@ -1,4 +1,4 @@
-"""Random histories of the modelled cluster: the core keeps its properties after every record of each."""
+"""Random histories of the modelled cluster. The core keeps its properties after every record of each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_core_keeps_its_properties_in_random_histories():
 @pytest.mark.faults
 @pytest.mark.timeout(1_200)
 def test_the_core_keeps_its_properties_in_many_random_histories():
-    """The environment chooses how many, and the seed of the first; the default seed is the same each time."""
+    """The environment sets their number and the first seed, whose default is constant."""
     histories, seed = int(os.environ.get("HISTORIES", "20000")), int(os.environ.get("HISTORIES_SEED", "1000"))
     print(f"python -m tests.modelled_cluster --histories {histories} --seed {seed}")
     total, judged, failures = play_all(seed, histories, PROCESSES)

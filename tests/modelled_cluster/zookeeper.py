@@ -1,4 +1,4 @@
-"""Model of a ZooKeeper: znodes with their stats, sessions, and listeners that hear of each change."""
+"""Model of a ZooKeeper, with znodes and their stats, sessions, and listeners for each change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Znode:
 
     @property
     def content(self) -> Any:  # noqa: ANN401 (any JSON)
-        """Content as JSON, None where it is none."""
+        """Return the content as JSON, or None if it is invalid."""
         try:
             return json.loads(self.data or b"")
         except ValueError:
@@ -31,7 +31,7 @@ class Znode:
 
 @dataclass(frozen=True)
 class Change:
-    """Change of one znode, None where it was deleted."""
+    """Change of one znode, or None if it was deleted."""
 
     path: str
     znode: Znode | None
@@ -41,7 +41,7 @@ class Change:
 
 
 class ZooKeeper:
-    """Znodes by path; every write has a zxid of its own, but for those of one transaction."""
+    """Znodes by path. Every write has its own zxid, except the writes of one transaction."""
 
     def __init__(self) -> None:
         self.znodes: dict[str, Znode] = {}
@@ -59,16 +59,16 @@ class ZooKeeper:
         return self._last_session
 
     def get(self, path: str) -> Znode | None:
-        """Znode at the path."""
+        """Return the znode at the path."""
         return self.znodes.get(path)
 
     def content(self, path: str) -> Any:  # noqa: ANN401 (any JSON)
-        """Content at the path as JSON, None where there is none."""
+        """Return the content at the path as JSON, or None without one."""
         znode = self.znodes.get(path)
         return None if znode is None else znode.content
 
     def children(self, parent: str) -> list[str]:
-        """Names of the znodes right below the parent."""
+        """Return the names of the znodes right below the parent."""
         prefix = f"{parent}/"
         return sorted({path[len(prefix) :].split("/")[0] for path in self.znodes if path.startswith(prefix)})
 
@@ -90,7 +90,7 @@ class ZooKeeper:
             self._tell(change)
 
     def create(self, path: str, content: object = None, *, owner: int = 0, version: int = 0) -> bool:
-        """Create a znode, with a later version if its data was set at once; returns whether it was not there."""
+        """Create a znode, with a later version if its data was set at once. Return whether it was new."""
         if path in self.znodes:
             return False
         zxid = self._next_zxid()
@@ -98,7 +98,7 @@ class ZooKeeper:
         return True
 
     def set(self, path: str, content: object) -> bool:
-        """Write a znode's data; returns whether it was there."""
+        """Write a znode's data. Return whether it existed."""
         before = self.znodes.get(path)
         if before is None:
             return False
@@ -112,7 +112,7 @@ class ZooKeeper:
             self.set(path, content)
 
     def delete(self, path: str, *, cxid: int | None = None) -> bool:
-        """Delete a znode; returns whether it was there."""
+        """Delete a znode. Return whether it existed."""
         if self.znodes.pop(path, None) is None:
             return False
         self._note(Change(path, None, self._next_zxid(), self.author, self._next_cxid() if cxid is None else cxid))

@@ -1,4 +1,4 @@
-"""Outputs read from journals: all of it, in order, and what of it is new."""
+"""Outputs read from journals, complete, in order, and continued."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs read from topics of a real broker: all of them, what is new, and what a reader hears when it is away."""
+"""Outputs read from topics of a real broker, complete and continued, and the reader's errors during an absence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WANTED = ("metadata", "alerts", "gauges")
 
 @pytest.fixture
 def reading() -> Iterator[Callable[[Address], OutputsSource]]:
-    """Opens outputs; all are closed."""
+    """Yield a function that opens outputs, then close them all."""
     opened: list[OutputsSource] = []
 
     def read(address: Address) -> OutputsSource:
@@ -31,7 +31,7 @@ def reading() -> Iterator[Callable[[Address], OutputsSource]]:
 
 
 def chunks(source: OutputsSource, count: int) -> list[Chunk]:
-    """The next chunks, until they hold this many lines."""
+    """Return the next chunks, until they hold this many lines."""
     found: list[Chunk] = []
 
     def lines() -> int:

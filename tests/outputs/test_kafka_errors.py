@@ -1,4 +1,4 @@
-"""What kafka-python's errors say to people: Kafka's own words or ours, none of the library's."""
+"""Sentences for kafka-python's errors, in Kafka's own words or ours, without the library's."""
 
 from __future__ import annotations
 

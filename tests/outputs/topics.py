@@ -12,7 +12,7 @@ from transport.address import KafkaAddress
 
 
 class Topics:
-    """The topics PREFIX.output of some outputs; of others when they are created."""
+    """The topics PREFIX.output of some outputs. Others are created later."""
 
     def __init__(self, server: str, prefix: str, *outputs: str) -> None:
         self.address = KafkaAddress(server, prefix)

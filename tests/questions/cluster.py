@@ -18,23 +18,23 @@ HOUR_MS = 60 * MINUTE_MS
 
 
 def broker(number: int, rack: str | None = None) -> dict[str, object]:
-    """A registered broker."""
+    """Return a registered broker."""
     content = {"version": 5, "endpoints": [f"PLAINTEXT://b{number}:9092"]} | ({"rack": rack} if rack else {})
     return {f"/brokers/ids/{number}": content}
 
 
 def brokers(*numbers: int) -> dict[str, object]:
-    """Registered brokers without a rack."""
+    """Return registered brokers without a rack."""
     return {path: content for number in numbers for path, content in broker(number).items()}
 
 
 def controller(number: int, epoch: int = 7) -> dict[str, object]:
-    """An active controller, if its broker is registered."""
+    """Return an active controller, if its broker is registered."""
     return {"/controller": {"version": 2, "brokerid": number}, "/controller_epoch": epoch}
 
 
 def topic(name: str, *replicas: list[int], topic_id: str | None = None, **fields: object) -> dict[str, object]:
-    """A topic whose partitions are led by their first replica and in sync."""
+    """Return a topic whose partitions are led by their first replica and in sync."""
     assignment = {str(number): hosts for number, hosts in enumerate(replicas)}
     content = {"version": 3, "partitions": assignment, "topic_id": topic_id or f"id-of-{name}", **fields}
     found: dict[str, object] = {f"/brokers/topics/{name}": content}
@@ -44,25 +44,25 @@ def topic(name: str, *replicas: list[int], topic_id: str | None = None, **fields
 
 
 def state(name: str, number: int, leader: int, isr: list[int], *, epoch: int = 7) -> dict[str, object]:
-    """A partition's state."""
+    """Return a partition's state."""
     content = {"version": 1, "controller_epoch": epoch, "leader": leader, "leader_epoch": 3, "isr": isr}
     return {f"/brokers/topics/{name}/partitions/{number}/state": content}
 
 
 def settings(name: str, **config: str) -> dict[str, object]:
-    """A topic's settings; underscores stand for dots."""
+    """Return a topic's settings. Underscores stand for dots."""
     return {f"/config/topics/{name}": {"version": 1, "config": {k.replace("_", "."): v for k, v in config.items()}}}
 
 
 def owner(path: str, content: object) -> int:
-    """The session that owns an ephemeral znode: each broker has one."""
+    """Return the session that owns an ephemeral znode. Each broker has one."""
     if path == "/controller" and isinstance(content, dict):
         return 1 + int(content["brokerid"])
     return 1 + int(path.rpartition("/")[2]) if path.startswith("/brokers/ids/") else 0
 
 
 def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None, release: str = "3.6") -> Picture:
-    """What one look at these znodes gives; each was written an hour ago if `ages_ms` does not say otherwise."""
+    """Return the result of one look at these znodes. Each was written an hour ago, unless `ages_ms` has its age."""
     now_ms = time.time_ns() // 1_000_000
     values = {}
     for at, (path, content) in enumerate(znodes.items(), start=100):

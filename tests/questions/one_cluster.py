@@ -79,7 +79,7 @@ def unpacked(name: str, directory: Path) -> Path:
 
 
 class Cluster:
-    """A recorded cluster at a moment; each source reads what Kontrast would have written until then."""
+    """A recorded cluster at a moment. Each source reads Kontrast's output up to then."""
 
     def __init__(self, data: Path, at_ms: int, directory: Path, racks: Mapping[int, str]) -> None:
         self._data, self._directory, self._until, self._racks = data, directory, Until(time_ms=at_ms), racks
@@ -87,7 +87,7 @@ class Cluster:
         self.rows = steps(new_context(CLUSTER, chunk_count=_CHUNKS), self.records).effects
 
     def from_files(self) -> Picture:
-        """Answer as --zk-data does; recorded brokers have no racks, so these are added to what it would read."""
+        """Answer as --zk-data does. Recorded brokers have no racks, so add these to the records."""
         if self._racks:
             gathering = Gathering(new_context(CLUSTER, chunk_count=_CHUNKS), _PAST.keeps)
             gathering.take(self.records)
@@ -168,7 +168,7 @@ class _Stored(Transitions):
 
 
 def answers(picture: Picture) -> Answers:
-    """Ask every question of a picture; each answer as --json prints it, or the sentence that refuses it."""
+    """Ask every question of a picture. Return each answer as --json prints it, or the sentence of its refusal."""
     asked: dict[str, Callable[[], Any]] = {"check": lambda: check(picture), "lint": lambda: lint(picture)}
     for words in subjects(picture):
         asked[f"explain {words}"] = lambda words=words: _explained(picture, words)  # type: ignore[misc]
@@ -212,7 +212,7 @@ async def _asked(page: Starlette, paths: Mapping[str, tuple[str, str | None]]) -
 
 
 def subjects(picture: Picture) -> Iterator[str]:
-    """Everything that can be explained."""
+    """Yield everything that can be explained."""
     yield "controller"
     yield from (f"broker {broker}" for broker in sorted(_hosts(picture.context) | picture.header.brokers.keys()))
     for name in _topics(picture.context):
@@ -221,7 +221,7 @@ def subjects(picture: Picture) -> Iterator[str]:
 
 
 def sides(cluster: Cluster, pictures: Mapping[str, Picture]) -> dict[str, Mapping[Subject, Fields]]:
-    """Return the cluster as a side of a comparison: of each picture, and of a snapshot."""
+    """Return the cluster as sides of a comparison, one for each picture, and one for a snapshot."""
     found: dict[str, Mapping[Subject, Fields]] = {
         name: dict(of_context(picture.context)) for name, picture in pictures.items()
     }

@@ -1,4 +1,4 @@
-"""Two sides of a cluster compared: what counts as a difference, in which order, and what a broker may not know yet."""
+"""Comparison of two sides of a cluster, with its differences, their order, and the limits of a broker's knowledge."""
 
 from __future__ import annotations
 

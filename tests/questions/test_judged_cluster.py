@@ -1,4 +1,4 @@
-"""A snapshot judges sound partitions by their znodes, and agrees with the replica that takes in all of them."""
+"""A snapshot that judges sound partitions by their znodes, and agrees with the replica over all partitions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ clusters = st.fixed_dictionaries(
 
 
 def read_of(cluster: dict[str, Any]) -> CompleteRead:
-    """The complete read of a made-up cluster."""
+    """Return the complete read of a made-up cluster."""
     values: dict[str, Value] = {}
 
     def put(path: str, content: object, session: int = 0) -> None:

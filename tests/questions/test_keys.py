@@ -1,4 +1,4 @@
-"""Where a key goes: the bytes that Kafka's serializers make of it, and its partition."""
+"""Partitions of keys, by the bytes of Kafka's serializers."""
 
 from __future__ import annotations
 

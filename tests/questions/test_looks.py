@@ -1,4 +1,4 @@
-"""One look at ZooKeeper: what it finds counts at once, and is as old as its znodes prove."""
+"""One look at ZooKeeper. Its findings count at once, with the age that the znodes prove."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WELL = {**brokers(1, 2, 3), **controller(1), **topic("t", [1, 2], [2, 3])}
 
 
 def alerts(picture: Picture) -> dict[str, int | None]:
-    """How old the alerts of the look are, in minutes; None: unknown."""
+    """Return the age of the look's alerts in minutes, None if unknown."""
     return {
         finding.alert: None if finding.since.ms is None else round((picture.as_of_ms - finding.since.ms) / MINUTE_MS)
         for finding in check(picture).findings
@@ -167,7 +167,10 @@ def test_what_may_not_be_read_or_is_old_is_a_doubt():
 
 
 def test_in_a_read_the_states_of_a_topic_stand_together_whenever_they_were_written() -> None:
-    """Causes come first, in the order of their writes; of states it means nothing, and they are stored by topic."""
+    """Causes come first, in the order of their writes.
+
+    States are stored by topic, because their order has no meaning.
+    """
     written = {
         "/brokers/topics/a": 20,
         "/brokers/topics/state": 10,

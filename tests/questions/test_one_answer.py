@@ -1,6 +1,6 @@
-"""One cluster at one moment has one answer to each question, whichever source it is taken from.
+"""One answer to each question about a cluster at a moment, from whichever source.
 
-A fact that a source cannot have is unknown in its answer: the constants below name these facts. Files, changes, outputs
+A fact that a source cannot have is unknown in its answer. The constants below name these facts. Files, changes, outputs
 and the page have the whole past of a recording. One look at ZooKeeper has only the present.
 """
 
@@ -21,7 +21,7 @@ from tests.questions.one_cluster import Answers, Cluster, answers, page_answers,
 
 
 class Moment(NamedTuple):
-    """Heartbeat of a recorded cluster; `at_rest`: the controller had nothing to write."""
+    """Heartbeat of a recorded cluster. `at_rest` means that the controller had no due writes."""
 
     recording: str
     at_ms: int
@@ -29,7 +29,7 @@ class Moment(NamedTuple):
     racks: dict[int, str] = {}
 
 
-# Recorded brokers have no racks: these are added to what each source reads.
+# Recorded brokers have no racks, so these are added to the input of each source.
 TWO_RACKS: Final = {"outer": {1: "a", 2: "b", 3: "b", 4: "a"}, "halves": {1: "a", 2: "a", 3: "b", 4: "b"}}
 MOMENTS: Final = {
     "healthy": Moment("roll28to39", 1795372250732, at_rest=True),
@@ -47,11 +47,11 @@ MOMENTS: Final = {
 
 # A page shows the newest 1,500 rows of an output, and notes that there are more.
 EVENTS_COMPARED: Final = 50
-# A page has no steps: its timeline has them. Its present is now, and the recordings are old.
+# A page has no steps, because its timeline shows them. Its present is now, and the recordings are old.
 NOT_ON_THE_PAGE: Final = frozenset({"causes", "doubts"})
 # The past of a look is the last write of each znode. Alerts that need a history or patience need more.
 NOT_IN_A_LOOK: Final = frozenset({"causes", "findings", "since"})
-# While the controller has writes due, its next step also depends on its events. A look shows none.
+# While the controller has writes due, its next step also depends on its events. A look does not show these.
 NOT_IN_A_LOOK_AT_WORK: Final = frozenset({"headline", "is_well", *NOT_IN_A_LOOK})
 # In a migration, the age of the last pulse decides. A look does not see whether it goes on.
 _BY_THE_CONTROLLER: Final = ("changes", "partitions", "", "migration", "way back")
@@ -138,7 +138,7 @@ def without(answer: Any, fields: Collection[str]) -> Any:
 
 
 def is_seen(question: str, answer: Any, moment: Moment) -> bool:
-    """Whether ZooKeeper alone answers the question: consequences rest on what the controller has due."""
+    """Return whether ZooKeeper alone answers the question. Consequences depend on the controller's due writes."""
     if question.startswith("whatif rack") and isinstance(answer, str):
         return False  # ZooKeeper does not keep the rack of a broker that is away
     return question != "timeline" and (moment.at_rest or question.startswith("explain"))
@@ -157,13 +157,13 @@ def in_a_look(answer: Any, moment: Moment) -> Any:
 
 
 def is_fact(statement: Answers, moment: Moment) -> bool:
-    """Whether the statement is about ZooKeeper or a setting: not about the controller's memory or its past."""
+    """Return whether the statement is about ZooKeeper or a setting, not about the controller's memory or past."""
     unknown = ("changes",) if moment.at_rest else _BY_THE_CONTROLLER
     return statement["certainty"] in ("seen", "assumed") and statement["about"] not in unknown
 
 
 def assert_no_beginning_is_too_early(known: Answers, found: Answers) -> None:
-    """A look dates the beginning of trouble by its znodes: it lasts since then at least."""
+    """Check the beginnings in a look. It dates trouble by its znodes, and the trouble lasts at least since then."""
     for question, answer in found.items():
         since = answer["since"] if question.startswith("explain") else None
         exactly = known[question]["since"] if since else None

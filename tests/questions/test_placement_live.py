@@ -29,17 +29,17 @@ from questions.placement import current_assignment, placed_by_kafka
 from streaming.java.installation import find_java
 from tests.older_releases import KAFKA_TOOLS, class_path_of, older_jars
 
-# In the order in which a Java hash map has these ids, which is not theirs; 1 and 17 share a bucket.
+# In the order of a Java hash map with these ids, which is not ascending. 1 and 17 share a bucket.
 RACKS = {1: "eu-2", 17: "eu-1", 2: "eu-1", 5: "eu-3", 1030: "eu-2", 1001: "eu-2"}
-REAL = 1  # the only one that answers, and controller; the others are registered
-# Partitions and replication factor: more partitions than brokers, so that Kafka's shift grows on the way.
+REAL = 1  # the only broker that answers, and controller. The others are registered
+# Partitions and replication factor. With more partitions than brokers, Kafka's shift grows on the way.
 TOPICS = {"wide": (30, 3), "most": (13, 5), "single": (8, 1), "pairs": (17, 2)}
 
 Assignment = Mapping[int, tuple[int, ...]]
 
 
 class Cluster:
-    """A cluster of a release, what Kontrast reads of it, and Kafka's tool of that release."""
+    """A cluster of a release, with Kontrast's view and Kafka's tool of that release."""
 
     def __init__(self, release: str, zookeeper: str, bootstrap_server: str, directory: Path) -> None:
         self.zookeeper = zookeeper
@@ -52,7 +52,7 @@ class Cluster:
         return steps(new_context("c", chunk_count=16), read.records("c")).context
 
     def generated(self, brokers: Sequence[int], *, rack_aware: bool) -> dict[str, Assignment]:
-        """What `kafka-reassign-partitions --generate` proposes for all topics."""
+        """Return the proposal of `kafka-reassign-partitions --generate` for all topics."""
         topics = self._directory / "topics.json"
         topics.write_text(json.dumps({"version": 1, "topics": [{"topic": name} for name in TOPICS]}))
         asked = ["--generate", "--topics-to-move-json-file", topics, "--broker-list", ",".join(map(str, brokers))]
@@ -80,7 +80,7 @@ class Cluster:
 
 
 def by_topic(reassignment: str) -> dict[str, Assignment]:
-    """Replicas by topic and partition, in order; no partition may be there twice."""
+    """Return replicas by topic and partition, in order. Fail if a partition occurs twice."""
     found: dict[str, dict[int, tuple[int, ...]]] = {}
     for entry in sorted(json.loads(reassignment)["partitions"], key=itemgetter("topic", "partition")):
         assert entry["partition"] not in found.setdefault(entry["topic"], {})
@@ -89,7 +89,7 @@ def by_topic(reassignment: str) -> dict[str, Assignment]:
 
 
 def registration(broker: int, port: int) -> bytes:
-    """The znode of a broker that never answers the controller, and leads clients to the one on this port."""
+    """Return the znode of a broker that never answers the controller, and leads clients to this port."""
     znode = {
         "version": 4,
         "listener_security_protocol_map": {"CLIENT": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT"},
@@ -115,7 +115,7 @@ def cluster(request, shared_chroot: str, tmp_path: Path) -> Iterator[Cluster]:
     registrations = KazooClient(shared_chroot)
     registrations.start(timeout=30)
     try:
-        # Before the one that becomes controller: the first metadata that it serves to clients has them all.
+        # Before the one that becomes controller, so that the first metadata for clients has them all.
         for other in RACKS.keys() - {REAL}:
             znode = registration(other, broker.port)
             registrations.create(f"/brokers/ids/{other}", znode, ephemeral=True, makepath=True)
@@ -130,7 +130,7 @@ def cluster(request, shared_chroot: str, tmp_path: Path) -> Iterator[Cluster]:
 def agree(
     cluster: Cluster, context: Context, kafka: Mapping[str, Assignment], brokers: Sequence[int], *, rack_aware: bool
 ) -> None:
-    """One of Kafka's random draws leads to a topic's whole assignment, and for this draw `kontrast place` prints it."""
+    """Check that one of Kafka's random draws gives a topic's assignment, and that `kontrast place` prints it."""
     for topic, assignment in kafka.items():
         computed = partial(placed_by_kafka, context, [topic], brokers, rack_aware=rack_aware)
         draws = product(range(len(brokers)), repeat=2)

@@ -1,4 +1,4 @@
-"""What the loss of a broker takes, held against recordings of real clusters that lost one."""
+"""Predicted losses of a broker, compared with recordings of real clusters that lost one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def until_something_else_happens(records: list[Record], at: int) -> Iterator[Rec
 
 
 def crashes(name: str, directory: Path) -> Iterator[Crash]:
-    """Every expiry of a broker's session that met a cluster at rest."""
+    """Yield every expiry of a broker's session that met a cluster at rest."""
     recording = unpack(name, directory)
     records = list(recording.records())
     context = new_context("recorded", recording.settings(), recording.profile(), chunk_count=16)

@@ -1,4 +1,4 @@
-"""The account of a cluster: from rows made up, and on recordings beside what the core itself counts."""
+"""Accounts of a cluster, from made-up rows, and from recordings beside the core's own counts."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_percentiles_are_bounds_that_hold(rows):
     found = report(
         rows.gauges(time_ms=at(0), reactions=times(7)),
         rows.gauges(time_ms=at(1), reactions=times(7 + 50, 45, 3, 1, total_ms=990)),
-        rows.gauges(time_ms=at(2), reactions=times(*slow, total_ms=70_000)),  # the job counts from nothing again
+        rows.gauges(time_ms=at(2), reactions=times(*slow, total_ms=70_000)),  # the job counts from 0 again
     )
     (first,) = found.reactions
     assert (first.event, first.to, first.count) == ("BrokerChange", "first_write", 100)

@@ -1,4 +1,4 @@
-"""A change that is played with one partition of each kind says what it says when every partition is played."""
+"""A change that is played with one partition of each kind, equal to the change with every partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.controller.znode_history import ZnodeHistory
 from tests.questions.test_whatif import cluster_of
 
 BROKERS = (1, 2, 3, 4)
-# Few, so that a handful of partitions has kinds of several; 9 is not there.
+# Few, so that some kinds have several partitions. 9 is absent.
 REPLICAS = st.sampled_from([(1, 2, 3), (2, 3, 1), (3, 4), (9, 1), (4,)])
 TOPICS, PARTITIONS = 3, 4
 LEAST = st.sampled_from("12")
@@ -29,7 +29,7 @@ MOMENTS = {"dev39": 150, "hard39": 200, "fuzz28a": 400}
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Context:
-    """Clusters in which many partitions are alike, some of them led by nobody or not in sync."""
+    """Draw clusters with many similar partitions, some without a leader or out of sync."""
     topics, configs = {}, {}
     for index in range(TOPICS):
         partitions: dict[int, Any] = {}
@@ -59,7 +59,7 @@ def with_every_partition(context: Context, steps: list[Step]) -> Scenario:
 
 
 def possible(steps: list[Step]) -> list[Step]:
-    """The steps without those that lose a broker which is lost already."""
+    """Return the steps without those that lose a broker twice."""
     lost, found = set[int](), []
     for each in steps:
         if each.change is Change.RESTORE:

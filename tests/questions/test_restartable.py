@@ -1,4 +1,4 @@
-"""Whether a broker may be restarted now: the verdict, and each reason against it."""
+"""Verdict on a restart of a broker now, with each reason against it."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ ASSIGNED = st.dictionaries(
 
 
 def many() -> Context:
-    """A cluster of a release in which min.insync.replicas may be above the replication factor."""
+    """Return a cluster of a release in which min.insync.replicas may be above the replication factor."""
     return cluster_of(MANY, 1, 2, 3, 4, 5, 6, configs=STRICT, release=(3, 5))
 
 

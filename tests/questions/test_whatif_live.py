@@ -1,4 +1,4 @@
-"""Predict what the loss of brokers takes from a real cluster with racks, then do it, and compare."""
+"""Predicted losses of brokers on a real cluster with racks, compared with the real losses."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ TOPICS = {
 }
 SECONDS = 60
 
-# Writes of a partition fail while its leader moves and the client learns of it: it refreshes what it knows after 0.1 s,
-# and waits 3 s at most for an answer of the old leader.
+# Writes of a partition fail while its leader moves and the client learns it. The client refreshes its metadata after
+# 0.1 s, and waits at most 3 s for the old leader's answer.
 LEADER_MOVE_SECONDS = 5
 
 
 class Cluster:
-    """A real cluster and what Kontrast reads of it."""
+    """A real cluster, with Kontrast's view."""
 
     def __init__(self, kafka: KafkaCluster) -> None:
         self.kafka = kafka
@@ -76,7 +76,7 @@ class Cluster:
 
 
 def picture(context: Context) -> dict[str, tuple[int, list[int], bool, int]]:
-    """Of every partition the leader, the ISR, whether it is offline, and how many replicas acks=all lacks."""
+    """Return each partition's leader, ISR, whether it is offline, and the number of replicas that acks=all lacks."""
     return {
         f"{name}-{number}": (
             partition.zk_state.leader,
@@ -109,7 +109,7 @@ def cluster(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
 
 
 def agree(cluster: Cluster, do: Callable[[], None], *predictions: Callable[[HypotheticalCluster], None]) -> None:
-    """Predict, do, and wait until the cluster is as predicted; more than one prediction are the orders there can be."""
+    """Predict, act, and wait until the cluster matches. Several predictions are the possible orders."""
     expected = []
     for predict in predictions:
         imagined = HypotheticalCluster(cluster.context())
@@ -122,7 +122,7 @@ def agree(cluster: Cluster, do: Callable[[], None], *predictions: Callable[[Hypo
 def one_after_another(
     change: Callable[[HypotheticalCluster, tuple[int, ...]], None], brokers: tuple[int, ...]
 ) -> list[Callable[[HypotheticalCluster], None]]:
-    """The orders in which ZooKeeper may let the controller see a change of brokers that is made at once."""
+    """Return the orders in which the controller may see a simultaneous change of brokers."""
 
     def in_order(imagined: HypotheticalCluster, order: tuple[int, ...]) -> None:
         for broker in order:
@@ -132,7 +132,7 @@ def one_after_another(
 
 
 def lose(cluster: Cluster, *brokers: int) -> None:
-    """Lose brokers at once: ZooKeeper may end one session a moment before the other."""
+    """Lose brokers at once. ZooKeeper may end one session a moment before the other."""
 
     def crash() -> None:
         for broker in brokers:
@@ -143,7 +143,7 @@ def lose(cluster: Cluster, *brokers: int) -> None:
 
 
 def restore(cluster: Cluster, *brokers: int) -> None:
-    """Start brokers at once: the one that registers first leads what only an unclean election brings back."""
+    """Start brokers at once. The first to register leads the partitions that only an unclean election restores."""
     orders = one_after_another(HypotheticalCluster.restore, brokers)
     agree(cluster, lambda: cluster.restart(*brokers), lambda imagined: imagined.restore(brokers), *orders)
 
@@ -170,7 +170,7 @@ def controller(cluster: Cluster) -> int:
 
 
 def test_what_was_predicted_happens(cluster):
-    """Fourteen changes of one cluster after the other: what one leaves is what the next one meets."""
+    """Fourteen changes of one cluster follow each other. Each starts from the result of the one before."""
     other = next(broker for broker in (2, 4) if broker != controller(cluster))
     lose(cluster, other)
     restore(cluster, other)

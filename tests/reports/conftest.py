@@ -25,7 +25,7 @@ RECORDED = {"bank": "dev39", "shop": "operator39"}
 
 
 class Recorded(NamedTuple):
-    """A cluster's directories, its records, and the rows that the job makes of them."""
+    """A cluster's directories, its records, and the rows that the job makes from them."""
 
     files: Path
     records: tuple[Record, ...]
@@ -33,7 +33,7 @@ class Recorded(NamedTuple):
 
     @property
     def summary(self) -> dict:
-        """What `kontrast replay` sums up."""
+        """Return the summary of `kontrast replay`."""
         (name,) = {record.cluster for record in self.records}
         arguments = ["replay", "--zk-data", str(self.files), "--cluster", name, "--json", "--emit", "refused"]
         lines = CliRunner().invoke(main, arguments).stdout.splitlines()
@@ -43,7 +43,7 @@ class Recorded(NamedTuple):
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recorded]:
-    """The clusters by name."""
+    """Return the clusters by name."""
     return {name: _recorded(name, tmp_path_factory.mktemp(name)) for name in RECORDED}
 
 
@@ -60,7 +60,7 @@ def _recorded(cluster: str, directory: Path) -> Recorded:
 
 @pytest.fixture(scope="session")
 def changes(recorded: dict[str, Recorded], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A journal as `kontrast watch` writes it, with the records of both clusters."""
+    """Write a journal as `kontrast watch` does, with the records of both clusters."""
     directory = tmp_path_factory.mktemp("changes")
     with JournalWriter(directory) as writer:
         for record in _mixed([list(cluster.records) for cluster in recorded.values()]):
@@ -70,7 +70,7 @@ def changes(recorded: dict[str, Recorded], tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="session")
 def write_outputs(recorded: dict[str, Recorded], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Writes outputs as `kontrast stream` does; `batches` changes each output's lines into batches of lines."""
+    """Return a function that writes outputs as `kontrast stream` does. `batches` groups each output's lines."""
 
     def write(
         batches: Callable[[list[bytes]], list[list[bytes]]] = lambda lines: [lines],
@@ -90,7 +90,7 @@ def write_outputs(recorded: dict[str, Recorded], tmp_path_factory: pytest.TempPa
 
 
 def _mixed(of_clusters: list[list]) -> Iterator:
-    """What belongs to several clusters, by turns."""
+    """Yield the items of several clusters in turn."""
     longest = max(map(len, of_clusters))
     for at in range(longest):
         yield from (one[at] for one in of_clusters if at < len(one))

@@ -1,4 +1,4 @@
-"""`kontrast report` in every form, of two recorded clusters; how it ends, and the sentence of each mistake."""
+"""`kontrast report` in every form, for two recorded clusters, with its endings, and the sentence of each mistake."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ask(spark, monkeypatch):
-    """Asks in the session that is there: a second one cannot be in this process."""
+    """Ask in the existing session, because this process cannot have a second one."""
 
     @contextlib.contextmanager
     def session(*_arguments, **_settings):
@@ -48,14 +48,14 @@ def ask(spark, monkeypatch):
 
 @pytest.fixture(scope="session")
 def found(recorded, spark) -> tuple[ClusterReport, ...]:
-    """The reports that the job makes of both clusters' files, made once."""
+    """Return the job's reports of both clusters' files, made once."""
     directories = {name: (cluster.files,) for name, cluster in recorded.items()}
     return job.reports_of(spark, ReportConfig(source=ZooKeeperFiles(directories, "/")), threading.Event())
 
 
 @pytest.fixture
 def told(found, monkeypatch):
-    """Asks for another form of the reports that were made."""
+    """Return a function that prints these reports in another form."""
 
     def told(*arguments: object) -> Result:
         monkeypatch.setattr(job, "run", lambda _config, _stop: found)

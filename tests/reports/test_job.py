@@ -1,4 +1,4 @@
-"""The report of two recorded clusters: the same from ZooKeeper's files, from changes and from outputs, as replay's."""
+"""Reports of two recorded clusters, equal from ZooKeeper's files, from changes, from outputs, and in replay."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from transport.journal import JournalWriter
 
 @pytest.fixture
 def found(spark):
-    """The reports of a source."""
+    """Return a function that reports on a source."""
 
     def found(source, **settings):
         return reports_of(spark, ReportConfig(source=source, **settings), threading.Event())
@@ -33,7 +33,7 @@ def found(spark):
 
 @pytest.fixture
 def reported(found):
-    """The same as JSON has them, by cluster."""
+    """Return a function that gives the same as JSON, by cluster."""
 
     def reported(source, **settings) -> dict[str, dict]:
         reports = found(source, **settings)
@@ -44,7 +44,7 @@ def reported(found):
 
 @pytest.fixture(scope="session")
 def expected(recorded) -> dict[str, dict]:
-    """What `kontrast replay` says."""
+    """Return the summaries of `kontrast replay`."""
     return {name: cluster.summary for name, cluster in recorded.items()}
 
 
@@ -88,7 +88,7 @@ def test_time_before_anything_was_written_is_not_seen(recorded, changes, found):
 
 
 def test_what_compaction_dropped_is_not_seen(write_outputs, reported, expected):
-    """Of what is compacted there is the state that held behind it, and nothing of how it came about."""
+    """Compacted rows keep the state that held after them, without its history."""
     derived = write_outputs(
         lambda lines: [lines[at : at + 20] for at in range(0, len(lines), 20)],
         clusters=("shop",),
@@ -126,7 +126,7 @@ def test_what_is_damaged_or_unreadable_is_named(recorded, tmp_path, found):
     assert hole.endswith("are damaged or missing")
     assert unreadable == "lines that name no cluster: 2 lines could not be read and left out"
     assert bank.unreadable_lines == 1
-    assert bank.window.unseen_seconds > 10  # until a complete read, which never comes, nothing is known
+    assert bank.window.unseen_seconds > 10  # all is unknown until a complete read, which never comes
     assert bank.window.until_ms == records[-1].observed_ms
 
 

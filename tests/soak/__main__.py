@@ -30,10 +30,10 @@ from tests.soak.verdict import judge
 from tests.soak.visitors import Visitor
 
 _ACT_SECONDS = 35
-_RESTARTS_SHARE = 0.35  # of the time, in which every process is restarted; afterwards most live on to the end
+_RESTARTS_SHARE = 0.35  # of the time, in which every process is restarted. Afterwards most live on to the end
 _COLLECT_EACH = 5  # rounds
 _VISITORS = 2
-# Of all writes of the real cluster's controller; the figure that recordings of random actions are held to.
+# Of all writes of the real cluster's controller, as in recordings of random actions.
 _LEAST_AGREEMENT = 0.98
 _PROMETHEUS = """\
 global: {{scrape_interval: 5s}}
@@ -63,7 +63,7 @@ class Soak:
         self._rounds = self._equal = 0
 
     def run(self) -> list[str]:
-        """Start, act and measure until the time is over, and end; gives the violations."""
+        """Start, act and measure until the time is over, and end. Return the violations."""
         with ExitStack() as ending:
             ending.enter_context(self._clusters)
             kontrast = Kontrast(self._out, self._short, self._clusters)
@@ -121,7 +121,7 @@ class Soak:
             yield running
 
     def _ask_prometheus(self, prometheus: Prometheus, kontrast: Kontrast) -> None:
-        """Every page must be scraped at the end, and each scrape must have been whole."""
+        """Check that every page is scraped at the end, and that each scrape was whole."""
         down = [series.labels["instance"] for series in prometheus.query("up") if not series.value]
         self._violations += [f"Prometheus cannot scrape {instance} at the end" for instance in down]
         if len(prometheus.query("up")) != len(kontrast.pages) + 1:
@@ -152,7 +152,7 @@ class Soak:
 
 
 def read_options() -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--hours", type=float, default=1.0, help="how long, like 0.1 or 24")
     parser.add_argument("--seed", type=int, default=1, help="chooses the operations")
@@ -169,7 +169,7 @@ def read_options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run a soak; 1 if there was a violation, which is a sentence each."""
+    """Run a soak. Return 1 after a violation, each printed as a sentence."""
     options = read_options()
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # its servers come and go on purpose
     print(f"result in {options.out}", flush=True)

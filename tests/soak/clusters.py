@@ -1,6 +1,6 @@
 """The two clusters that a soak watches, and the Kafka that carries the changes.
 
-Here belong what is started and filled; what happens to it is in `operations`.
+Starting and filling belong here, events in `operations`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SYNTHETIC_CONTROLLER = SYNTHETIC_BROKERS[0]
 RELEASE = "3.9.2"
 CHANGES = "changes"  # the topic
 
-_ENSEMBLE_HEAP_MB = 256  # 30,000 znodes of 10,000 partitions, and the snapshots that are written of them
+_ENSEMBLE_HEAP_MB = 256  # 30,000 znodes of 10,000 partitions, and their snapshots
 _BROKER_HEAP_MB = 192
 _STREAM_SETTINGS = {
     "log.retention.bytes": str(64 * 1024 * 1024),
@@ -89,11 +89,11 @@ class Clusters(StartedByWith):
         ]
 
     def address_of(self, cluster: str) -> str:
-        """The ensemble with the cluster's chroot."""
+        """Return the ensemble with the cluster's chroot."""
         return f"{self.ensemble.connect_string}/{cluster}"
 
     def client_of(self, cluster: str) -> KazooClient:
-        """A started client below the cluster's chroot; it ends with the clusters."""
+        """Return a started client below the cluster's chroot, which ends with the clusters."""
         client = PatientClient(self.address_of(cluster))
         client.start(timeout=_CLIENT_SECONDS)
         self._ending.callback(client.close)

@@ -1,6 +1,6 @@
-"""Kontrast's processes in a soak: their configuration, their lives, and what each of them keeps on disk.
+"""Kontrast's processes in a soak, with their configuration, lives and files on disk.
 
-Here belong the processes; when one of them is restarted is up to `operations`.
+The processes belong here. `operations` decides on their restarts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ past_rows = {past_rows}
 brokers = true
 interval_seconds = 20
 """
-PAST_ROWS = 2_000  # it is full within minutes: memory that grows after that is a leak
+PAST_ROWS = 2_000  # it is full within minutes, so memory that grows after that is a leak
 RETAIN_BYTES = 128 * 1024 * 1024  # of each output
 OUTPUTS = ("metadata", "transitions", "requests", "alerts", "gauges", "refused", "job")
 
@@ -55,8 +55,8 @@ OUTPUTS = ("metadata", "transitions", "requests", "alerts", "gauges", "refused",
 class Kontrast:
     """`kontrast watch` twice, `stream` and `serve`, on one configuration file below a directory.
 
-    `short` is a directory with a path so short that Spark's sockets fit below it: each process has its temporary files
-    in a directory of its own there.
+    `short` is a directory whose path is short enough for Spark's sockets. Each process has its own directory for
+    temporary files there.
     """
 
     def __init__(self, directory: Path, short: Path, clusters: Clusters) -> None:
@@ -69,15 +69,15 @@ class Kontrast:
         self.parts: Mapping[str, ChildProcess] = {name: self._part(name, directory) for name in PARTS}
 
     def temporary_directory(self, name: str) -> Path:
-        """Where the process has its temporary files, and what it starts."""
+        """Return the directory for temporary files of the process and its children."""
         return self._short / name
 
     def command(self, *arguments: str) -> list[str]:
-        """A command of Kontrast with this configuration."""
+        """Return a command of Kontrast with this configuration."""
         return [sys.executable, "-m", "cli", *arguments, "--config", str(self.configuration)]
 
     def environment(self, name: str) -> dict[str, str]:
-        """The environment of a process that has this name."""
+        """Return the environment of a process with this name."""
         temporary = self.temporary_directory(name)
         temporary.mkdir(exist_ok=True)
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("KONTRAST_")}

@@ -1,6 +1,6 @@
-"""What each process of Kontrast uses, and what Kontrast has on disk, at one moment.
+"""Resources of each process of Kontrast, and its files on disk, at one moment.
 
-Here belong the readings from /proc, from directories and from a Java process; their growth is judged in `verdict`.
+Readings from /proc, from directories and from a Java process belong here. `verdict` judges their growth.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _JCMD_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The readings of one subject; `life` differs from that of a sample before if the process was started again."""
+    """The readings of one subject. `life` changes when the process is started again."""
 
     at_seconds: float  # since the soak's begin
     subject: str
@@ -35,7 +35,7 @@ class Sample:
     values: Mapping[str, int]
 
     def line(self) -> str:
-        """The sample as JSON."""
+        """Return the sample as JSON."""
         return json.dumps(asdict(self))
 
 
@@ -49,7 +49,7 @@ class Meter:
         self.samples: list[Sample] = []
 
     def take(self, *, collected: bool) -> list[Sample]:
-        """A sample of each subject now; with `collected` Java's heap is collected and measured first."""
+        """Take a sample of each subject now. `collected` collects Java's heap and measures it first."""
         at = time.monotonic() - self._began
         found = [*self._processes(at), *self._job(at, collected=collected), self._stores(at)]
         self.samples += found
@@ -98,7 +98,7 @@ def _life(pid: int) -> str:
 
 
 def _process(pid: int) -> dict[str, int] | None:
-    """Memory, open files and threads; None if it has ended."""
+    """Return memory, open files and threads, or None after its end."""
     directory = _PROC / str(pid)
     try:
         memory = dict(_ROLLUP.findall((directory / "smaps_rollup").read_text()))
@@ -113,7 +113,7 @@ def _process(pid: int) -> dict[str, int] | None:
 
 
 def _heap(java: int, values: Mapping[str, int], *, collected: bool) -> Mapping[str, int]:
-    """What Java's heap holds after a collection, and what the process has beside its heap."""
+    """Return the size of Java's heap after a collection."""
     if not collected:
         return {}
     _jcmd(java, "GC.run")
@@ -127,7 +127,7 @@ def _jcmd(java: int, *command: str) -> str:
 
 
 def _files(directory: Path) -> tuple[int, int]:
-    """How many files there are below a directory, and their bytes; files may come and go meanwhile."""
+    """Return the number of files below a directory, and their bytes. Files may come and go meanwhile."""
     count = size = 0
     waiting = [directory]
     while waiting:

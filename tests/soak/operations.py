@@ -1,7 +1,7 @@
-"""What happens in a soak: the actions of the recorder, and beside them those on ZooKeeper and on Kontrast itself.
+"""Actions of a soak, those of the recorder, and others on ZooKeeper and on Kontrast itself.
 
-Here belong the choice and the course of what is added; what an operator does to Kafka is in
-`tests.conformance.record.actions`.
+The choice and the course of the additional actions belong here. `tests.conformance.record.actions` has an operator's
+actions on Kafka.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WATCH_WEIGHT = 5  # of the second watcher from then on, and of a pause of the f
 class Operations(Actions):
     """A seeded operator of the real cluster, its ZooKeeper, the made-up cluster and Kontrast.
 
-    Topics never have a name again. `violations` are the sentences of what Kontrast's processes did and must not.
+    Topics never reuse a name. `violations` are sentences about forbidden behaviour of Kontrast's processes.
     """
 
     chance_of_a_former_name = 0.0
@@ -56,12 +56,12 @@ class Operations(Actions):
         self._weights |= dict.fromkeys((partial(self.pause_watch, name) for name in WATCHERS), _RESTART_WEIGHT)
 
     def let_live(self) -> None:
-        """From now on restart no process of Kontrast but the second watcher, so that the others' lives are long."""
+        """Restart only the second watcher from now on, so that the other processes live long."""
         for name, restart in self._restarts.items():
             self._weights[restart] = _WATCH_WEIGHT if name == WATCHERS[1] else 0
 
     def settle(self) -> None:
-        """Let what has begun come to its end; what does not is a violation."""
+        """Let the current operations end. One that does not end is a violation."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while self._courses and time.monotonic() < deadline:
             self._go_on(0.2)
@@ -82,12 +82,12 @@ class Operations(Actions):
             self.violations.append(f"the soak's own server failed: {error}")
 
     def _wait(self) -> float:
-        """A third of the actions fall into the middle of the one before."""
+        """Return a pause. A third of the actions fall into the middle of the one before."""
         choices = ((0, 0.3), (1, 4), (3, 7))
         return self._random.uniform(*self._random.choice(choices))
 
     def _targets(self) -> dict[tuple[str, int], list[int]]:
-        """No replicas on brokers that are not there: a topic with one could never be deleted."""
+        """Draw targets on existing brokers only, because a topic on an absent one could never be deleted."""
         drawn = {tp: [broker for broker in to if broker in self._brokers] for tp, to in super()._targets().items()}
         return {tp: replicas for tp, replicas in drawn.items() if replicas}
 
@@ -109,7 +109,7 @@ class Operations(Actions):
             self._follow(self._zookeeper_returns([number], self._random.uniform(0, 10)))
 
     def restart_ensemble(self) -> None:
-        """Nothing else happens meanwhile: every other action asks ZooKeeper first."""
+        """Restart all servers without another action meanwhile, because every action asks ZooKeeper first."""
         if not self._zookeeper_is_away:
             self._steps.note("kill all ZooKeeper servers")
             self._ensemble.kill()

@@ -1,6 +1,6 @@
-"""Writes a soak's table and its plots into the directory of its samples.
+"""Table and plots of a soak, written into the directory of its samples.
 
-Here belongs what is drawn; what is judged is in `verdict`.
+Drawing belongs here, the judgement in `verdict`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PANEL = Area(0, 0, 560, 200)
 _MARGIN_LEFT, _MARGIN_TOP, _MARGIN_BOTTOM, _MARGIN_RIGHT = 70, 34, 24, 16
 _COLUMNS = 2
 _MEGABYTE = 1024 * 1024
-# Read as: one panel has these readings of all subjects that have them.
+# One panel has these readings of all subjects that have them.
 _PANELS = {
     "resident memory, MB": ("rss_bytes",),
     "Java's heap after a collection, MB": ("live_heap_bytes",),
@@ -33,13 +33,13 @@ _JOURNALS = "journals of the outputs, MB"
 def write(
     directory: Path, head: Sequence[str], samples: Sequence[Sample], judged: Sequence[Judged], violations: Sequence[str]
 ) -> None:
-    """The files `soak.md` and `soak.svg`."""
+    """Write the files `soak.md` and `soak.svg`."""
     (directory / "soak.md").write_text("\n".join([*head, "", *table(judged), "", *_verdict(violations), ""]))
     (directory / "soak.svg").write_text(plots(samples))
 
 
 def table(judged: Sequence[Judged]) -> list[str]:
-    """One line of Markdown a reading."""
+    """Return one line of Markdown a reading."""
     lines = [
         "| subject | reading | begin | end | lowest | highest | an hour | allowed growth | minutes | |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
@@ -63,7 +63,7 @@ def _verdict(violations: Sequence[str]) -> list[str]:
 
 
 def plots(samples: Sequence[Sample]) -> str:
-    """A panel a resource, with a line a process; it is broken where the process was started again."""
+    """Draw a panel a resource, with a line a process. A restart of the process breaks its line."""
     journals = sorted({name for sample in samples for name in sample.values if name.startswith("journal_")})
     panels = {**_PANELS, _JOURNALS: tuple(journals)}
     rows = -(-len(panels) // _COLUMNS)

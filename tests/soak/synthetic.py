@@ -1,6 +1,6 @@
 """Changes of the made-up cluster, written as its leaders and its controller would write them.
 
-Here belong the writes; how the cluster is filled is in `clusters`.
+The writes belong here. `clusters` fills the cluster.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Synthetic:
         self._new: list[str] = []
 
     def changes(self) -> tuple[Callable[[], None], ...]:
-        """The actions."""
+        """Return the actions."""
         return (self.change_isrs, self.create_topic, self.delete_topic)
 
     def change_isrs(self) -> None:
-        """The leaders of a topic take replicas out of their ISRs, or in again."""
+        """Let the leaders of a topic take replicas out of their ISRs, or in again."""
         topic = self._random.choice(self._client.get_children("/brokers/topics"))
         path = f"/brokers/topics/{topic}"
         replicas = json.loads(self._client.get(path)[0])["partitions"]
@@ -58,7 +58,7 @@ class Synthetic:
             transaction.commit()
 
     def create_topic(self) -> None:
-        """A topic under a new name, with the states that a controller gives it."""
+        """Create a topic under a new name, with the states that a controller gives it."""
         if len(self._new) >= _MOST_NEW_TOPICS:
             return
         self._count += 1
@@ -84,7 +84,7 @@ class Synthetic:
         transaction.commit()
 
     def delete_topic(self) -> None:
-        """The oldest of the new topics, as a tool asks for it and a controller does it."""
+        """Delete the oldest of the new topics, by a tool's request and a controller's writes."""
         if not self._new:
             return
         name = self._new[0]

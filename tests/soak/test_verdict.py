@@ -1,4 +1,4 @@
-"""The verdict of a soak: a reading that grows is named, and one that only moves is not."""
+"""The verdict of a soak, which names a reading that grows, and not one that only moves."""
 
 from __future__ import annotations
 

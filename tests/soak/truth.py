@@ -1,6 +1,6 @@
-"""Compares what Kontrast has published with what ZooKeeper has, and reads how its predictions agree.
+"""Comparison of Kontrast's output with ZooKeeper, and the agreement of its predictions.
 
-Here belong the outputs as they are now and the comparison with `kontrast snapshot`.
+The current outputs and the comparison with `kontrast snapshot` belong here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Output:
         self.rows: dict[str, Row] = {}
 
     def read_on(self) -> None:
-        """Take in what has been written since."""
+        """Read the rows that have been written since."""
         while True:
             try:
                 batch = read_journal(self._directory, self._offset, _AT_ONCE_BYTES)
@@ -70,7 +70,7 @@ class Truth:
         self._gauges = Output(kontrast.outputs / "gauges")
 
     def differences(self, cluster: str) -> list[str]:
-        """What still differs after a generous time, while nobody changes anything; empty if nothing does."""
+        """Return the remaining differences after a generous time without changes."""
         deadline = time.monotonic() + _EQUAL_WITHIN_SECONDS
         while True:
             observed = self._snapshot(cluster)
@@ -83,7 +83,7 @@ class Truth:
                 return _differences(published, observed)
 
     def gauges(self, cluster: str) -> GaugesRow | None:
-        """The newest gauges of the cluster."""
+        """Return the newest gauges of the cluster."""
         self._gauges.read_on()
         row = self._gauges.rows.get(f"{cluster}/gauges")
         return row if isinstance(row, GaugesRow) else None

@@ -1,6 +1,6 @@
-"""Judges whether anything grew: by the slope of each reading over the longest life of its process.
+"""Judgement of growth, by the slope of each reading over the longest life of its process.
 
-Here belong the thresholds with their reasons; the readings are made in `measurements`.
+The thresholds with their reasons belong here, the readings in `measurements`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The growth that is allowed within the judged time: a share of the reading at its begin, and a number."""
+    """The growth that is allowed within the judged time, as a share of the reading at its begin, and a number."""
 
     share: float
     number: float
 
 
-# A process's memory moves by a few MB with garbage that waits and with the pages that visitors ask for. A leak of one
-# object of 1 kB a second is 3.6 MB an hour: a long run finds it, an hour finds what is larger.
+# A process's memory moves by a few MB with waiting garbage and with visitors' pages. A leak of one object of 1 kB a
+# second is 3.6 MB an hour. A long run finds it, and an hour finds larger ones.
 _MEMORY = Threshold(0.05, 4 * _MEGABYTE)
-# Connections, workers and files come and go: what is open differs by a handful from minute to minute.
+# Connections, workers and files come and go, so the open ones differ by a handful from minute to minute.
 _COUNT = Threshold(0.05, 5)
 JUDGED: Mapping[str, Threshold] = {
     "rss_bytes": _MEMORY,
@@ -57,15 +57,15 @@ class Judged:
     an_hour: float  # the slope
     lowest: float
     highest: float
-    allowed: float | None  # growth within the judged time; None: it is shown, not judged
+    allowed: float | None  # growth within the judged time. None means that it is not judged
 
     @property
     def grew(self) -> bool:
-        """Whether it grew by more than is allowed."""
+        """Return whether it grew by more than is allowed."""
         return self.allowed is not None and self.last - self.first > self.allowed
 
     def sentence(self) -> str:
-        """The violation."""
+        """Return the violation."""
         return (
             f"{self.subject}: {self.reading} grew from {self.first:,.0f} to {self.last:,.0f} within "
             f"{self.seconds / 60:.0f} minutes, more than the {self.allowed or 0:,.0f} that are allowed"
@@ -73,7 +73,7 @@ class Judged:
 
 
 def judge(samples: Iterable[Sample]) -> list[Judged]:
-    """Every reading of every subject, by its longest life; what has too few samples is left out."""
+    """Judge every reading of every subject, by its longest life. Leave out readings with too few samples."""
     judged: list[Judged] = []
     for subject, life in _longest_lives(samples).items():
         warm = _after_warm_up(life)
@@ -121,5 +121,5 @@ def _judged(subject: str, reading: str, points: Sequence[tuple[float, int]]) -> 
 
 
 def _slope(points: Sequence[tuple[float, int]]) -> float:
-    """By Theil and Sen: the median of the slopes between any two points, which outliers do not move."""
+    """Return the slope by Theil and Sen, the median of the slopes between any two points. Outliers do not move it."""
     return statistics.median((y - x) / (b - a) for (a, x), (b, y) in combinations(points, 2) if b > a)

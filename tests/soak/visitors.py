@@ -1,6 +1,6 @@
-"""People in front of the live page: each loads pages with their files, and follows one as the page's script does.
+"""People in front of the live page, who load pages with their files, and follow one as the page's script does.
 
-Here belong their requests; that answers are right is tested in `tests/dashboards`.
+Their requests belong here. `tests/dashboards` tests the answers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TOPIC = re.compile(r'href="(/clusters/[^/"]+/topics/[^/"?]+)"')
 _AGAIN_SECONDS = 0.5  # the script's own pause between an answer and the next question
 _LATER_SECONDS = 1.0  # after a connection that was refused
 _TIMEOUT_SECONDS = 60
-_BUSY = (503,)  # an answer of its own: not known yet, or too busy
+_BUSY = (503,)  # a valid answer, as the server may be too busy or without data yet
 
 
 class Visitor:

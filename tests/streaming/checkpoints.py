@@ -1,4 +1,4 @@
-"""Checkpoints that are older than what was made with them, and what readers end with."""
+"""Checkpoints older than their outputs, and the final rows of readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.streaming.cluster_records import Streams
 
 
 def newest_rows(lines: list[bytes]) -> dict[str, bytes]:
-    """The row of each subject that a reader ends with who drops places that it has seen."""
+    """Return each subject's final row for a reader that drops known places."""
     kept: dict[str, tuple[tuple[int, int, int], bytes]] = {}
     for line in lines:
         row = decode_row(line)
@@ -27,13 +27,13 @@ def newest_rows(lines: list[bytes]) -> dict[str, bytes]:
 
 
 def forget_state(spark: SparkSession) -> None:
-    """What a job's own Java process would take with it: else it writes what it remembers into another history."""
+    """Drop the state in Java, as the end of a job's own process does. Otherwise it would leak into another history."""
     assert spark._jvm is not None
     spark._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
 
 
 def drop_newest(streams: Streams, entries: int | None) -> None:
-    """Take the newest entries out of both of Spark's logs; None: all that Spark keeps."""
+    """Remove the newest entries from both of Spark's logs, or with None the whole of Spark's files."""
     if entries is None:
         shutil.rmtree(streams.checkpoint / "spark")
         return

@@ -1,4 +1,4 @@
-"""The life of a small cluster as records, and what the replica makes of them outside Spark."""
+"""The life of a small cluster as records, and the replica's rows for it outside Spark."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ClusterLife:
         self.send(RecordKind.NODE, f"/brokers/topics/{topic}/partitions/{partition}/state", value, version=epoch)
 
     def snapshot(self, topics: int) -> None:
-        """A complete read: three brokers, broker 1 is controller, each topic has two partitions with two replicas."""
+        """Make a complete read. Broker 1 of three is controller, each topic has two partitions with two replicas."""
         self.send(RecordKind.SNAPSHOT_BEGIN)
         self.send(RecordKind.NODE, "/controller", {"version": 1, "brokerid": 1, "timestamp": "1700000000000"})
         self.send(RecordKind.NODE, "/controller_epoch", 1)
@@ -72,7 +72,7 @@ class ClusterLife:
         self.send(RecordKind.NODE, f"/brokers/ids/{broker}", value, ephemeral_owner=1000 + broker)
 
     def lose_broker_3(self, topics: int) -> None:
-        """Broker 3 dies, the controller elects broker 2 where 3 led; it comes back and joins the ISR again."""
+        """Kill broker 3, elect broker 2 where 3 led, and let 3 join the ISR again."""
         self.send(RecordKind.DELETED, "/brokers/ids/3")
         for number in range(topics):
             self.state(f"topic-{number}", 1, 2, 1, [2])
@@ -83,7 +83,7 @@ class ClusterLife:
         self.send(RecordKind.HEARTBEAT, value={"session": "connected", "watch_mode": "persistent"})
 
     def in_generation(self, generation: int) -> ClusterLife:
-        """The same life as another forwarder tells it, later."""
+        """Return the same life as another forwarder publishes it, later."""
         other = ClusterLife(self.cluster)
         other.records = [
             msgspec.structs.replace(record, generation=generation, zxid=record.zxid + 10_000 * generation)
@@ -96,7 +96,7 @@ class ClusterLife:
         return [encode_record(record) for record in self.records]
 
     def rows(self, chunk_count: int = 64) -> dict[str, list[bytes]]:
-        """What `controller.step` publishes of the records, by output: the truth to compare a job with."""
+        """Return the rows of `controller.step` for the records, by output. A job must publish the same."""
         context = new_context(self.cluster, chunk_count=chunk_count)
         rows: dict[str, list[bytes]] = {output: [] for output in OUTPUTS}
         first = self.records[0]

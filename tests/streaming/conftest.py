@@ -1,4 +1,4 @@
-"""What tests of the job have in common: a job that is worked off, and journals at both of its ends."""
+"""Fixtures of the job's tests, with a job that works off its source, and journals at both ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.streaming.cluster_records import Streams
 
 @pytest.fixture
 def work_off(spark: SparkSession) -> Callable[[StreamConfig], None]:
-    """Runs a job, as a process of its own would, until it has read what its source holds now."""
+    """Return a function that runs a job, as its own process would, to the current end of its source."""
 
     def work_off(config: StreamConfig, *, rebuild: bool = False) -> None:
         stop = threading.Event()

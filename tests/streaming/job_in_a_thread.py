@@ -1,4 +1,4 @@
-"""A job at work beside a test, and waiting for what comes of it."""
+"""A job at work beside a test, and waiting for its results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEADLINE_SECONDS = 240
 
 @contextmanager
 def running(spark: SparkSession, config: StreamConfig) -> Iterator[None]:
-    """A job in a thread, stopped in the end; what it raises is raised here."""
+    """Run a job in a thread until the `with` ends, and raise its errors here."""
     stop = threading.Event()
     failures: list[Exception] = []
 

@@ -1,7 +1,7 @@
-"""What a disk holds after a power cut, judged by what was forced to it.
+"""Content of a disk after a power cut, by the forced writes.
 
-Here belongs the model of the disk, for files that only this process forces: what was forced is there, of everything
-else each part may be there or not, as a seed has it.
+The model of the disk belongs here, for files that only this process forces. Forced content survives. A seed decides for
+each other part whether it survives.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Disk:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._names: dict[Path, dict[str, int]] = {}  # of directories that were forced: names and files
+        self._names: dict[Path, dict[str, int]] = {}  # names and files of forced directories
         self._contents: dict[int, bytes] = {}  # of files that were forced
 
     def forced(self, descriptor: int) -> None:
@@ -71,7 +71,7 @@ class Disk:
 
 @contextmanager
 def recorded(root: Path, at_each_force: Callable[[Disk], None]) -> Iterator[None]:
-    """A disk below `root` while this process works there; looked at before each time that something is forced to it."""
+    """Model a disk below `root` while this process works there. Call `at_each_force` before each forced write."""
     disk = Disk(root)
     with pytest.MonkeyPatch.context() as patch:
         for name in ("fsync", "fdatasync"):
@@ -87,7 +87,7 @@ def recorded(root: Path, at_each_force: Callable[[Disk], None]) -> Iterator[None
 
 
 def restore(root: Path, image: Image) -> None:
-    """Make what is below `root` what the image says."""
+    """Replace the content of `root` by the image."""
     shutil.rmtree(root)
     root.mkdir()
     for path, content in image.items():

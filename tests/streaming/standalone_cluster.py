@@ -1,6 +1,6 @@
-"""A real Spark cluster on loopback, of pyspark's own programs: a master, its workers, and submitted jobs.
+"""A real Spark cluster on loopback, of pyspark's own programs, with a master, its workers, and submitted jobs.
 
-Here belongs what several tests need of it: the code is shipped as an archive, as on machines without this checkout.
+The needs of several tests belong here. The code is shipped as an archive, as on machines without this checkout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PORTS = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """Nothing that leads to this checkout: the code must come with the job."""
+    """Return an environment without a path to this checkout, so that the code must come with the job."""
     python = directory / "python"
     if not python.exists():
         # Without the .pth files that an installation for development leaves beside the packages.
@@ -34,7 +34,7 @@ def environment(directory: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return {
         **kept,
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short lives: compile quickly, not well
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short lives, so compile quickly, not well
         "SPARK_HOME": str(_SPARK),
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -62,7 +62,7 @@ class Daemon:
 
     @property
     def pid(self) -> int:
-        """Its process id; its executors are its children."""
+        """Return its process id. Its executors are its children."""
         return self._process.pid
 
     def kill(self) -> None:
@@ -72,12 +72,12 @@ class Daemon:
         self._process.wait()
 
     def said(self, pattern: str) -> list[str]:
-        """What its log has of this."""
+        """Return the matches of the pattern in its log."""
         return re.findall(pattern, self.log.read_text(errors="replace"))
 
 
 class SparkCluster:
-    """A master and workers with these cores each; `with` ends them."""
+    """A master and workers with these cores each. The end of the `with` stops them."""
 
     def __init__(self, directory: Path, *, workers: int = 1, cores: int = 2) -> None:
         self.workers: list[Daemon] = []
@@ -98,13 +98,13 @@ class SparkCluster:
         self.kill()
 
     def kill(self) -> None:
-        """End all of it at once."""
+        """Kill all daemons at once."""
         for daemon in (*self.workers, self._master):
             daemon.kill()
 
 
 class Submitted:
-    """What `make dist` makes, to be handed to spark-submit with the streams of a job."""
+    """The artifacts of `make dist`, for spark-submit with the streams of a job."""
 
     def __init__(self, directory: Path, streams: Streams) -> None:
         self._directory = directory

@@ -38,7 +38,7 @@ NEEDS_SCALA = NEEDS_SECOND.replace("second", "scala-library").replace("2.0", "2.
 
 @pytest.fixture
 def repository(java, tmp_path, monkeypatch):
-    """A Maven repository in a directory, which Spark's Ivy reads instead of Maven Central; `first` needs `second`."""
+    """Make a Maven repository in a directory, for Spark's Ivy in place of Maven Central. `first` needs `second`."""
     root = tmp_path / "a repository"
     publish(root, "first", "1.0", NEEDS_SECOND)
     publish(root, "second", "2.0", NEEDS_SCALA)

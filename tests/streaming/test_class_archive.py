@@ -1,4 +1,4 @@
-"""The archive of Java's classes: found where it fits, and no start fails because of it."""
+"""The archive of Java's classes, used if it fits, and without any failed start."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from transport.address import JournalAddress
 
 GARBAGE = b"garbage\n"
 
-# In the process that has the shared session, and before it: a process has one session at a time.
+# In the process that has the shared session, and before it, because a process has one session at a time.
 pytestmark = pytest.mark.xdist_group("spark")
 
 
 @pytest.fixture
 def archives(java, tmp_path, monkeypatch):
-    """An empty directory of archives beside the jars that are in the cache."""
+    """Return an empty directory of archives beside the jars in the cache."""
     monkeypatch.setattr(class_archive, "_directory", lambda: tmp_path / "archives")
     (tmp_path / "archives").mkdir()
     return tmp_path / "archives"
@@ -41,7 +41,7 @@ def _class_path() -> tuple[Path, ...]:
 
 
 def test_it_is_made_once_and_fits_the_job_that_is_started_after_it(java, tmp_path, monkeypatch):
-    made = make()  # or found: the installation has made it
+    made = make()  # or found, if the installation has made it
     assert made.stat().st_size > 10_000_000
     assert find_archive(_class_path()) == made
     assert find_archive(spark_jars()) is None, "other jars in front of Spark's"

@@ -1,4 +1,4 @@
-"""When `kontrast watch` is asked for a complete read: again while none has come, less often where it does not help."""
+"""Requests for a complete read to `kontrast watch`, repeated until one comes, and rarer if it does not help."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Clock:
         self._requests = CompleteReadRequests(None, JournalAddress(directory))
 
     def asked_during(self, seconds: int, lacking: dict[str, int]) -> list[int]:
-        """At which of the next seconds it asked."""
+        """Return the seconds, out of the next ones, at which it asked."""
         found = []
         for second in range(seconds):
             before = complete_read_requested_ns(self._directory)

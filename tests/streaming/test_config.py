@@ -1,4 +1,4 @@
-"""What a job is told of its clusters' brokers, down to what the core is given."""
+"""Settings of a job for its clusters' brokers, down to the core's input."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_the_core_could_not_read_is_refused(kind, said, words):
         (1, None, None, 1),
         (2, None, None, 2),
         (50, None, None, 4),
-        (50, 1, None, 1),  # a checkpoint that was begun with one cluster keeps what it was begun with
+        (50, 1, None, 1),  # a checkpoint that was begun with one cluster keeps its first setting
         (50, 1, 3, 3),  # and refuses another that is given
     ],
 )

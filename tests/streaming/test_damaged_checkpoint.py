@@ -1,4 +1,4 @@
-"""A checkpoint of which a file is damaged: it is named, with the way out, or the job goes on with true rows."""
+"""A checkpoint with a damaged file. The job names the file and the way out, or goes on with true rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Saved:
             shutil.copytree(directory, self._saved / directory.name)
 
     def kinds(self) -> Iterator[Path]:
-        """The newest file of each kind, below the checkpoint."""
+        """Yield the newest file of each kind, below the checkpoint."""
         newest: dict[str, Path] = {}
         files = (path for path in self.streams.checkpoint.rglob("*") if path.is_file() and path.suffix != ".lock")
         for path in sorted(files, key=lambda path: [int(number) for number in re.findall("[0-9]+", path.name)]):
@@ -77,7 +77,7 @@ class Saved:
             shutil.copytree(self._saved / directory.name, directory)
 
     def start(self, case: str, named: Path, *, with_rebuild: bool = False) -> str:
-        """Whether the job goes on right or refuses right; with `with_rebuild`, the way out is gone, too."""
+        """Check that the job goes on or refuses correctly, and return which. `with_rebuild` tries the way out, too."""
         refused = self._refused()
         if refused is not None:
             assert str(named) in refused, f"{case}: {refused}"
@@ -96,7 +96,7 @@ class Saved:
         return "went on"
 
     def _refused(self) -> str | None:
-        """Why the job does not go on, None where it does."""
+        """Return the job's refusal, or None if it goes on."""
         try:
             self._work_off(self.streams.config())
         except StreamError as error:
@@ -115,7 +115,7 @@ def with_checksums(path: Path) -> Path:
 
 @pytest.mark.timeout(300)
 def test_damaged_files_are_named_with_the_way_out_or_healed(saved):
-    """One damage a kind of file, each of which Spark meets in another place."""
+    """One damage a kind of file. Spark meets each in another place."""
     spark_files = saved.streams.checkpoint / "spark"
     newest = {path.suffix or path.parent.name: path for path in saved.kinds() if not path.name.startswith(".")}
     cases = [
@@ -149,7 +149,7 @@ def test_every_kind_of_file_in_every_way(saved):
                     checksums.unlink()
                 case = f"{path} {damage.__name__}{' without its checksums' if without_checksums else ''}"
                 named = path.with_name(path.name[1:-4]) if path.suffix == ".crc" else path
-                # What no file says any more can only be said of the state as a whole.
+                # Lost content without any trace in a file can only be blamed on the state as a whole.
                 gone = without_checksums and damage is removed and named.suffix not in {".sst", ".changelog"}
                 refused += saved.start(case, saved.streams.checkpoint if gone else named) == "refused"
     assert refused > 20

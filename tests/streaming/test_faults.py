@@ -1,6 +1,6 @@
-"""kill -9 at many moments: whatever is cut, the merged output is that of a job that nobody disturbed.
+"""kill -9 at many moments. The merged output must equal that of an undisturbed job.
 
-Here belong the long tests of the job's processes; they run by `make test-faults` only.
+The long tests of the job's processes belong here. Only `make test-faults` runs them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.timeout(3600),
 ]
 
-# Fixed, so that a failure can be had again; another may be tried.
+# Fixed, so that a failure can be repeated. Another seed may be tried.
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20260601"))
 _KILLS = int(os.environ.get("KONTRAST_FAULTS_KILLS", "8"))
 
@@ -38,7 +38,7 @@ def _at_a_moment(victim: Victim, chance: random.Random, grown: Callable[[], int]
 
 
 def _in_a_commit(victim: Victim, chance: random.Random, spark: Path) -> None:
-    """Kill it right behind a file of the checkpoint that comes into being: a log of offsets or commits, or state."""
+    """Kill it right after a new file of the checkpoint, a log of offsets or commits, or state."""
     kind = chance.choice(["offsets", "commits", "state"])
     after, delay_seconds = chance.randrange(1, 4), chance.choice([0.0, 0.0, chance.uniform(0, 0.02)])
     seen = _newest(spark, kind)

@@ -1,4 +1,4 @@
-"""What the job learns of forwarders' clocks, and that it takes no wrong clock for lag."""
+"""The job's knowledge of forwarders' clocks, which keeps a wrong clock apart from lag."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T_MS = 1_700_000_000_000
 
 
 def learned(*batches: tuple[int, int]) -> list[int]:
-    """What is known after each batch, planned and with its newest record at these times."""
+    """Return the knowledge after each batch, planned and with its newest record at these times."""
     clocks = ForwarderClocks()
     found = []
     for planned_ms, newest_ms in batches:

@@ -1,4 +1,4 @@
-"""Outputs and checkpoint on a disk of their own that is full: the job says so, waits, and loses nothing."""
+"""Outputs and checkpoint on their own full disk. The job reports it, waits, and loses no row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually
 from transport.journal import end_offset, read_journal
 
-# The disk is seen by the process alone, in namespaces of its own: that needs no rights.
+# Only the process sees the disk, in its own namespaces, which needs no rights.
 _ON_A_SMALL_DISK = 'mount -t tmpfs -o size=6m small "$0" && exec "$@"'
 
 

@@ -1,4 +1,4 @@
-"""Records and znodes with any field at any extreme, given to the job's replica: refused or applied, no quarantine."""
+"""Records and znodes with any field at any extreme, refused or applied by the job's replica, without a quarantine."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> Streams:
 
 
 def followed(streams: Streams, batches: Iterable[Sequence[bytes]]) -> int:
-    """Give batches to a cluster's replica behind the cluster's beginning; how many lines were refused.
+    """Give batches to a cluster's replica after the cluster's beginning. Return the number of refused lines.
 
-    Everything that it publishes can be read, and what it has stored is enough to go on.
+    Every published row is readable, and the stored state suffices to go on.
     """
     tester, refused = ReplicaTester(streams), 0
     for batch in (BEGINNING.lines, *batches):
@@ -47,7 +47,7 @@ def followed(streams: Streams, batches: Iterable[Sequence[bytes]]) -> int:
 
 
 def all_are_followed(streams: Streams, lines: Sequence[bytes]) -> bool:
-    """Whether no line is refused and the last one, a heartbeat, is answered as of a cluster that is known."""
+    """Return whether every line is accepted and the last one, a heartbeat, shows a known cluster."""
     tester = ReplicaTester(streams)
     tester.forget()
     tester.apply(BEGINNING.lines)
@@ -72,7 +72,7 @@ def a_heartbeat(by: int) -> bytes:
 
 
 def lines_of(contents: Iterable[tuple[str, bytes]]) -> list[bytes]:
-    """Znodes with these contents, one after the other, and the time after that."""
+    """Return znodes with these contents, one after the other, and a heartbeat after them."""
     written = [
         next_record(RecordKind.NODE, by, path=path, **data_fields(content))
         for by, (path, content) in enumerate(contents, 1)

@@ -1,4 +1,4 @@
-"""The job behind a slow or half-open link to the Kafka of its source and outputs: no row is lost, late ones come."""
+"""The job behind a slow or half-open link to its Kafka. Late rows arrive, and no row is lost."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_slow_link_that_falls_silent_and_breaks_loses_no_row(
             time.sleep(chance.uniform(0, 0.3))
             kafka.relay.go_silent()
             time.sleep(_SILENT_SECONDS)
-            kafka.relay.close_door()  # as when the peer answers again, and knows nothing of the connections
+            kafka.relay.close_door()  # as when the peer answers again, without its former connections
             kafka.relay.speak()
             kafka.relay.open_door()
         assert len(kafka.read("out.metadata")) < len(expected["metadata"]), "all of it was in the middle"

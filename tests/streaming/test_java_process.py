@@ -1,4 +1,4 @@
-"""Spark's Java process: it is given what Spark's own scripts would give it, and its Python processes start quickly."""
+"""Spark's Java process, started like Spark's own scripts do, and its Python processes, which start quickly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_its_options_are_those_of_sparks_own_scripts(java):
     given = command[
         command.index("-XX:+IgnoreUnrecognizedVMOptions") : command.index("org.apache.spark.deploy.SparkSubmit")
     ]
-    # What is Derby's belongs to Hive, which nothing here uses.
+    # Derby's options belong to Hive, which is unused here.
     assert [option for option in given if not option.startswith("-Dderby.")] == list(SPARK_OPTIONS)
 
 

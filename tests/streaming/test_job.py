@@ -1,4 +1,4 @@
-"""The job with journals at both ends: it writes what the replica says, once, whatever interrupts it."""
+"""The job with journals at both ends. It writes the replica's rows once, through any interruption."""
 
 from __future__ import annotations
 

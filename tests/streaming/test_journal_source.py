@@ -1,4 +1,4 @@
-"""The journal as a source, read as Spark reads it: what is removed under the reader, and when that is an error."""
+"""The journal as a source for Spark, with files removed under the reader, and the resulting errors."""
 
 from __future__ import annotations
 

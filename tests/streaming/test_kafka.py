@@ -50,7 +50,7 @@ def _read(server, topic):
 def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker, own_name, streams, work_off):
     _create_topics(shared_broker, own_name)
     life = life_of("east", topics=5)
-    sink = KafkaAddress(shared_broker, f"{own_name}-out")  # a name that the source's is in: another topic all the same
+    sink = KafkaAddress(shared_broker, f"{own_name}-out")  # a name that contains the source's name, but another topic
     config = streams.config(source=KafkaAddress(shared_broker, own_name), sink=sink)
     half = len(life.lines) // 2
     _send(shared_broker, own_name, [None, b"garbage", *life.lines[:half]])
@@ -183,7 +183,7 @@ def test_the_topics_that_brokers_do_not_make_by_themselves_are_made(shared_broke
 
 
 def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(start_kafka_cluster, streams, work_off):
-    # More replicas than there are brokers: the brokers refuse every topic.
+    # With more replicas than brokers, the brokers refuse every topic.
     (server,) = start_kafka_cluster(properties={"default.replication.factor": "3"}).bootstrap_servers
     _create_topics(server, "out.gauges", **{"cleanup.policy": "compact"})
     with pytest.raises(StreamError) as refused:
@@ -226,7 +226,7 @@ def test_a_stream_that_keeps_each_clusters_newest_record_alone_is_refused(shared
 
 def test_a_topic_that_grows_without_bound_is_named_and_written(shared_broker, own_name, streams, work_off, caplog):
     caplog.set_level("WARNING")
-    settings = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}  # drops nothing
+    settings = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}  # keeps every record
     _create_topics(shared_broker, f"{own_name}.metadata", **settings)
     _create_topics(shared_broker, f"{own_name}.transitions", **{"cleanup.policy": "compact"})
     life = life_of("east", topics=1)
@@ -237,7 +237,7 @@ def test_a_topic_that_grows_without_bound_is_named_and_written(shared_broker, ow
 
 
 def _register(life, server):
-    """In the watched cluster too there is the broker that this server is."""
+    """Register this server's broker in the watched cluster too."""
     admin = KafkaAdminClient(bootstrap_servers=server)
     (broker,) = admin.describe_cluster()["brokers"]
     admin.close()

@@ -1,4 +1,4 @@
-"""What the job logs while the Kafka that it reads or writes is out of reach, over real sockets."""
+"""Log of the job while its Kafka is out of reach, over real sockets."""
 
 from __future__ import annotations
 

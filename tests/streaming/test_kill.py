@@ -1,4 +1,4 @@
-"""A job whose process is killed goes on from its checkpoint as if nothing had happened."""
+"""A job with a killed process, which goes on from its checkpoint without a trace."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_job_that_is_killed_in_the_middle_loses_and_doubles_nothing(streams):
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert len(streams.read("metadata")) < len(life.rows()["metadata"]), "it was killed too late to be in the middle"
-    # Started again at once: it waits for what is left of the killed one.
+    # Started again at once, it waits for the remains of the killed one.
     again = _start(streams, available_now=True)
     assert again.wait(_DEADLINE_SECONDS) == 0
     assert streams.read_all() == life.rows()
@@ -78,7 +78,7 @@ def _command(streams: Streams) -> list[str]:
 
 @contextmanager
 def _at_work(streams: Streams) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
-    """The command after its first batch, in a process group of its own, and the processes below it, Java first."""
+    """Yield the command after its first batch, in its own process group, and the processes below it, Java first."""
     streams.append(life_of("east", topics=2).lines)
     process = subprocess.Popen(_command(streams), cwd=_ROOT, start_new_session=True, stderr=subprocess.PIPE)
     others: list[int] = []
@@ -93,7 +93,7 @@ def _at_work(streams: Streams) -> Iterator[tuple[subprocess.Popen[bytes], list[i
 
 
 def _lines_of_errors(process: subprocess.Popen[bytes]) -> list[str]:
-    """The lines on standard error but those of the log that only inform."""
+    """Return the lines on standard error, except those at level INFO."""
     _, errors = process.communicate(timeout=_DEADLINE_SECONDS)
     return [line for line in errors.decode().splitlines() if " INFO " not in line]
 

@@ -1,4 +1,4 @@
-"""Six hundred fast batches: no process of the job gains files or threads, and no temporary files stay."""
+"""Six hundred fast batches, without more files or threads in any process of the job, and without temporary files."""
 
 from __future__ import annotations
 

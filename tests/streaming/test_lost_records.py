@@ -1,4 +1,4 @@
-"""Records that the source lost: the job says nothing of the cluster, asks for a complete read, and goes on with it."""
+"""Records that the source lost. The job marks the cluster unknown, asks for a complete read, and goes on with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gauges(streams: Streams) -> list[GaugesRow]:
 
 
 def new_life() -> ClusterLife:
-    """What the forwarder says after it was asked: a new generation, and things are not as they were."""
+    """Return the forwarder's answer to the request, a new generation with a changed cluster."""
     return life_of("east", topics=3, losses=1).in_generation(2)
 
 
@@ -98,7 +98,7 @@ def test_a_journal_that_another_replaced(streams: Streams, work_off) -> None:
     streams.append(life.lines[:20])
     work_off(streams.config())
     shutil.rmtree(streams.input)
-    streams.append(life.lines)  # longer: the old offset is inside it
+    streams.append(life.lines)  # longer, so that it contains the old offset
     with pytest.raises(StreamError, match="it was replaced or lost its tail.*--rebuild"):
         work_off(streams.config())
     work_off(streams.config(), rebuild=True)

@@ -21,12 +21,12 @@ pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("spark-submit")]
 
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20261124"))
 _DEADLINE_SECONDS = 240
-# A state store does not move to another executor within these batches: the lost worker is the one that has it.
+# A state store does not move to another executor within these batches. So the lost worker has the store.
 _ONE_EXECUTOR_A_WORKER = ("spark.executor.cores=1", "spark.cores.max=3")
 
 
 def works_on_python(pid: int) -> bool:
-    """Whether below this worker Python runs tasks."""
+    """Return whether Python runs tasks below this worker."""
     return any("pyspark" in command_line_of(child) for child in descendants(pid))
 
 

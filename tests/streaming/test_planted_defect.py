@@ -1,6 +1,6 @@
-"""A defect in the core, in a real job: the cluster whose records meet it is given up for a while, another is not.
+"""A defect in the core of a real job. It quarantines the cluster of the affected records, but no other.
 
-The defect is planted by Python's own `sitecustomize`, which Spark's Python processes load as any other does.
+Python's own `sitecustomize` plants the defect, in Spark's Python processes as in any other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from transport.complete_read_requests import complete_read_requested_ns
 pytestmark = pytest.mark.xdist_group("pipelines")
 
 ROOT = Path(__file__).parent.parent.parent
-# Over one topic of one cluster: nothing that is known makes the core fail.
+# Over one topic of one cluster, because no known input makes the core fail.
 PLANTED = """
 import controller.step as core
 
@@ -102,7 +102,7 @@ def test_its_cluster_is_given_up_others_go_on_and_a_complete_read_ends_it(stream
             assert process.poll() is None, "the job ended"
 
         eventually(lambda: is_at(streams, well, ready=True), meanwhile=still_runs)
-        # In one batch with what fails: the other cluster's rows of it are published as if nothing were.
+        # In one batch with the failing records. The other cluster's rows are published as usual.
         streams.append([*east.lines[len(well.lines) :], *west.lines[half:]])
         eventually(lambda: is_at(streams, east, ready=False), meanwhile=still_runs)
         eventually(lambda: is_at(streams, west, ready=True), meanwhile=still_runs)

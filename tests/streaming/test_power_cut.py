@@ -1,4 +1,4 @@
-"""A checkpoint and outputs of different ages: after a power cut, or because somebody copied one of them back."""
+"""A checkpoint and outputs of different ages, after a power cut or after a copy of an old one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20260801"))
 
 
 def assert_readers_end_right(streams: Streams, life: ClusterLife) -> None:
-    """Every row is there, and whoever keeps the newest row of a subject, or drops a row that it has, ends right."""
+    """Check that every row exists, and that readers that keep newest rows, or drop known ones, end correctly."""
     outputs, expected = streams.read_all(), life.rows()
     for output in OUTPUTS:
         assert newest_rows(outputs[output]) == newest_rows(expected[output]), output
@@ -29,7 +29,7 @@ def assert_readers_end_right(streams: Streams, life: ClusterLife) -> None:
 
 
 def cut(streams: Streams, work_off, life: ClusterLife, points: int) -> list[Image]:
-    """What the disk may hold at this many moments of the job's work."""
+    """Return possible contents of the disk at this many moments of the job's work."""
     root = streams.checkpoint.parent
     images: list[Image] = []
     chance = random.Random(_SEED)
@@ -51,7 +51,7 @@ def cut(streams: Streams, work_off, life: ClusterLife, points: int) -> list[Imag
 
 
 def apart(tmp_path: Path, life: ClusterLife) -> Streams:
-    """Streams whose source is not on the disk that fails."""
+    """Return streams whose source is not on the failing disk."""
     streams = Streams(tmp_path / "disk")
     streams.checkpoint.parent.mkdir()
     streams.input = tmp_path / "records"

@@ -17,7 +17,7 @@ from streaming.processes import descendants, job_processes, kill, uses_of
 from tests.processes import is_running
 from tests.waiting import eventually
 
-# In Java's place: a process with a child of its own and 30 more open files, which may open 200.
+# A process in Java's place, with a child and 30 more open files. Its limit is 200.
 _PARENT = """
 import os, resource, subprocess, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))

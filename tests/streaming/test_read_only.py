@@ -1,4 +1,4 @@
-"""Outputs and a checkpoint that are or become read-only: the job ends with a sentence, and later loses nothing."""
+"""Outputs and a checkpoint that are or become read-only. The job ends with a sentence, and later loses no row."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_outputs_that_are_read_only_from_the_beginning_are_one_sentence(start: S
 
 def test_directories_that_become_read_only_end_the_job_and_lose_no_row(start: Start, streams: Streams) -> None:
     life = life_of("east", topics=10, losses=6)
-    # All rows are kept, and half of them fill a segment: the next one has to be made in the second third.
+    # All rows are kept, and half of the bytes fill a segment. So the second third needs a new segment.
     keep = f"--output-retain-bytes=metadata={2 * sum(map(len, life.rows()['metadata']))}"
     third = len(life.lines) // 3
     streams.append(life.lines[:third])

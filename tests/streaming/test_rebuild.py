@@ -12,7 +12,7 @@ from tests.streaming.cluster_records import Streams, life_of
 
 
 def _lives(streams: Streams):
-    """A life with two complete reads, the second by the forwarder's next generation."""
+    """Return a life with two complete reads, the second by the forwarder's next generation."""
     life = life_of("east", topics=4)
     again = life_of("east", topics=3, losses=1).in_generation(2)
     return life, again

@@ -1,4 +1,4 @@
-"""What cannot work is refused in one sentence, before anything is started or changed."""
+"""Impossible jobs, refused in one sentence before any start or change."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_journal_of_a_newer_kontrast_is_refused(streams):
 
 def test_kafka_that_cannot_be_reached_is_named_after_the_timeout(streams):
     with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        unused.bind(("127.0.0.1", 0))  # bound without listening, so connections are refused
         server = f"127.0.0.1:{unused.getsockname()[1]}"
         config = streams.config(source=KafkaAddress(server, "records"), connect_timeout_seconds=1)
         with pytest.raises(StreamError, match=f"Kafka at {server} was not reached in 1 seconds"):

@@ -1,4 +1,4 @@
-"""The replica's adapter outside of Spark, in pyspark's own tester: what it reads and writes of its state, and when."""
+"""The replica's adapter outside of Spark, in pyspark's own tester, with its reads and writes of state."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ReplicaTester:
         chunks.updateValue = lambda key, value: self.written.append(key[0]) or update(key, value)
 
     def apply(self, lines: list[bytes], cluster: str = "east") -> dict[str, list[bytes]]:
-        """What a batch of these lines publishes."""
+        """Return the rows of a batch with these lines."""
         self.read.clear()
         self.written.clear()
         offsets = array("q", range(len(lines)))
@@ -55,7 +55,7 @@ class ReplicaTester:
         return rows
 
     def forget(self) -> None:
-        """As in a fresh Python process."""
+        """Clear the memory, as in a fresh Python process."""
         replica_module._remembered.clear()
 
 
@@ -170,7 +170,7 @@ FAILURE = OverflowError("can't convert\n  int")
 
 
 def failing_at(seq: int, function):
-    """As the core is, but that it fails over one record: nothing known makes it."""
+    """Wrap the core so that it fails at one record, because no known input makes it fail."""
 
     def fail(context, records):
         if any(record.seq == seq for record in records):
@@ -198,7 +198,7 @@ def test_a_forgotten_cluster_is_void_in_each_standing_output(tester):
         assert beginning.forgotten
     assert [alert.state for alert in alerts_in(rows, "open")] == []
     assert (tester.applied["forgotten"], tester.applied["lacks_records"]) == (True, False)
-    tester.forget()  # what a fresh process finds stored
+    tester.forget()  # the stored state for a fresh process
     rows = tester.apply(again.lines)
     assert (tester.applied["forgotten"], tester.applied["picture"][:30]) == (False, "60 partitions of 30 topics on ")
     assert decode_row(rows["gauges"][-1]).partitions == 2 * TOPICS

@@ -1,4 +1,4 @@
-"""Output journals far beyond their retention, with kills: a new reader finds every row that holds.
+"""Output journals far beyond their retention, with kills. A new reader still finds every current row.
 
 KONTRAST_FAULTS_LOSSES=1500 and KONTRAST_FAULTS_RETAIN_BYTES=67108864 give some 350,000 rows of metadata in 64 MiB.
 """
@@ -27,7 +27,7 @@ _RETAINED = {"metadata": _RETAIN_BYTES, "alerts": _RETAIN_BYTES // 8, "gauges": 
 
 
 def kept(streams: Streams, output: str) -> list[bytes]:
-    """All lines that a reader finds who begins now."""
+    """Return all lines for a reader that begins now."""
     directory = streams.outputs / output
     offset = earliest_offset(directory)
     lines: list[bytes] = []

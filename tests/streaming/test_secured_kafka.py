@@ -44,7 +44,7 @@ def broker(tmp_path_factory) -> Iterator[SecuredBroker]:
 
 
 def documented() -> dict[str, dict[str, list[str]]]:
-    """The page's operations by command and kind of topic."""
+    """Return the page's operations by command and kind of topic."""
     rows = re.findall(r"^\| `kontrast (\w+)` \| ([^|]+) \| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE)
     found: dict[str, dict[str, list[str]]] = {}
     for command, topics, operations in rows:

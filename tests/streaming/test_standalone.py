@@ -1,4 +1,4 @@
-"""The job on a real Spark cluster: a master and a worker of pyspark's own, the code shipped as an archive."""
+"""The job on a real Spark cluster, with a master and a worker of pyspark's own, and the code as an archive."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("spark-submit")]
 
 @pytest.fixture
 def master(java: Path, tmp_path: Path) -> Iterator[str]:
-    """The address of a master that has a worker with two cores."""
+    """Yield the address of a master that has a worker with two cores."""
     with SparkCluster(tmp_path) as cluster:
         yield cluster.master
 
@@ -42,13 +42,13 @@ def test_python_on_the_cluster_has_nothing_of_the_checkout(tmp_path):
 
 
 def test_a_cluster_that_has_nothing_but_the_archive_runs_job_and_report(master, streams, submit, tmp_path):
-    """Ended by SIGTERM between two batches, gone on with on other executors, and reported on."""
+    """SIGTERM ends the job between two batches, other executors go on, and a report follows."""
     life = life_of("east", topics=20, losses=8)
     streams.append(life.lines)
     process = submit(master, "--max-batch-bytes=4096")
     try:
         eventually(lambda: end_offset(streams.outputs / "metadata") > 0 or process.poll() is not None)
-        process.terminate()  # as an operator's `kill` does: it reaches Java alone
+        process.terminate()  # like an operator's `kill`, it reaches Java alone
         assert process.wait(_DEADLINE_SECONDS) == 128 + signal.SIGTERM  # Java's own answer to it
     finally:
         with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""What the compaction of an output keeps is what a reader of all its rows ends with."""
+"""Compaction of an output, which keeps exactly the final rows for a reader of all rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint outlives the Kontrast that began it: a newer one, whose state has one field more, goes on with it."""
+"""A checkpoint that outlives its Kontrast. A newer one, whose state has one more field, goes on with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def _newer(directory: Path) -> Path:
-    """A copy of the code whose header has one field more, in Spark's state and in the core's."""
+    """Copy the code, with one more header field in Spark's state and in the core's."""
     for package in PACKAGES:
         shutil.copytree(_ROOT / package, directory / package, ignore=shutil.ignore_patterns("__pycache__"))
     replica = directory / "streaming" / "replica.py"
@@ -54,7 +54,7 @@ def test_a_newer_kontrast_with_one_more_field_goes_on_from_the_checkpoint(stream
     newer = _newer(tmp_path / "newer")
     streams.append(life.lines[:third])
     work_off(streams.config())
-    for lines in (life.lines[third : 2 * third], life.lines[2 * third :]):  # the second reads what it wrote itself
+    for lines in (life.lines[third : 2 * third], life.lines[2 * third :]):  # the second reads its own earlier state
         streams.append(lines)
         _work_off(streams, newer)
     assert streams.read_all() == life.rows()

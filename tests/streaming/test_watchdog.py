@@ -1,4 +1,4 @@
-"""A job that hangs ends itself; one that has nothing to do, or cannot do it yet, does not."""
+"""A job that hangs, which ends itself. An idle job, or one that must wait, does not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BATCH_SECONDS = 45.0  # the first batch of a job took 15 s where eight others s
 
 @pytest.fixture
 def java() -> Iterator[subprocess.Popen[bytes]]:
-    """A process in Java's place: the watchdog only kills it."""
+    """Run a process in Java's place, which the watchdog only kills."""
     with subprocess.Popen(["sleep", "600"]) as process:
         yield process
         process.kill()
@@ -132,7 +132,7 @@ def test_a_job_without_a_free_file_ends(streams):
 
 
 def _started(streams: Streams) -> tuple[subprocess.Popen[bytes], list[int]]:
-    """A job after its first batch, and the processes below it, Java first."""
+    """Return a job after its first batch, and the processes below it, Java first."""
     streams.append(life_of("east", topics=2).lines)
     command = [sys.executable, "-m", "cli", "stream", "--checkpoint", str(streams.checkpoint), "--master", "local[2]"]
     command += ["--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}"]
@@ -150,7 +150,7 @@ def _started(streams: Streams) -> tuple[subprocess.Popen[bytes], list[int]]:
 
 
 def _ending(process: subprocess.Popen[bytes]) -> str:
-    """The only line on standard error but those of the log that inform."""
+    """Return the only line on standard error without the log's INFO lines."""
     _, errors = process.communicate(timeout=240)
     (line,) = [line for line in errors.decode().splitlines() if " INFO " not in line]
     return line

@@ -32,7 +32,7 @@ class Victim:
         self._process = subprocess.Popen([*self._command, *more], cwd=_ROOT, stderr=self._log)
 
     def kill(self) -> None:
-        """The driver and its Java process, the one that writes the checkpoint first."""
+        """Kill the driver and its Java process, the writer of the checkpoint first."""
         victims = [*reversed(descendants(self._process.pid)), self._process.pid]
         for pid in victims:
             with contextlib.suppress(ProcessLookupError):
@@ -41,7 +41,7 @@ class Victim:
         self._log.close()
 
     def until(self, holds: Callable[[], bool], pause_seconds: float = 0.005) -> bool:
-        """Whether it came about before the job ended."""
+        """Return whether the condition became true before the job ended."""
 
         def seen() -> str:
             return "it holds" if holds() else "it ended" if self._process.poll() is not None else ""
@@ -49,7 +49,7 @@ class Victim:
         return eventually(seen, pause_seconds=pause_seconds) == "it holds"
 
     def finish(self, max_batch_bytes: int = 1 << 24) -> None:
-        """Work off what is left, undisturbed."""
+        """Work off the rest, undisturbed."""
         self.start("--available-now", "--max-batch-bytes", str(max_batch_bytes))
         try:
             assert self._process.wait(_DEADLINE_SECONDS) == 0, (self._streams.checkpoint.parent / "log").read_text()

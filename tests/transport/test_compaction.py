@@ -1,4 +1,4 @@
-"""Compaction: what still holds stays within reach of whoever begins to read later, whatever is dropped."""
+"""Compaction, which keeps current lines within reach of later readers, and may drop the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUBJECTS = 50
 
 
 class Newest:
-    """The newest line of each subject, which stands before a colon; one without a value is gone."""
+    """The newest line of each subject, which precedes a colon. A line without a value removes its subject."""
 
     def __init__(self) -> None:
         self._lines: dict[bytes, bytes] = {}

@@ -1,4 +1,4 @@
-"""A journal that is no longer what was written: no reader hangs or gets another value, no loss is silent."""
+"""A damaged journal. No reader hangs or gets another value, and every loss is visible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def segments(directory: Path) -> list[Path]:
 
 
 def read_on(directory: Path, offset: int = 0, max_bytes: int = 3000) -> tuple[list[bytes], list[Hole]]:
-    """All lines and holes; fails if reading stands still before the end."""
+    """Return all lines and holes. Fail if reading makes no progress before the end."""
     lines: list[bytes] = []
     holes: list[Hole] = []
     end = end_offset(directory)
@@ -57,7 +57,7 @@ def test_no_flipped_bit_passes_as_another_value(tmp_path: Path) -> None:
         lines, holes = read_on(tmp_path)
         kept = iter(LINES)
         assert all(line in kept for line in lines), "lines that were never written, or in another order"
-        # Of the very last mark of all nothing is left by which readers could know that more was written.
+        # Without the very last mark, readers cannot know that more was written.
         assert holes or len(lines) < len(LINES)
         assert len(lines) >= len(LINES) - 3 * 7
         victim.write_bytes(whole)

@@ -1,4 +1,4 @@
-"""The journal as its writers and readers rely on it: offsets, torn tails, retention, batches, concurrency."""
+"""The journal as its writers and readers rely on it, with offsets, torn tails, retention, batches, concurrency."""
 
 import errno
 import json
@@ -299,7 +299,7 @@ def test_after_the_machine_went_down_no_offset_is_given_twice(tmp_path: Path) ->
         writer.append([b"two", b"three"])
         position = writer.append([b"four"])
         tail, lock = segments(tmp_path)[0].read_bytes()[:end], (tmp_path / "journal.lock").read_bytes()
-    segments(tmp_path)[0].write_bytes(tail)  # what was not forced is lost
+    segments(tmp_path)[0].write_bytes(tail)  # unforced writes are lost
     for boot, goes_on_at in ((lock, end), (b"another boot", end + 256 * 1024**2)):
         (tmp_path / "journal.lock").write_bytes(boot)
         with JournalWriter(tmp_path) as writer:

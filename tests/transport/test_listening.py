@@ -1,4 +1,4 @@
-"""Where something answers, and whom: what may be set, and that no secret is a setting."""
+"""Addresses of servers and their access rules, with their settings, which never include a secret."""
 
 from __future__ import annotations
 

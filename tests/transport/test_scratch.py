@@ -27,7 +27,7 @@ with scratch_directory(Path(sys.argv[1])) as scratch:
 
 @contextmanager
 def holder(parent: Path, how: str):
-    """A process that has a directory there, killed at the end of the block; what it started ends with its input."""
+    """Run a process with a directory there, and kill it at the end. Its own children end with its input."""
     command = [sys.executable, "-c", _HOLDER, str(parent), how]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -41,7 +41,7 @@ _QUIET_SECONDS = 2.0
 _REST_SECONDS = 6.0
 _LONGEST_REST_SECONDS = 40
 _PRESET = 9 | lzma.PRESET_EXTREME  # it is made once and kept for good
-_QUICK_PRESET = 1  # of what is too large to be kept
+_QUICK_PRESET = 1  # for recordings too large to keep
 _MOST_KEPT_PARTITIONS = 30_000
 _PROTOCOL = "inter.broker.protocol.version"
 _FIRST_REGISTERED = 101
@@ -51,7 +51,7 @@ _SMALL = "t"  # how the names of topics begin that small actions are about
 _HEAP_MB, _PARTITIONS_A_MB = 192, 50
 # Each registered broker leaves its controller with the bytes of a request about all partitions, unsent.
 _UNSENT_BYTES_A_PARTITION = 80
-# ZooKeeper held 30,000 znodes in 128 MB; a partition has three.
+# ZooKeeper needs 128 MB for 30,000 znodes, and a partition has three.
 _ZOOKEEPER_HEAP_MB, _PARTITIONS_A_ZOOKEEPER_MB = 128, 200
 
 
@@ -62,7 +62,7 @@ class Recorder:
         self._options = options
         self._folder = folder
         self._scratch = scratch
-        # How finely ends of sessions are told apart.
+        # The precision of the ends of sessions.
         tick_ms = random.Random(options.seed).choice((500, 2000))
         self._zookeeper_settings = {"tickTime": str(tick_ms), "preAllocSize": "1024"}
         self._zookeeper = ZooKeeper(
@@ -131,7 +131,7 @@ class Recorder:
     def _fill(self, registered: list[int]) -> None:
         """Make a large cluster's topics, before there is any broker.
 
-        ZooKeeper is restarted then, which makes it write a snapshot: no controller had a part in what was before.
+        Then restart ZooKeeper, which makes it write a snapshot from before any controller.
         """
         options = self._options
         self._steps.note("fill", partitions=options.partitions, registered=registered)
@@ -181,9 +181,9 @@ class Recorder:
                 time.sleep(0.1)
 
     def _rest(self, client: KazooClient) -> int:
-        """Wait until nothing more follows from the actions; gives the last transaction before the end.
+        """Wait for the last consequence of the actions. Return the last transaction before the end.
 
-        A controller that loads writes nothing, so it is quiet only when one could have loaded meanwhile.
+        A controller that loads does not write, so the cluster is quiet only after the time for a load.
         """
         load = load_seconds(self._options.partitions)
         time.sleep(_REST_SECONDS)
@@ -221,7 +221,7 @@ class Recorder:
 
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line, checked; ends the program with a sentence where it makes no sense."""
+    """Check the command line. End the program with a sentence if it makes no sense."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.record", description=__doc__)
     parser.add_argument("seed", type=int, metavar="SEED", help="chooses the actions")
     parser.add_argument("--kafka", choices=sorted(RELEASES), default="3.9.2", help="the brokers' release")
@@ -249,7 +249,7 @@ def _preset(partitions: int) -> int:
 
 
 def main() -> int:
-    """Make one recording; 1 after an error's sentence."""
+    """Make one recording. Return 1 after an error's sentence."""
     options = read_options()
     name = options.out.name.removesuffix(ENDING)
     with tempfile.TemporaryDirectory(prefix="record-") as directory:

@@ -1,7 +1,7 @@
-"""What happens to the cluster: actions drawn at random, at moments drawn at random.
+"""Actions on the cluster, drawn at random, at moments drawn at random.
 
-Here belong the choice and the course of the actions. A seed gives the same choices only as long as the cluster gives
-the same answers, which it never does for long: the recording is what can be repeated, not its making.
+The choice and the course of the actions belong here. A seed gives the same choices only while the cluster gives the
+same answers, which is never long. A recording can be replayed, but not made again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_RETURN_SECONDS = 90
 _FEWEST_TOPICS, _MOST_TOPICS, _MOST_PARTITIONS = 3, 10, 10
 _UNKNOWN_BROKER = 9
 
-Course = Iterator[float]  # the rest of an action: each number is the seconds until it goes on
+Course = Iterator[float]  # the rest of an action, as the seconds until each of its next steps
 
 
 class Actions:
@@ -75,7 +75,7 @@ class Actions:
             self._weights |= {self.elect_uncleanly_by_api: 5}
 
     def run(self, seconds: float) -> None:
-        """Act until then, and bring all brokers back."""
+        """Act for this many seconds, and bring all brokers back."""
         end = time.monotonic() + seconds
         for _ in range(_FEWEST_TOPICS + 2):
             self.create_topic()
@@ -98,7 +98,7 @@ class Actions:
             self._steps.note(f"refused: {type(error).__name__}")
 
     def _wait(self) -> float:
-        """Two fifths of the actions fall into the middle of the one before."""
+        """Return a pause. Two fifths of the actions fall into the middle of the one before."""
         return self._random.choice(
             (
                 self._random.uniform(0, 0.03),
@@ -245,7 +245,7 @@ class Actions:
             self._ask(f"cancel {name} by API", lambda client: client.alter_partition_reassignments(request))
 
     def cancel_by_znode(self) -> None:
-        """The only way up to 2.3: nobody but the next controller takes notice that the request is gone."""
+        """Delete the request and `/controller`. Up to 2.3 only the next controller notices the missing request."""
         self._steps.note("cancel by znode")
         self._topics.delete("/admin/reassign_partitions")
         self._topics.delete("/controller")
@@ -314,14 +314,14 @@ class Actions:
         yield from self._registered(broker)
 
     def _forgotten(self, broker: RecordedBroker, seconds: float) -> Course:
-        """A broker without its znode believes that all is well: only a restart brings it back."""
+        """Restart a broker without its znode. It notices no trouble, so only a restart brings it back."""
         yield seconds
         self._steps.note("kill", broker=broker.broker_id)
         broker.kill()
         yield from self._return(broker, 0)
 
     def _return(self, broker: RecordedBroker, away_seconds: float) -> Course:
-        """It can start only when its former session has ended: a successor that finds its znode gives up."""
+        """Start it after the end of its former session. A successor that finds its znode gives up."""
         yield away_seconds
         while self._topics.exists(f"/brokers/ids/{broker.broker_id}"):
             yield 0.1
@@ -347,7 +347,7 @@ class Actions:
             self._away.add(broker.broker_id)
         self._courses.append((time.monotonic(), course))
 
-    # What is drawn
+    # Random choices
 
     def _ask(self, step: str, request: Callable[..., object]) -> None:
         self._admin.ask(step, request, avoid=self._away)
@@ -382,7 +382,7 @@ class Actions:
         return targets
 
     def _one_that_may_go(self) -> RecordedBroker | None:
-        """One of those in service, never the last; the second and third go more rarely."""
+        """Return one of the brokers in service, never the last. The second and third leave more rarely."""
         here = sorted(self._brokers.keys() - self._away)
         if len(here) < 2 or self._random.random() < 0.3 * len(self._away):
             return None

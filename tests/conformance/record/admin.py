@@ -1,6 +1,6 @@
 """Requests through Kafka's admin API, sent without waiting for their answers.
 
-Here belong the client and its threads; what is asked for is decided in `actions`.
+The client and its threads belong here. `actions` decides on the requests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TIMEOUT_MS = 10_000
 
 
 class Admin:
-    """An operator with several terminals: requests overlap, each over a connection of its own."""
+    """An operator with several terminals, whose requests overlap, each over its own connection."""
 
     def __init__(self, brokers: list[RecordedBroker], steps: Steps) -> None:
         self._brokers = brokers
@@ -25,7 +25,7 @@ class Admin:
         self._threads = ThreadPoolExecutor(4)
 
     def ask(self, step: str, request: Callable[[KafkaAdminClient], object], avoid: set[int]) -> None:
-        """Send it by way of the running brokers, but for those to avoid; the answer becomes a step."""
+        """Send it through the running brokers, except those to avoid. The answer becomes a step."""
         addresses = [each.address for each in self._brokers if each.running and each.broker_id not in avoid]
         self._threads.submit(self._ask, step, request, addresses)
 
@@ -44,5 +44,5 @@ class Admin:
                 self._steps.note(f"{step}: done")
             finally:
                 client.close()
-        except Exception as error:  # a refusal is part of the recording, whatever the client makes of it
+        except Exception as error:  # a refusal is part of the recording, whatever the client makes from it
             self._steps.note(f"{step}: {type(error).__name__}", error=str(error)[:200])

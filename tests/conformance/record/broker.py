@@ -1,6 +1,6 @@
-"""A broker that tells everything it does as a controller: its logs at TRACE, its gauges over HTTP.
+"""A broker that reports its whole work as a controller, with logs at TRACE and gauges over HTTP.
 
-Here belong such a broker's configuration and life; what happens to it is decided in `actions`.
+The configuration and life of such a broker belong here. `actions` decides its fate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cli.embedded.process import ChildProcess, free_port
 from cli.embedded.server import OneProcess
 from tests.older_releases import JMX_EXPORTER, class_path_of, older_jars
 
-# What all recordings have in common; `recording.SETTINGS` is what the replica is told of it.
+# The settings of all recordings. The replica gets `recording.SETTINGS`.
 SETTINGS: Mapping[str, str] = {
     "controlled.shutdown.retry.backoff.ms": "1000",
     "delete.topic.enable": "true",
@@ -30,7 +30,7 @@ _SMALL: Mapping[str, str] = {
     "num.network.threads": "2",
     "zookeeper.connection.timeout.ms": "30000",
 }
-# Without its shutdown hook: Log4j would fall silent at SIGTERM, just when a stopping controller moves its own leaders.
+# Without its shutdown hook. Log4j would fall silent at SIGTERM, just when a stopping controller moves its own leaders.
 _LOGGING = """\
 shutdownHook = disable
 appender.console.type = Console
@@ -99,11 +99,11 @@ class RecordedBroker(OneProcess):
 
     @property
     def address(self) -> str:
-        """HOST:PORT for clients."""
+        """Return HOST:PORT for clients."""
         return f"127.0.0.1:{self.port}"
 
     def launch(self) -> None:
-        """Start it without waiting for anything; a former registration must be gone."""
+        """Start it without waiting. Its former registration must be gone."""
         self._process.launch()
 
     def ask_to_stop(self) -> None:
@@ -111,7 +111,7 @@ class RecordedBroker(OneProcess):
         self._process.ask_to_stop()
 
     def become(self, kafka: str, settings: Mapping[str, str]) -> None:
-        """Be of another release from its next start on, with these settings beside its own; it must have ended."""
+        """Change its release from its next start on, with these settings beside its own. It must have ended."""
         self._process = self._process_of(kafka)
         self._configure(settings)
 

@@ -40,11 +40,11 @@ class Editor:
         self._client.set("/controller", value)
 
     def with_id(self, broker: int) -> bytes:
-        """What an election wrote, with another broker's id and another time."""
+        """Return an election's value with another broker's id and another time."""
         return json.dumps({**json.loads(self.elected), "brokerid": broker, "timestamp": "99"}).encode()
 
     def replace_in_one_transaction(self, value: bytes, *, ephemeral: bool = True) -> None:
-        """Another znode in its place, owned by this session or nobody's: it was never away."""
+        """Replace the znode by one of this session or of no session, without a moment of absence."""
         transaction = self._client.transaction()
         transaction.delete("/controller")
         transaction.create("/controller", value, ephemeral=ephemeral)
@@ -58,7 +58,7 @@ class Editor:
         self.elected = self._read()
 
     def acts(self) -> bool:
-        """Whether the broker writes the first state of another topic."""
+        """Return whether the broker writes the first state of another topic."""
         self._topics += 1
         path = f"/brokers/topics/made-by-hand-{self._topics}"
         self._client.create(path, b'{"version":1,"partitions":{"0":[1]}}')
@@ -70,7 +70,7 @@ class Editor:
         return False
 
     def counts_itself(self) -> bool:
-        """Its gauge ActiveControllerCount."""
+        """Return its gauge ActiveControllerCount as a truth value."""
         address = f"http://127.0.0.1:{self._broker.gauges_port}/metrics"
         with urllib.request.urlopen(address, timeout=30) as answer:
             (value,) = re.findall(r"^activecontrollercount\S* (\S+)", answer.read().decode(), re.MULTILINE | re.I)
@@ -112,7 +112,7 @@ EDITS: dict[str, Callable[[Editor], object]] = {
 
 
 def record(release: str, edits: Sequence[str], directory: Path) -> None:
-    """Print what the broker does after each of these edits (none: all)."""
+    """Print the broker's reaction to each of these edits, or to all if the list is empty."""
     with ZooKeeper(directory / "zookeeper") as zookeeper:
         broker = RecordedBroker(1, release, zookeeper.connect_string, directory / "broker", directory / "logs")
         broker.launch()

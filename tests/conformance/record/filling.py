@@ -1,6 +1,6 @@
-"""The topics of a large cluster, as they are there before any broker is: written in transactions, within seconds.
+"""Topics of a large cluster, written in transactions within seconds, before any broker starts.
 
-Here belong their shapes and their znodes; what happens to them is in `large`.
+Their shapes and znodes belong here. `large` acts on them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NewTopic(NamedTuple):
 def topics_on(
     draw: random.Random, prefix: str, brokers: Sequence[int], partitions: int, sizes: Sequence[int] = _SIZES
 ) -> Iterator[NewTopic]:
-    """Topics with that many partitions in all on these brokers, under configurations that are drawn."""
+    """Yield topics with this many partitions in all on these brokers, with drawn configurations."""
     number, left = 0, partitions
     while left > 0:
         number += 1
@@ -44,13 +44,13 @@ def topics_on(
 def first_topics(
     draw: random.Random, real: Sequence[int], registered: Sequence[int], partitions: int, near: int
 ) -> Iterator[NewTopic]:
-    """The cluster's topics: `near` of the partitions are on the real brokers, the others on the registered ones."""
+    """Yield the cluster's topics, with `near` partitions on the real brokers and the others on the registered ones."""
     yield from topics_on(draw, "near-", real, near, (_NEAR_SIZE,))
     yield from topics_on(draw, "far-", registered, partitions - near)
 
 
 def drawn_config(draw: random.Random) -> dict[str, str]:
-    """Unclean election for one topic in five, two in-sync replicas at least for another."""
+    """Draw unclean election for one topic in five, and at least two in-sync replicas for another."""
     return draw.choice(
         ({}, {}, {}, {"unclean.leader.election.enable": "true"}, {"min.insync.replicas": str(REPLICATION_FACTOR - 1)})
     )
@@ -80,7 +80,7 @@ def _state(replicas: list[int]) -> Mapping[str, object]:
 
 
 def _create(client: KazooClient, creations: Mapping[str, object]) -> None:
-    """Create them in this order, many in a transaction; raises the first error."""
+    """Create the znodes in this order, many in a transaction. Raise the first error."""
     waiting = list(creations.items())
     while waiting:
         transaction = client.transaction()

@@ -23,7 +23,7 @@ from tests.conformance.record.releases import RELEASES
 from tests.waiting import eventually
 
 _PATHS = ("/controller", "/controller_epoch", "/feature", "/brokers/ids/1")
-_OF_THE_RUN = ("host", "port", "jmx_port", "endpoints", "timestamp")  # what differs from run to run
+_OF_THE_RUN = ("host", "port", "jmx_port", "endpoints", "timestamp")  # fields that differ from run to run
 
 
 def record(release: str, protocols: Sequence[str], directory: Path) -> None:
@@ -61,7 +61,7 @@ def _make_topic(client: KazooClient, broker: RecordedBroker, name: str) -> None:
 
 
 def _content(client: KazooClient, path: str) -> dict[str, Any] | None:
-    """The content and its version, None where there is no such znode."""
+    """Return the content and its version, or None without such a znode."""
     if not client.exists(path):
         return None
     data, stat = client.get(path)

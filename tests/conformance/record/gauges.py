@@ -1,6 +1,6 @@
-"""Samples the gauges of every broker about twice a second.
+"""Sampler of the gauges of every broker, about twice a second.
 
-Here belongs the reading of what the brokers' Java agent serves; which gauge is which of ours is in `gauge_samples`.
+Reading the output of the brokers' Java agent belongs here. `gauge_samples` maps Kafka's gauges to ours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OF_THE_AGENT = ("jvm_", "jmx_", "process_", "#")
 
 
 class GaugeSampler:
-    """One thread a broker, so that a paused one holds up nobody else."""
+    """One thread a broker, so that a paused broker does not delay the others."""
 
     def __init__(self, brokers: list[RecordedBroker]) -> None:
         self._samples: list[dict[str, Any]] = []

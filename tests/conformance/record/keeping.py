@@ -1,6 +1,6 @@
-"""What a recording keeps of the brokers' logs.
+"""Lines of the brokers' logs that a recording keeps.
 
-Here belongs the choice of lines; who counts them is `controller_log`, and `causes` reads what was being handled.
+The choice of lines belongs here. `controller_log` counts them, and `causes` reads the current events.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _LONGEST_LINE = 400  # some lines name every partition of the cluster
 
 
 def keep_what_the_controllers_said(logs: Path) -> None:
-    """Leave out what brokers say of the requests that they get, which is two thirds of the log."""
+    """Leave out the brokers' lines about requests to them, which are two thirds of the log."""
     _rewrite(logs / "state-change.log", lambda line: "" if _BY_A_BROKER.match(line) else line)
 
 
 def keep_what_is_counted(logs: Path) -> None:
-    """Leave the transitions and requests, and of the controller's reasons those that a line can say."""
+    """Keep the transitions and requests, and those reasons of the controller that fit into a line."""
     keep_what_the_controllers_said(logs)
     _rewrite(logs / "state-change.log", lambda line: line if _COUNTED.search(line) else "")
     _rewrite(logs / "controller.log", _shortened)
@@ -38,7 +38,7 @@ def _shortened(line: str) -> str:
 
 
 def _rewrite(log: Path, kept: Callable[[str], str]) -> None:
-    """Line by line, so that a log of a gigabyte costs no memory."""
+    """Rewrite it line by line, so that a log of a gigabyte costs no memory."""
     rest = log.with_suffix(".kept")
     with log.open(errors="replace") as lines, rest.open("w") as written:
         written.writelines(map(kept, lines))

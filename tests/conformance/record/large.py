@@ -1,6 +1,6 @@
-"""What happens to a large cluster: scenes that meet a controller while it loads, or leave it thousands of things to do.
+"""Scenes of a large cluster, which meet a loading controller, or leave it thousands of things to do.
 
-Here belong the scenes and their order; the actions on small topics, which go on beside them, are those of `actions`.
+The scenes and their order belong here. `actions` has the actions on small topics, which go on beside them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.conformance.record.releases import KafkaRelease
 from tests.conformance.record.steps import Steps
 from tests.conformance.record.topics import Topics
 
-# From its election until it moves replicas Kafka 3.9.2 took 1.6 to 4.0 s with 10,000 partitions, its loggers at TRACE,
-# two cores shared with others; from half a second on whatever there is, and it grows with the partitions.
+# Kafka 3.9.2 took 1.6 to 4.0 s from its election until it moved replicas, with 10,000 partitions, loggers at TRACE, and
+# two shared cores. The time starts at half a second and grows with the partitions.
 _LOAD_SECONDS = 0.5
 _LOAD_SECONDS_A_PARTITION = 0.000_3
 _NEW_PARTITIONS = 300  # of a topic that is created in a scene
@@ -28,12 +28,12 @@ _REASSIGNED_PARTITIONS = 150
 
 
 def load_seconds(partitions: int) -> float:
-    """How long a controller may load where so many partitions were filled in; 0 where none were."""
+    """Return the longest load of a controller with this many filled partitions, 0 without filled ones."""
     return _LOAD_SECONDS + _LOAD_SECONDS_A_PARTITION * partitions if partitions else 0.0
 
 
 class LargeActions(Actions):
-    """An operator of a large cluster: each scene once, in an order that is drawn, with small actions between them."""
+    """An operator of a large cluster, with each scene once in a drawn order, and small actions between them."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class LargeActions(Actions):
         self._scene_is_next = True
 
     def _draw(self) -> Callable[[], None]:
-        """Scenes and small actions take turns."""
+        """Draw scenes and small actions in turn."""
         self._scene_is_next = not self._scene_is_next
         if self._scene_is_next:
             return super()._draw()
@@ -78,7 +78,7 @@ class LargeActions(Actions):
         return self._deck.pop()
 
     def _wait(self) -> float:
-        """A large cluster needs longer for everything; a third of the actions do not wait for that."""
+        """Return a pause. A large cluster needs longer, but a third of the actions do not wait for that."""
         return self._random.choice(
             (
                 self._random.uniform(0, self._load_seconds),
@@ -90,7 +90,7 @@ class LargeActions(Actions):
     # Registered brokers
 
     def crash_registered(self) -> None:
-        """One of them falls silent, with thousands of partitions."""
+        """Silence one of the registered brokers, with thousands of partitions."""
         for broker in self._some_registered(1):
             self._follow(self._crashed(broker))
 
@@ -117,10 +117,13 @@ class LargeActions(Actions):
         self._steps.note("register a broker", broker=broker.broker_id)
         broker.register()
 
-    # What meets a takeover
+    # Encounters with a takeover
 
     def takeover_meets_a_crash(self) -> None:
-        """A session expires within a tick after its time, so the takeover begins shortly before."""
+        """Crash a broker around a takeover.
+
+        Its session expires within a tick after its time, so the takeover begins shortly before.
+        """
         for broker in self._some_registered(1):
             self._follow(self._crashed(broker))
             self._follow(self._taken_over(SESSION_MS / 1000 + self._random.uniform(-self._load_seconds, 0.5)))
@@ -153,7 +156,7 @@ class LargeActions(Actions):
         self._follow(self._later(self._while_it_loads(), self.delete_topic))
 
     def takeover_is_cut(self) -> None:
-        """Up to three terms that end while they load."""
+        """Cut up to three terms while they load."""
         self.delete_controller()
         for _ in range(self._random.randint(1, 3)):
             self._follow(self._taken_over(self._while_it_loads()))
@@ -185,7 +188,7 @@ class LargeActions(Actions):
         self._topics.request(f"/admin/delete_topics/{name}")
 
     def reassign_many_and_cut(self) -> None:
-        """Partitions of the real brokers get other replicas, and their controller goes in the midst of it."""
+        """Reassign partitions of the real brokers, and take their controller away in the midst."""
         near = [name for name in self._topics.all_names() if name.startswith("near-")]
         everything = [(name, partition) for name in near for partition in self._topics.assignment(name)]
         some = self._random.sample(everything, min(len(everything), _REASSIGNED_PARTITIONS))

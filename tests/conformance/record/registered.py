@@ -1,8 +1,8 @@
-"""Brokers that are registered and never answer: they make a cluster large for what one process costs.
+"""Brokers that are registered and never answer, so that a cluster becomes large at the cost of one process.
 
-Here belong their sessions, as few bytes as ZooKeeper asks for, and ports that nobody reads from: a controller connects,
-sends, waits for its socket timeout and tries again, as it does with a broker that hangs. kazoo's client is not used: it
-cannot stop living without closing its session.
+Their sessions, in as few bytes as ZooKeeper needs, and their ports without a reader belong here. A controller connects,
+sends, waits for its socket timeout and tries again, as with a broker that hangs. kazoo's client cannot stop without
+closing its session, so it does not fit.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class RegisteredBroker:
 
     @property
     def registered(self) -> bool:
-        """Whether it keeps a session."""
+        """Return whether it keeps a session."""
         return self._session is not None
 
     def register(self) -> None:
-        """Open a session and create the broker's znode; that of its last session must be gone."""
+        """Open a session and create the broker's znode. The znode of its last session must be gone."""
         session = socket.create_connection(self._zookeeper, timeout=_TIMEOUT_SECONDS)
         _send(session, bytes(Connect(0, 0, SESSION_MS, 0, bytes(16), False).serialize()))
         _receive(session)
@@ -54,7 +54,7 @@ class RegisteredBroker:
         self._session = session
 
     def live_on(self) -> None:
-        """Say that it is alive, and forget what ZooKeeper answered to that before."""
+        """Send a ping, and drop ZooKeeper's earlier answer."""
         with self._sending:
             if self._session is not None:
                 try:
@@ -65,12 +65,12 @@ class RegisteredBroker:
                     raise
 
     def crash(self) -> None:
-        """Fall silent: ZooKeeper ends the session when it has waited long enough, counted from now."""
+        """Fall silent. ZooKeeper ends the session after its timeout, counted from now."""
         self.live_on()
         self._leave()
 
     def close(self) -> None:
-        """Close the session, if there is one: the registration is gone at once."""
+        """Close the session, if there is one. The registration is gone at once."""
         with self._sending:
             if self._session is not None:
                 _send(self._session, struct.pack("!ii", 2, Close.type))
@@ -103,7 +103,7 @@ _VERSION_WITH_FEATURES = 5
 
 
 def znode_version(protocol: tuple[int, int]) -> int:
-    """The version of a broker's znode under this inter.broker.protocol.version: with features from 2.7 on (KIP-584)."""
+    """Return the version of a broker's znode under this inter.broker.protocol.version. 2.7 adds features (KIP-584)."""
     return _VERSION_WITH_FEATURES if protocol >= (2, 7) else _VERSION_WITH_FEATURES - 1
 
 
@@ -120,7 +120,7 @@ class Heartbeats:
         self._thread.start()
 
     def end(self) -> None:
-        """Fall silent, for all of them."""
+        """Silence all brokers."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -1,7 +1,7 @@
-"""The releases of Kafka that can be recorded, and what an operator of each could ask for.
+"""Releases of Kafka for recordings, with the requests of an operator of each.
 
-Here belong the table of releases and what differs between them for the recorder; how they differ as controllers is in
-`controller.profile`.
+The table of releases and their differences for the recorder belong here. `controller.profile` has their differences as
+controllers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class KafkaRelease(NamedTuple):
-    """What a release's admin API knows beside creating and deleting topics."""
+    """Abilities of a release's admin API beyond creating and deleting topics."""
 
     creates_partitions: bool = True  # from 1.0 on
     elects_preferred: bool = True  # from 2.2 on
@@ -43,6 +43,6 @@ RELEASES: Mapping[str, KafkaRelease] = {
 
 
 def protocol_of(release: str) -> tuple[int, int]:
-    """The protocol version that a release speaks by itself, or that a text like 2.6 or 2.7-IV0 names."""
+    """Return the protocol version of a release, or the one in a text like 2.6 or 2.7-IV0."""
     major, minor = release.partition("-")[0].split(".")[:2]
     return int(major), int(minor)

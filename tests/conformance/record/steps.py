@@ -1,6 +1,6 @@
-"""What the recorder did and when: the lines of `steps.jsonl`.
+"""Steps of the recorder and their times, as the lines of `steps.jsonl`.
 
-Here belongs noting; doing is in `actions`.
+Notes belong here, actions in `actions`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ class Steps:
         self._file = file
 
     def note(self, step: str, **details: object) -> None:
-        """Note a step at the moment before it is done; `details` are what tells it from others of its kind."""
+        """Note a step at the moment before it is done. `details` distinguish it from others of its kind."""
         with self._file.open("a") as steps:
             steps.write(json.dumps({"t": round(time.time(), 3), "step": step, **details}) + "\n")

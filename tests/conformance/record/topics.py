@@ -1,6 +1,6 @@
-"""Topics as an operator's scripts see and make them: through ZooKeeper.
+"""Topics as an operator's scripts see and make them, through ZooKeeper.
 
-Here belong the reading of topic, state and configuration znodes and the writing of those that Kafka's tools write.
+Reading topic, state and configuration znodes belongs here, and writing those that Kafka's tools write.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ Assignment = Mapping[int, list[int]]
 
 
 class Topics:
-    """The topics of a cluster; the small actions are about those whose names begin with `prefix`."""
+    """The topics of a cluster. The small actions use those whose names begin with `prefix`."""
 
     def __init__(self, client: KazooClient, prefix: str = "") -> None:
         self._client = client
         self._prefix = prefix
 
     def all_names(self) -> list[str]:
-        """All topics, those that wait for their deletion too."""
+        """Return all topics, including those that wait for their deletion."""
         return sorted(self._client.get_children("/brokers/topics"))
 
     def names(self) -> list[str]:
-        """The topics that small actions are about."""
+        """Return the topics of the small actions."""
         return [name for name in self.all_names() if name.startswith(self._prefix)]
 
     def assignment(self, name: str) -> dict[int, list[int]]:
-        """Who holds the partitions; empty when the topic went meanwhile."""
+        """Return the replicas of the partitions, or an empty dict if the topic has gone meanwhile."""
         try:
             data, _ = self._client.get(f"/brokers/topics/{name}")
         except NoNodeError:
@@ -38,7 +38,7 @@ class Topics:
         return {int(partition): replicas for partition, replicas in json.loads(data)["partitions"].items()}
 
     def leader(self, name: str, partition: int) -> int:
-        """Who leads it, -1 for nobody."""
+        """Return its leader, or -1 without one."""
         try:
             data, _ = self._client.get(f"/brokers/topics/{name}/partitions/{partition}/state")
         except NoNodeError:
@@ -53,14 +53,14 @@ class Topics:
         self._client.create(f"/brokers/topics/{name}", _json({"version": 1, "partitions": partitions}))
 
     def expand(self, name: str, more: Assignment) -> None:
-        """Add partitions to the topic's znode, leaving the rest of it as it is."""
+        """Add partitions to the topic's znode, without other changes."""
         data, stat = self._client.get(f"/brokers/topics/{name}")
         znode = json.loads(data)
         znode["partitions"].update({str(partition): replicas for partition, replicas in more.items()})
         self._client.set(f"/brokers/topics/{name}", _json(znode), version=stat.version)
 
     def configure(self, name: str, config: Mapping[str, str]) -> None:
-        """Replace the topic's configuration, and tell the brokers of it."""
+        """Replace the topic's configuration, and notify the brokers."""
         self._set(f"/config/topics/{name}", {"version": 1, "config": dict(config)})
         notification = _json({"version": 2, "entity_path": f"topics/{name}"})
         self._client.create("/config/changes/config_change_", notification, sequence=True)
@@ -70,14 +70,14 @@ class Topics:
         self._client.create(path, b"" if value is None else _json(value))
 
     def delete(self, path: str) -> None:
-        """Delete a znode; none is well too."""
+        """Delete a znode, if it exists."""
         try:
             self._client.delete(path)
         except NoNodeError:
             return
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a znode."""
+        """Return whether there is such a znode."""
         return self._client.exists(path) is not None
 
     def _set(self, path: str, value: object) -> None:
