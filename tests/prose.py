@@ -28,6 +28,7 @@ MARKS: Mapping[str, re.Pattern[str]] = {
     "nobody, none, nothing": re.compile(r"\b(?:nobody|none|nothing)\b", re.IGNORECASE),
     "joins by : or ;": re.compile(r"[a-z)]; |[a-z)]: [a-z]", re.IGNORECASE),
 }
+_CODE = ("docstrings", "comments", "strings")
 _WORD = re.compile(r"[A-Za-z']+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n|\n\s*(?=[-*|\d])")
 _WORDS_OF_A_STRING = 5  # shorter strings are names and formats
@@ -50,8 +51,6 @@ GOAL: Mapping[str, Limits] = {
 }
 # Parts that miss the goal must not become worse. These figures may only fall, until the goal holds.
 RATCHET: Mapping[str, Limits] = {
-    "docstrings": Limits((3.4, 0.9, 0.8, 6.6, 16.6)),
-    "comments": Limits((3.0, 1.8, 0.6, 5.3, 28.6)),
     "strings": Limits((4.7, 0.9, 0.6, 4.2, 30.0)),
 }
 
@@ -98,7 +97,7 @@ def of_code(sources: Iterable[str]) -> dict[str, str]:
         strings += [text for text in texts if text.count(" ") >= _WORDS_OF_A_STRING and text not in own]
         tokens = tokenize.generate_tokens(io.StringIO(source).readline)
         comments += [token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT]
-    return {name: "\n\n".join(texts) for name, texts in zip(RATCHET, (docstrings, comments, strings), strict=True)}
+    return {name: "\n\n".join(texts) for name, texts in zip(_CODE, (docstrings, comments, strings), strict=True)}
 
 
 def parts(root: Path = ROOT, folders: Sequence[str] = FOLDERS) -> dict[str, str]:
