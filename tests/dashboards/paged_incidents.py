@@ -141,7 +141,7 @@ def a_crash_that_takes_nothing_offline(cluster: LiveCluster) -> None:
 
 @heard(*CRASH)
 def a_return_that_the_controller_is_slow_to_act_on(cluster: LiveCluster) -> None:
-    """The offline partitions wait only for an election, for some seconds, and Kontrast knows it at once."""
+    """Delay the election for some seconds. The core knows at once that the offline partitions only wait for it."""
     cluster.do(dies(3))
     until_all_is_heard(cluster)
     cluster.later(30)
@@ -154,7 +154,7 @@ def a_return_that_the_controller_is_slow_to_act_on(cluster: LiveCluster) -> None
 
 @heard(*CRASH, *BOTH_CRASHED)
 def two_crashes_a_minute_apart(cluster: LiveCluster) -> None:
-    """The minute is for a faster Alertmanager. In real time the second crash comes after twelve seconds."""
+    """Wait a minute for a faster Alertmanager. In real time the second crash comes after twelve seconds."""
     cluster.do(dies(3))
     cluster.until_heard("page firing PartitionsOffline of broker 3")
     cluster.pass_real(60)
@@ -219,7 +219,7 @@ def two_separate_racks_are_lost(cluster: LiveCluster) -> None:
     brokers=range(1, 7),
 )
 def half_the_cluster_is_lost(cluster: LiveCluster) -> None:
-    """No partition lacks two of these brokers. They name no rack and leave together."""
+    """Lose three brokers of which no partition lacks two. They name no rack, and leave together."""
     cluster.do(dies(4, 5, 6))
     until_all_is_heard(cluster)
     cluster.do(returns(4, 5, 6))
@@ -237,7 +237,7 @@ def half_the_cluster_is_lost(cluster: LiveCluster) -> None:
     controller=4,
 )
 def a_rolling_crash(cluster: LiveCluster) -> None:
-    """Brokers crash over ten minutes, each before the last has caught up. The first broker names this one incident."""
+    """Crash each broker before the last has caught up, over ten minutes. The first one names this one incident."""
     cluster.do(dies(1))
     cluster.until_heard("page firing BrokerCrashed of broker 1")
     cluster.later(300)
@@ -254,7 +254,7 @@ def a_rolling_crash(cluster: LiveCluster) -> None:
 
 @heard("page BrokerCrashed of broker 3", "page BrokerFlapping of broker 3", topics={"t": TOPICS["t"]})
 def a_broker_keeps_leaving(cluster: LiveCluster) -> None:
-    """The broker leaves three times within seconds, and a pager would hear of each as quickly."""
+    """Let the broker leave three times within seconds. A pager would hear of each as quickly."""
 
     def leaves_and_returns(history: ZnodeHistory) -> None:
         for _ in range(2):
@@ -271,7 +271,7 @@ def a_broker_keeps_leaving(cluster: LiveCluster) -> None:
 
 @heard("page LogDirFailed of broker 3")
 def a_disk_fails(cluster: LiveCluster) -> None:
-    """The replica of t-1 was in it. The disk is replaced, and the replica catches up."""
+    """Fail the disk that has the replica of t-1. After its replacement the replica catches up."""
 
     def fails(history: ZnodeHistory) -> None:
         history.write(LOG_DIR_EVENT, {"version": 1, "broker": 3, "event": 1})
@@ -350,7 +350,7 @@ def the_controller_crashes(cluster: LiveCluster) -> None:
 
 @heard()
 def the_controller_pauses_for_less_than_its_session(cluster: LiveCluster) -> None:
-    """Partitions are created late. The delay ends before a warning is due, so no page is sent."""
+    """Create partitions late. The delay ends before a warning is due, so no page is sent."""
 
     def pauses(history: ZnodeHistory) -> None:
         history.topic("new", {0: [1, 2], 1: [2, 3]})
@@ -364,7 +364,7 @@ def the_controller_pauses_for_less_than_its_session(cluster: LiveCluster) -> Non
 
 @heard("page BrokerCrashed of broker 1", "look ControllerMoved of cluster {}")
 def the_controller_pauses_for_longer_than_its_session(cluster: LiveCluster) -> None:
-    """Its due writes are late, then its session ends. Another broker takes over, and it comes back as a broker."""
+    """Delay its due writes, then end its session. Another broker takes over, and it comes back as a broker."""
     cluster.do(lambda history: history.topic("new", {0: [1, 2], 1: [2, 3]}))
     cluster.later(9)
     cluster.do(lambda history: history.controller_dies(1))
@@ -390,7 +390,7 @@ def a_ghost_controller(cluster: LiveCluster) -> None:
 
 @heard("page PartitionsUnderMinIsr of broker 2")
 def too_few_in_sync_without_a_crash(cluster: LiveCluster) -> None:
-    """Broker 2 lags behind, and min.insync.replicas asks for both replicas."""
+    """Let broker 2 lag behind while min.insync.replicas asks for both replicas."""
 
     def lags(history: ZnodeHistory) -> None:
         history.write("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "2"}})
@@ -417,7 +417,7 @@ def a_deletion_is_stuck(cluster: LiveCluster) -> None:
 
 @heard("page BrokerCrashed of broker 3", "page UncleanElection of cluster {}")
 def an_unclean_election(cluster: LiveCluster) -> None:
-    """Replica 2 of t-0 falls behind, broker 3 dies, and a replica that was out of sync may lead."""
+    """Let replica 2 of t-0 fall behind, then kill broker 3. A replica that was out of sync may lead."""
 
     def falls_behind(history: ZnodeHistory) -> None:
         history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": "true"}})

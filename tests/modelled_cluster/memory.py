@@ -138,7 +138,7 @@ class Memory:
         return bool(content.get("leader_recovery_state"))
 
     def writable(self, tp: TopicPartition) -> State | None:
-        """State in ZooKeeper if this controller may replace it."""
+        """Return the state in ZooKeeper if this controller may replace it."""
         state = read_state(self.zookeeper, tp)
         return state if state is not None and state.controller_epoch <= self.epoch else None
 
@@ -237,5 +237,5 @@ class Memory:
 
 
 def replace_epoch(state: State, controller_epoch: int) -> State:
-    """State as of another controller's epoch."""
+    """Return the state as of another controller's epoch."""
     return state._replace(controller_epoch=controller_epoch)
