@@ -45,6 +45,11 @@ def configure(level: str = "info", *, as_json: bool = False) -> None:
         logging.getLogger(name).setLevel(logging.DEBUG if level == "debug" else least)
 
 
+def pass_on(line: str) -> None:
+    """Print a line of a child process, which has its own level and time."""
+    click.echo(line, err=True)
+
+
 def say(sentence: str) -> None:
     """Print a message for the user of the command."""
     _OWN.info(sentence)

@@ -247,7 +247,7 @@ def test_a_source_of_the_job_that_is_away_or_deleted_is_named(derived, settings,
     file = settings.read_text()
     for address, wrong in (
         (f"journal:{derived}/none", f"its source journal:{derived}/none does not exist: check who deleted it"),
-        (f"kafka://{shared_broker}/{own_name}", f"its source kafka://{shared_broker}/{own_name} does not exist: look"),
+        (f"kafka://{shared_broker}/{own_name}", f"its source kafka://{shared_broker}/{own_name} does not exist: check"),
         (f"kafka://127.0.0.1:1/{own_name}", "Kafka at 127.0.0.1:1 does not answer: "),
     ):
         settings.write_text(f'{file}[stream]\nfrom = "{address}"\n')

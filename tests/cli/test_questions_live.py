@@ -43,7 +43,8 @@ TOPICS = {
 @pytest.fixture(scope="module")
 def cluster(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """Run three brokers in their own racks. They are new to the first test, and each test leaves them to the next."""
-    properties = {"zookeeper.session.timeout.ms": "3000"}
+    # Leaders move back at times that no test chooses, unless that is off.
+    properties = {"zookeeper.session.timeout.ms": "3000", "auto.leader.rebalance.enable": "false"}
     kafka = KafkaCluster(tmp_path_factory.mktemp("asked"), broker_ids=(1, 2, 3), properties=properties)
     for number, broker in kafka.brokers.items():
         broker.settings["broker.rack"] = f"rack-{number}"

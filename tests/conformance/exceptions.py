@@ -153,7 +153,8 @@ GAUGES: Mapping[str, Mapping[str, int]] = {
     "fuzz28b": {DRIFT: 57, JUST_REGISTERED: 10},
     "fuzz28c": {ANSWERS: 21, DRIFT: 28, JUST_REGISTERED: 22, STRAYS: 25},
     "fuzz28d": {ANSWERS: 3, DRIFT: 7, JUST_REGISTERED: 3, STRAYS: 41},
-    "fuzz28e": {ANSWERS: 20, JUST_REGISTERED: 5, ORDER: 1, STRAYS: 184},
+    # A write by a reassignment dropped partitions from the topic znode: at five moments a broker counts one of them.
+    "fuzz28e": {ANSWERS: 20, JUST_REGISTERED: 5, ORDER: 1, STRAYS: 189},
     "fuzz28f": {DRIFT: 12, STRAYS: 40},
     "fuzz28g": {ANSWERS: 18, JUST_REGISTERED: 11, STRAYS: 71},
     "fuzz28h": {ANSWERS: 14, DRIFT: 3, JUST_REGISTERED: 8, STRAYS: 29},

@@ -167,7 +167,7 @@ def test_a_node_that_answers_with_anything_speaks_for_nothing_and_breaks_nothing
         reader = QuorumReader(Nodes((node,), None), NodeLogin(), 0.5)
         try:
             view = reader.read(Expected(frozenset({"t"}), 1))
-            with pytest.raises(NodeError, match="no node says how far"):
+            with pytest.raises(NodeError, match="no node reports the quorum"):
                 reader.position()
         finally:
             reader.close()
@@ -194,11 +194,11 @@ def test_a_registered_broker_that_does_not_answer_is_named_with_its_reason():
     asked = tree({"/brokers/ids/7": {"endpoints": []}}, nodes=Nodes((silent,), None))
     assert node_checks.silent_brokers(asked) == "broker 7 did not answer (broker 7 at b:1: Connection refused)"
     assert node_checks.no_controller_asked(asked)
-    assert "no controller says who the voters are" in node_checks.silent_voters(asked)
+    assert "no controller reports the voters" in node_checks.silent_voters(asked)
 
 
 def test_where_nobody_was_asked_the_checks_say_how_to():
-    assert "give --bootstrap" in node_checks.not_asked(tree({}))
+    assert "ask the nodes with --bootstrap" in node_checks.not_asked(tree({}))
 
 
 def test_a_quorum_without_the_flag_is_named_as_what_never_writes_again(capsys):

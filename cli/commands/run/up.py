@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from cli import checks
+from cli.printing import output
 from cli.running import run_until_stopped
 from cli.settings.config import SECTIONS, read_settings, serve_config, stream_config, watch_configs, watched_into
 from cli.settings.disagreements import refuse_parted_pipeline
@@ -69,7 +70,7 @@ def _supervise(config_file: Path | None, root: dict[str, object]) -> int:
 
 def _show(name: str, line: bytes) -> None:
     text = printable(line.decode(errors="backslashreplace"), _LONGEST_LINE)
-    click.echo(f"{name:{_WIDTH}} | {text}", err=True)
+    output.pass_on(f"{name:{_WIDTH}} | {text}")
 
 
 def _show_json(name: str, line: bytes) -> None:
@@ -78,4 +79,4 @@ def _show_json(name: str, line: bytes) -> None:
         fields = _OBJECT.decode(line)
     except UndecodableError:
         fields = {"message": line.decode(errors="backslashreplace")}
-    click.echo(printable_json(msgspec.json.encode({"command": name, **fields})), err=True)
+    output.pass_on(printable_json(msgspec.json.encode({"command": name, **fields})).decode())
