@@ -24,6 +24,8 @@ from tests.soak.synthetic import Synthetic
 SETTLE_SECONDS = 120
 _ORDERLY_SECONDS = 90
 _LEFT_BEHIND_SECONDS = 30
+# Until Python has installed its handlers, SIGTERM ends it with status -15. On a busy machine that took several seconds.
+_STARTING_SECONDS = 15.0
 # How often each is drawn, beside 95 for all actions on Kafka.
 _ZOOKEEPER_WEIGHTS = {"kill_zookeeper_leader": 3, "restart_zookeeper": 3, "restart_ensemble": 1}
 _SYNTHETIC_WEIGHT = 15
@@ -155,6 +157,7 @@ class Operations(Actions):
         yield self._random.uniform(0, 5)
         self._steps.note("start Kontrast", process=name)
         part.launch()
+        yield _STARTING_SECONDS
         self._restarting.discard(name)
 
     def _left_behind(self, name: str, began: list[int]) -> Course:
