@@ -13,7 +13,6 @@ from kazoo.client import KazooClient
 
 from cli.embedded.process import ChildProcess
 from controller.contract.alert_row import AlertRow
-from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.outputs import OUTPUTS, OutputRow, decode_row
 from controller.contract.records import Record, RecordKind, decode_record
@@ -159,8 +158,6 @@ def test_an_hour_ahead_and_two_back_are_told_and_change_nothing(
     steps = [(after - before) / 1000 for before, after in zip(wall_ms, wall_ms[1:], strict=False)]
     jumps = [round(step / _HOUR_SECONDS) for step in steps if abs(step) > _STEP_SECONDS]
     assert jumps == [1, -2]
-    lags = [row.clusters["c"].lag_ms for row in pipeline.rows("job") if isinstance(row, JobRow) and "c" in row.clusters]
-    assert lags[-1] < 1000 * _STEP_SECONDS, "the newest lag is by one clock"
     stream.stop()
     assert stream.exit_status == 0, stream.log.read_text()
     assert not [part.name for part in pipeline.parts if "Traceback" in part.log.read_text()]
