@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from transport.secret import read_secret
+from transport.secret import password_problem, read_secret
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
@@ -63,14 +63,9 @@ class KafkaLogin:
     def _check_password(self) -> None:
         if self.token_file is not None:
             raise self._wrong(f"username is given and so is {self.prefix}token_file: a login has one of them")
-        if (self.password_file is None) == (self.password_variable is None):
-            raise self._wrong(
-                f"username is given: it needs its password, in {self.prefix}password_file or in "
-                f"{self.prefix}password_variable, not in both"
-            )
-        variable = self.password_variable
-        if variable is not None and not os.environ.get(variable):
-            raise self._wrong(f"password_variable names {variable}, which the environment lacks or has empty")
+        problem = password_problem(self.password_file, self.password_variable, self.prefix)
+        if problem is not None:
+            raise self._wrong(problem)
 
     def _wrong(self, sentence: str) -> KafkaLoginError:
         return KafkaLoginError(self.prefix + sentence)

@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field
 
-from transport.secret import read_secret
+from transport.secret import password_problem, read_secret
 
 _LISTEN = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
@@ -62,14 +62,9 @@ class Listening:
     def _check_login(self, username: str) -> None:
         if not username or ":" in username:
             raise self._wrong(f"username is {username!r}: it must not be empty or have a colon")
-        if (self.password_file is None) == (self.password_variable is None):
-            raise self._wrong(
-                f"username is given: it needs its password, in {self.prefix}password_file or in "
-                f"{self.prefix}password_variable, not in both"
-            )
-        variable = self.password_variable
-        if variable is not None and not os.environ.get(variable):
-            raise self._wrong(f"password_variable names {variable}, which the environment lacks or has empty")
+        problem = password_problem(self.password_file, self.password_variable, self.prefix)
+        if problem is not None:
+            raise self._wrong(problem)
 
     def _wrong(self, sentence: str) -> ListeningError:
         return ListeningError(self.prefix + sentence)
