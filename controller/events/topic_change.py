@@ -71,10 +71,12 @@ def _without_unread(tx: Transaction, name: str, topic: Topic, znode: TopicZnode)
 
 
 def _is_unread(tx: Transaction, partition: Partition) -> bool:
-    if partition.queue:
-        return not any(tx.open_event(action.event).begun for action in partition.queue)
+    events = [tx.open_event(action.event) for action in partition.queue]
+    creation = next((event for event in events if event.kind is not EventKind.BROKER_CHANGE), None)
+    if creation is not None:
+        return not creation.begun
     by_controller = tx.record.author in (0, tx.header.term.session)
-    return partition.state is PartitionState.NON_EXISTENT or (partition.state is PartitionState.NEW and by_controller)
+    return partition.state is PartitionState.NON_EXISTENT or by_controller
 
 
 def _unknown_broker(tx: Transaction, event: Event, partitions: Mapping[int, Partition]) -> UnknownBroker | None:

@@ -93,16 +93,21 @@ def _concerns(event: Event, broker: int, action: AnyAction) -> bool:
 
 
 def deletion_entry_removed(tx: Transaction, name: str) -> None:
-    """Handle the removal of an entry in /admin/delete_topics. If the topic still exists, it was removed by hand.
+    """Handle the removal of an entry in /admin/delete_topics, of a topic that may still exist.
 
-    The controller continues the deletion (seen on 3.9). Only the next controller keeps the topic.
+    A controller that had not read of the topic removed it, and keeps the topic. After a person's removal the controller
+    continues the deletion (seen on 3.9), and only the next controller keeps the topic.
     """
     header, topic = tx.header, tx.topic(name)
     header.deletions.unheeded = {key: ms for key, ms in header.deletions.unheeded.items() if key != name}
     if header.led_by_kraft:
         left = tuple(other for other in header.migration.deletions_asked if other != name)
         header.migration.deletions_asked = left
-    elif topic is not None and topic.exists and topic.queued_for_deletion:
+    elif topic is None or not topic.exists or not topic.queued_for_deletion:
+        return
+    elif _removed_for_unknown_topic(tx, name):
+        _take_back_request(tx, name)
+    else:
         tx.put_topic(name, replace(topic, request_removed=True))
         cause = (
             f"the deletion of {name} was taken back by hand while under way: data may be gone, and the controller goes "
@@ -111,14 +116,34 @@ def deletion_entry_removed(tx: Transaction, name: str) -> None:
         occurrences.note(tx, kinds.DELETION_GIVEN_UP, cause, about=name)
 
 
+def _removed_for_unknown_topic(tx: Transaction, name: str) -> bool:
+    """Return whether the controller removed the entry before it read of the topic (3.9 `processTopicDeletion`)."""
+    by_controller = tx.record.author in (0, tx.header.term.session)
+    return by_controller and any(
+        event.kind is EventKind.TOPIC_CHANGE and name in event.topics and not event.begun for event in tx.open_events()
+    )
+
+
+def _take_back_request(tx: Transaction, name: str) -> None:
+    for event in tx.open_events():
+        if event.kind is EventKind.TOPIC_DELETION and name in event.topics:
+            tx.undo(event.id)
+    header = tx.header
+    header.deletions.halted = {key: ms for key, ms in header.deletions.halted.items() if key != name}
+    tx.put_topic(name, _not_asked(tx.topics[name]))
+
+
+def _not_asked(topic: Topic) -> Topic:
+    return replace(
+        topic, queued_for_deletion=False, deletion_started=False, ineligible=False, request_removed=False, asked_ms=0
+    )
+
+
 def forget_removed_requests(tx: Transaction) -> None:
     """Keep topics whose entry was removed by hand, because a new controller reads the entries again."""
     for name, topic in list(tx.topics):
         if topic.request_removed:
-            kept = replace(
-                topic, queued_for_deletion=False, deletion_started=False, ineligible=False, request_removed=False
-            )
-            tx.put_topic(name, kept)
+            tx.put_topic(name, _not_asked(topic))
 
 
 def resume(tx: Transaction, broker: int) -> None:

@@ -241,6 +241,41 @@ def test_a_partition_that_the_controller_has_begun_to_create_stays():
     assert sum(history.gauges().partitions_by_state.values()) == 3
 
 
+def test_a_partition_that_only_a_later_event_could_create_is_forgotten_too():
+    topics = {"t": {0: ([1, 2], 1, 0, [1, 2])}, "u": {0: ([3], 3, 0, [3])}}
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, 3, topics=topics)
+    history.broker_leaves(3)
+    history.topic("t", {0: [1, 2], 1: [3]})
+    history.broker(3)
+    for leader_epoch, leader in enumerate((-1, 3), 1):  # the controller handles the broker first
+        history.write("/brokers/topics/u/partitions/0/state", state_znode(leader, leader_epoch, [3]))
+    history.topic("t", {0: [1, 2]})
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert "CreationDue" not in {key.split("/")[0] for key in history.open_alerts()}
+    assert sum(history.gauges().partitions_by_state.values()) == 2
+
+
+def test_a_controller_that_does_not_know_the_topic_yet_drops_its_deletion():
+    history = ZnodeHistory(release=(3, 4)).start(1, 2, topics=on([1, 2], 1, 0, [1, 2]))
+    history.topic("new", {0: [1, 2]})
+    history.write("/admin/delete_topics/new", None)
+    history.delete("/admin/delete_topics/new")
+    history.write("/brokers/topics/new/partitions/0/state", state_znode(1, 0, [1, 2]))
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.row("new", 0).state == "OnlinePartition"
+    assert not history.context.topics["new"].queued_for_deletion
+
+
+def test_a_person_who_removes_the_entry_of_a_new_topic_stops_no_deletion():
+    history = ZnodeHistory(release=(3, 4)).start(1, 2, topics=on([1, 2], 1, 0, [1, 2]))
+    history.topic("new", {0: [1, 2]})
+    history.write("/admin/delete_topics/new", None)
+    history.delete("/admin/delete_topics/new", author=0x999, cxid=1)
+    assert history.context.topics["new"].queued_for_deletion
+
+
 def test_a_slow_controller_may_have_loaded_the_broker():
     history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics={"t": {0: ([1], 1, 0, [1]), 1: ([2], 2, 0, [2])}})
     history.controller_dies(1)

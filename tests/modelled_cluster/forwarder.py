@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -46,10 +47,14 @@ class Forwarder:
             self.flush()
 
     def flush(self) -> None:
-        """End the window. Publish only the last change of each znode."""
+        """End the window. Publish the last value of each znode in the place that `ingest.observed.batch` gives it."""
         window, self._window = self._window, []
-        last = {change.path: change for change in window}
-        for change in sorted(last.values(), key=_place_in_window):
+        placed: dict[str, Change] = {}
+        for change in window:
+            first = placed.get(change.path, change)
+            takes_first = first.znode is not None and change.znode is not None and not change.path.endswith("/state")
+            placed[change.path] = replace(change, zxid=first.zxid) if takes_first else change
+        for change in sorted(placed.values(), key=_place_in_window):
             if self.seen.get(change.path) != change.znode:
                 self._publish(change)
 
