@@ -20,7 +20,7 @@ from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, LOADING
-from controller.model.event import BrokersChanged, Event, EventKind
+from controller.model.event import BrokerBounced, BrokersChanged, Event, EventKind
 from controller.model.shutdown_requests import has_asked
 from controller.model.topics import Partition
 from controller.rules.releases import Release, least_release
@@ -240,7 +240,8 @@ def trigger_online(tx: Transaction) -> int:
 def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
     # One event covers the failure of the old registration and the start of the new one.
     header = tx.header
-    tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} bounced: it registered again with epoch {now.epoch}")
+    event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} bounced: it registered again with epoch {now.epoch}")
+    event.detail = BrokerBounced(broker)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     tx.publish_transition("broker", "live", "dead", broker=broker)
     on_broker_failure(tx, (broker,))

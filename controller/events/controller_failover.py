@@ -128,10 +128,9 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
 
 
 def forget_in_flight_events(tx: Transaction) -> None:
-    """Forget the controller's in-flight events, because a complete read will show the controller's writes."""
-    events = _in_flight_of(tx, tx.header.controller)
+    """Forget all in-flight events, because a complete read will show the writes of all controllers."""
     tx.header.former.deposed = NO_BROKER
-    _abort(tx, events)
+    _abort(tx, tx.open_events())
 
 
 def _in_flight_of(tx: Transaction, broker: int) -> list[Event]:

@@ -14,8 +14,8 @@ from controller.contract.znodes import ReassignmentEntry
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.controllership import Unfinished
-from controller.model.event import EventKind
-from controller.model.leadership import BumpLeaderEpoch, Write
+from controller.model.event import Event, EventKind
+from controller.model.leadership import AnyAction, BumpLeaderEpoch, Elect, Write
 from controller.model.topics import Partition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.election import Strategy
@@ -206,6 +206,26 @@ def take_back_waiting(tx: Transaction, tp: TopicPartition) -> None:
     if partition is None or not isinstance(first, BumpLeaderEpoch):
         return
     tx.take_back(tp, lambda action: action.event == first.event and action.at_batch >= first.at_batch)
+
+
+def resume_completed_by(tx: Transaction, event: Event) -> None:
+    """Let reassignments go on that an event completes which is about to be taken back."""
+    for tp in tx.waiting(event):
+        partition = tx.topics[tp.topic].partitions[tp.partition]
+        if partition.pending_assignments and any(_completes(partition, event, action) for action in partition.queue):
+            *pending, target = partition.pending_assignments
+            before = pending[-1] if pending else partition.zk_assignment or partition.assignment
+            is_told = before.is_being_reassigned or target == before
+            goes_on = partition.with_assignment(before if is_told else before.reassign_to(target.replicas))
+            shown = partition.zk_assignment if goes_on.assignment != partition.zk_assignment else None
+            tx.put_partition(tp, replace(goes_on, zk_assignment=shown, pending_assignments=tuple(pending)))
+
+
+def _completes(partition: Partition, event: Event, action: AnyAction) -> bool:
+    moves_leader = isinstance(action, BumpLeaderEpoch) or (
+        isinstance(action, Elect) and action.strategy is Strategy.REASSIGN
+    )
+    return action.event == event.id and moves_leader and not partition.reassigning
 
 
 def complete(tx: Transaction, tp: TopicPartition) -> None:

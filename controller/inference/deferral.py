@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from controller.contract.ids import NO_BROKER, TopicPartition
-from controller.events import broker_change, topic_deletion
+from controller.events import broker_change, partition_reassignment, topic_deletion
 from controller.machines import partition_creation
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.rules.states import PartitionState
@@ -105,6 +105,7 @@ def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
     """
     started = event.started_broker
     registered = tx.header.brokers[started]
+    partition_reassignment.resume_completed_by(tx, event)
     tx.undo(event.id)
     tx.header.brokers = {broker: each for broker, each in tx.header.brokers.items() if broker != started}
     topic_deletion.hold_up(tx, started)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.events import broker_change, controller_failover
 from controller.inference.needless_writes import mends_nothing
 from controller.model.event import BrokersChanged, Event, EventKind
@@ -42,7 +42,12 @@ def judge(tx: Transaction) -> None:
     for start in starts:
         if not start.writes_due or _is_held_up(tx, start):
             continue
-        if not any(start.started_broker in failure.failed_brokers for failure in failures):
+        if start.bounced_broker != NO_BROKER:
+            if _had_no_reason_to_write(tx, [start]):
+                tx.undo(start.id)
+                broker_change.touch_hosted(tx, start.bounced_broker)
+                return
+        elif not any(start.started_broker in failure.failed_brokers for failure in failures):
             tx.undo(start.id)
             with tx.inferring(RULE):
                 controller_failover.load_with(tx, start.started_broker)
@@ -50,8 +55,8 @@ def judge(tx: Transaction) -> None:
 
 
 def _waits(tx: Transaction, start: Event) -> bool:
-    """Return whether the event is the startup of a present broker, whose time is over without a write."""
-    if start.begun or start.taken_up or start.started_broker not in tx.header.brokers:
+    """Return whether the event is the startup or bounce of a present broker, whose time is over without a write."""
+    if start.begun or start.taken_up or not {start.started_broker, start.bounced_broker} & tx.header.brokers.keys():
         return False
     return tx.header.has_outlasted_a_hang(start.time_ms)
 
@@ -74,8 +79,12 @@ def _leads_meanwhile(tx: Transaction, start: Event) -> bool:
 
 
 def _may_be_loaded(tx: Transaction, start: Event) -> bool:
-    """Return whether the controller took over so shortly before that it may have loaded the registration."""
-    return tx.header.term.began_ms > 0 and controller_failover.may_have_read(tx, start)
+    """Return whether the controller may have loaded the registration, in its usual time or after a hang."""
+    header, term = tx.header, tx.header.term
+    if term.began_ms <= 0:
+        return False
+    hung = term.acted_ms < term.began_ms and start.time_ms - term.began_ms <= header.longest_hang_ms
+    return hung or controller_failover.may_have_read(tx, start)
 
 
 def _had_no_reason_to_write(tx: Transaction, starts: Sequence[Event]) -> bool:

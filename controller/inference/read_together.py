@@ -11,6 +11,7 @@ from typing import Final
 
 from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.events import partition_reassignment
 from controller.events.broker_change import is_any_back, names_of, on_broker_failure, on_broker_startup
 from controller.inference.expected_writes import match_expected_write, match_under
 from controller.model.event import BrokersChanged, Event, EventKind
@@ -50,6 +51,7 @@ def _may_be_read_together(tx: Transaction) -> tuple[Event, Event] | None:
 
 def _read_together(tx: Transaction, failure: Event, start: Event) -> None:
     header = tx.header
+    partition_reassignment.resume_completed_by(tx, start)
     tx.undo(start.id)
     tx.undo(failure.id)
     live = header.brokers

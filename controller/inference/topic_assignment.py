@@ -76,10 +76,9 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
             tx.begin(EventKind.ALTER_PARTITION_RECEIVED, f"the new replicas of partition {tp} are in sync")
             partition_reassignment.complete(tx, tp)
         assignment_written(tx, tp, written)
-    elif written.is_being_reassigned or partition.reassigning or _is_put_in_order(tx, partition, written):
+    elif written.is_being_reassigned or partition.reassigning or _is_by_api(tx, partition, written):
         _reassigned(tx, tp, partition, written)
-    elif partition.zk_state is not None and set(partition.zk_state.isr) - set(partition.replicas):
-        # A replica that was never assigned is in sync, because a reassignment was done before its beginning was read.
+    elif partition.zk_state is not None and _was_reassigned(tx, tp, partition.zk_state, partition, written):
         adopt_zk_assignment(tx, tp, replace(partition, zk_assignment=written), partition.zk_state)
     else:
         tx.put_partition(tp, replace(partition, zk_assignment=written))
@@ -88,8 +87,20 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         occurrences.note(tx, kinds.ASSIGNMENT_EDITED, cause, about=str(tp))
 
 
-def _is_put_in_order(tx: Transaction, partition: Partition, written: ReplicaAssignment) -> bool:
-    """Return whether the controller reorders the partition's replicas by a reassignment, not an edit by hand.
+def _was_reassigned(
+    tx: Transaction, tp: TopicPartition, state: LeaderAndIsr, partition: Partition, written: ReplicaAssignment
+) -> bool:
+    """Return whether a reassignment ended whose course was not seen.
+
+    A replica that was never assigned is in sync, or the ISR and the znode are those of the request.
+    """
+    asked = {(entry.topic, entry.partition, tuple(entry.replicas)) for entry in tx.header.triggers.reassign or ()}
+    is_asked = (tp.topic, tp.partition, written.replicas) in asked and set(state.isr) == set(written.replicas)
+    return is_asked or not set(state.isr) <= set(partition.replicas)
+
+
+def _is_by_api(tx: Transaction, partition: Partition, written: ReplicaAssignment) -> bool:
+    """Return whether the controller puts the replicas in order, or cancels a reassignment that seemed complete.
 
     A live watch does not show the author of a write. The controller is the likelier one, because tools often request
     this.
@@ -97,7 +108,8 @@ def _is_put_in_order(tx: Transaction, partition: Partition, written: ReplicaAssi
     header = tx.header
     by_api = header.profile.reassigns_in_topic_znode and header.acting and partition.zk_state is not None
     by_controller = tx.record.author in (0, header.term.session)
-    return by_api and by_controller and sorted(partition.replicas) == sorted(written.replicas)
+    expected = partition.pending_assignments or sorted(partition.replicas) == sorted(written.replicas)
+    return by_api and by_controller and bool(expected)
 
 
 def _same(tx: Transaction, due: ReplicaAssignment, written: ReplicaAssignment) -> bool:

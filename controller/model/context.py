@@ -147,10 +147,14 @@ class Header(msgspec.Struct, array_like=True):
         """Return whether more than this time has passed in a cluster of this size."""
         return self.time_ms - since_ms > time.of(self.partitions)
 
+    @property
+    def longest_hang_ms(self) -> int:
+        """Return the time after which a hung controller has lost its session, and a working one has written."""
+        return max(self.settings.zookeeper_session_timeout_ms, UNFINISHED.of(self.partitions))
+
     def has_outlasted_a_hang(self, since_ms: int) -> bool:
-        """Return whether a hung controller would have lost its session by now, and a working one has written."""
-        hangs_ms = max(self.settings.zookeeper_session_timeout_ms, UNFINISHED.of(self.partitions))
-        return self.time_ms - since_ms > hangs_ms
+        """Return whether the longest hang of a controller is over that began at this time."""
+        return self.time_ms - since_ms > self.longest_hang_ms
 
     @property
     def loaded_within_ms(self) -> int:

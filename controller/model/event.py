@@ -76,6 +76,12 @@ class UnknownBroker(msgspec.Struct, frozen=True, array_like=True, tag=3):
     broker: int
 
 
+class BrokerBounced(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """Failure and startup of a broker in one BrokerChange, because it registered again before it was missed."""
+
+    broker: int
+
+
 class Event(msgspec.Struct, array_like=True):
     """In-flight event of the controller, with planned actions that are not certain yet.
 
@@ -100,7 +106,7 @@ class Event(msgspec.Struct, array_like=True):
     last_write_ms: int = 0
     controller: int = NO_BROKER  # the broker that handles it
     held_by: int = -1  # the older event whose due writes stand before its next batch
-    detail: BrokersChanged | UnprovenShutdown | UnknownBroker | None = None
+    detail: BrokersChanged | UnprovenShutdown | UnknownBroker | BrokerBounced | None = None
     inferred_by: str = ""  # its rule of inference, empty if a znode announced the event
     inferred_from: str = ""  # the write that shows it
 
@@ -123,6 +129,11 @@ class Event(msgspec.Struct, array_like=True):
     def may_not_know(self) -> int:
         """Return the broker that the controller may not know yet, else NO_BROKER."""
         return self.detail.broker if isinstance(self.detail, UnknownBroker) else NO_BROKER
+
+    @property
+    def bounced_broker(self) -> int:
+        """Return the broker that bounced, NO_BROKER in other events."""
+        return self.detail.broker if isinstance(self.detail, BrokerBounced) else NO_BROKER
 
     @property
     def holds_back(self) -> bool:

@@ -286,6 +286,65 @@ def test_a_slow_controller_may_have_loaded_the_broker():
     assert_nothing_is_expected(history)
 
 
+def test_a_controller_that_hung_in_its_load_may_have_loaded_the_broker():
+    topics = {"t": {0: ([1], 1, 0, [1]), 1: ([2], 2, 0, [2])}}
+    history = ZnodeHistory(release=(2, 5)).start(1, 2, 3, topics=topics)
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.broker_leaves(1)
+    history.heartbeat(4_000)
+    history.broker(1)
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_a_controller_that_hung_in_its_load_may_have_loaded_the_bounced_broker():
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, 3, topics=on([2], 2, 0, [2]))
+    history.delete("/controller")
+    history.controller(1, 2)
+    history.heartbeat(1_000)
+    history.broker_bounces(2)
+    assert provisional(history) != set()
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_a_bounce_stays_expected_of_a_controller_that_worked_before():
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, 3, topics=on([2], 2, 0, [2]))
+    history.broker_bounces(2)
+    at_rest(history)
+    assert "ControllerOverdue" in history.open_alerts()
+
+
+def test_the_topics_znode_shows_a_reassignment_that_was_taken_for_another_event():
+    history = ZnodeHistory(release=(0, 10)).start(1, 2, 4, topics=on([2], 2, 0, [2]))
+    history.broker_leaves(2)
+    history.reassign(("t", 0, [4]))
+    history.broker(2)
+    history.topic("t", {0: [4, 2]})
+    for leader, leader_epoch, isr in ((2, 1, [2]), (2, 1, [2, 4]), (4, 2, [2, 4]), (4, 3, [4])):
+        history.state("t", 0, leader, leader_epoch, isr)
+    history.topic("t", {0: [4]})
+    history.delete("/admin/reassign_partitions")
+    at_rest(history)
+    assert history.row("t", 0).replicas == (4,)
+    assert "AssignmentEdited" not in history.open_alerts()
+
+
+def test_a_reassignment_can_be_cancelled_when_its_replicas_are_in_sync():
+    history = ZnodeHistory(release=(2, 6)).start(1, 2, topics=on([1], 1, 0, [1]))
+    history.write("/brokers/topics/t", topic_znode({0: [1, 2]}, adding_replicas={"0": [2]}))
+    history.state("t", 0, 1, 1, [1])
+    history.state("t", 0, 1, 1, [1, 2])
+    history.write("/brokers/topics/t", topic_znode({0: [1]}))
+    for leader_epoch in (2, 3):
+        history.state("t", 0, 1, leader_epoch, [1])
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.row("t", 0).replicas == (1,)
+    assert "AssignmentEdited" not in history.open_alerts()
+
+
 def test_of_two_bounces_that_were_not_read_the_later_is_taken_back_first():
     history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics=on([3], 3, 0, [3]))
     for _ in range(2):
