@@ -21,6 +21,7 @@ from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction, replace
 
+_COMPLETIONS: Final = (EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, EventKind.ALTER_PARTITION_RECEIVED)
 COMPLETED_UNREAD: Final = "reassignment-completed-unread"  # the rule of inference where an ISR was not read
 
 
@@ -119,7 +120,18 @@ def _same(tx: Transaction, due: ReplicaAssignment, written: ReplicaAssignment) -
     return set(written.replicas) == set(due.replicas)
 
 
+def _take_back_completion(tx: Transaction, tp: TopicPartition) -> None:
+    """Take back a completion that the controller had not begun when the API cancelled or changed the reassignment."""
+    for event in tx.open_events():
+        if event.kind in _COMPLETIONS and not event.begun and tp in tx.waiting(event):
+            partition_reassignment.resume_completed_by(tx, event)
+            tx.undo(event.id)
+
+
 def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, written: ReplicaAssignment) -> None:
+    if partition.pending_assignments:
+        _take_back_completion(tx, tp)
+        partition = tx.partition(tp) or partition
     if fenced_controller.acts(tx):
         with deferral.deferring(tx, deferral.deferrable(tx)):
             tx.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
