@@ -82,12 +82,20 @@ def take_up(tx: Transaction) -> None:
 
 
 def adopt(tx: Transaction) -> None:
-    """Take over the reassignments that a complete read found. Up to 2.3 only the request's znode shows them.
+    """Take over the reassignments that a complete read found, which complete if their new replicas are in sync.
 
-    A topic's znode with more replicas than the target shows that the reassignment has begun.
+    Up to 2.3 only the request's znode shows them. More replicas in the topic's znode than in the target show that the
+    reassignment has begun.
     """
     header = tx.header
-    if header.profile.reassigns_in_topic_znode or not header.acting:
+    if not header.acting:
+        return
+    if header.profile.reassigns_in_topic_znode:
+        for tp in reassigning(tx):
+            partition = tx.topics[tp.topic].partitions[tp.partition]
+            if partition.zk_state is not None and isr_reaches_target(partition, partition.zk_state):
+                tx.begin(EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, f"the new replicas of partition {tp} are in sync")
+                complete(tx, tp)
         return
     for entry in header.triggers.reassign or ():
         tp = TopicPartition(entry.topic, entry.partition)

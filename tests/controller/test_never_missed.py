@@ -331,6 +331,25 @@ def test_the_topics_znode_shows_a_reassignment_that_was_taken_for_another_event(
     assert "AssignmentEdited" not in history.open_alerts()
 
 
+@pytest.mark.parametrize("has_moved", [False, True])
+def test_a_complete_read_finds_a_reassignment_that_can_complete(has_moved):
+    adding = topic_znode({0: [3, 1]}, adding_replicas={"0": [3]}, removing_replicas={"0": [1]})
+    history = ZnodeHistory(release=(3, 1))
+    writes = {"/controller": controller_znode(2), "/controller_epoch": 1}
+    writes |= {f"/brokers/ids/{broker}": broker_znode(broker) for broker in (1, 2, 3)}
+    writes |= {"/brokers/topics/t": adding}
+    leader, leader_epoch = (3, 2) if has_moved else (1, 1)
+    writes |= {"/brokers/topics/t/partitions/0/state": state_znode(leader, leader_epoch, [1, 3])}
+    history.snapshot(*writes.items())
+    if not has_moved:
+        history.state("t", 0, 3, 2, [1, 3])
+    history.state("t", 0, 3, 3, [3])
+    history.write("/brokers/topics/t", topic_znode({0: [3]}))
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.row("t", 0).replicas == (3,)
+
+
 def test_a_reassignment_can_be_cancelled_when_its_replicas_are_in_sync():
     history = ZnodeHistory(release=(2, 6)).start(1, 2, topics=on([1], 1, 0, [1]))
     history.write("/brokers/topics/t", topic_znode({0: [1, 2]}, adding_replicas={"0": [2]}))
