@@ -26,7 +26,7 @@ from pyspark.sql.streaming.listener import (
 from controller.contract.decoding import JsonDecoder
 from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
 from streaming.config import StreamConfig
-from streaming.forwarder_clocks import ForwarderClocks
+from streaming.forwarder_clocks import ForwarderClocks, Reading
 from streaming.processes import uses_of
 from streaming.published import APPLIED, Applied
 from transport.address import JournalAddress
@@ -71,8 +71,8 @@ class JobProgress(StreamingQueryListener):
         self._config = config
         self._clocks = ForwarderClocks()
         self._lock = threading.Lock()
-        self._began_ms = _now_ms()
-        self._written_ms: dict[int, int] = {}
+        self._began_ms = Reading.now().wall_ms
+        self._written: dict[int, Reading] = {}
         self._batches = self._records = self._refused = self._rows = 0
         self._total_phase_ms: Counter[str] = Counter()
         self._row: JobRow | None = None
@@ -82,9 +82,9 @@ class JobProgress(StreamingQueryListener):
     def written(self, batch: int) -> None:
         """Note that the rows of a batch are written."""
         with self._lock:
-            self._written_ms[batch] = _now_ms()
-            while len(self._written_ms) > _REMEMBERED_BATCHES:
-                del self._written_ms[min(self._written_ms)]
+            self._written[batch] = Reading.now()
+            while len(self._written) > _REMEMBERED_BATCHES:
+                del self._written[min(self._written)]
 
     def take_row(self) -> JobRow | None:
         """Return the newest row, if it was not taken yet."""
@@ -125,11 +125,12 @@ class JobProgress(StreamingQueryListener):
             **{of_cluster.cluster: of_cluster.failures for of_cluster in reported if of_cluster.lacks_records},
         }
         self._log_first_pictures(applied)
-        written_ms = self._written_ms.get(progress.batchId, _now_ms())
+        now = Reading.now()
+        written = self._written.get(progress.batchId, now)
         if _took_all(progress, sum(of_cluster.records + of_cluster.refused for of_cluster in applied), self._config):
             planned_ms = round(datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp() * 1000)
             for of_cluster in [each for each in reported if not each.replayed]:
-                self._clocks.compare(of_cluster.cluster, planned_ms, of_cluster.newest_ms)
+                self._clocks.compare(of_cluster.cluster, planned_ms, of_cluster.last, now)
         self._batches += 1
         self._records += sum(of_cluster.records for of_cluster in applied)
         self._refused += sum(of_cluster.refused for of_cluster in applied)
@@ -137,7 +138,7 @@ class JobProgress(StreamingQueryListener):
         self._total_phase_ms.update(progress.durationMs)
         states = progress.stateOperators
         return JobRow(
-            time_ms=_now_ms(),
+            time_ms=now.wall_ms,
             version=_VERSION,
             began_ms=self._began_ms,
             batch=progress.batchId,
@@ -150,7 +151,7 @@ class JobProgress(StreamingQueryListener):
             state_bytes=sum(state.memoryUsedBytes for state in states),
             state_values=sum(state.numRowsTotal for state in states),
             state_commit_ms=sum(state.commitTimeMs for state in states),
-            clusters=self._progress_by_cluster(reported, written_ms),
+            clusters=self._progress_by_cluster(reported, written),
             processes=self._newest_uses(),
         )
 
@@ -160,18 +161,16 @@ class JobProgress(StreamingQueryListener):
             self._uses, self._uses_read_at = uses_of(self._java), now
         return self._uses
 
-    def _progress_by_cluster(self, reported: list[Applied], written_ms: int) -> dict[str, ClusterProgress]:
+    def _progress_by_cluster(self, reported: list[Applied], written: Reading) -> dict[str, ClusterProgress]:
         known = [applied for applied in reported if not applied.forgotten]
-        return {applied.cluster: self._progress_of(applied, written_ms) for applied in known}
+        return {applied.cluster: self._progress_of(applied, written) for applied in known}
 
-    def _progress_of(self, applied: Applied, written_ms: int) -> ClusterProgress:
-        behind_ms = self._clocks.behind_ms(applied.cluster)
-        lag_ms = 0 if applied.replayed else max(0, written_ms - applied.observed_ms - behind_ms)
+    def _progress_of(self, applied: Applied, written: Reading) -> ClusterProgress:
         return ClusterProgress(
             records=applied.records,
-            observed_ms=applied.observed_ms,
-            lag_ms=lag_ms,
-            clock_behind_ms=behind_ms,
+            observed_ms=applied.first.wall_ms,
+            lag_ms=0 if applied.replayed else self._clocks.lag_ms(applied.cluster, applied.first, written),
+            clock_behind_ms=self._clocks.behind_ms(applied.cluster),
         )
 
     def _log_first_pictures(self, applied: list[Applied]) -> None:
@@ -198,7 +197,3 @@ class _InOneCall(JStreamingQueryListener):
 
     def onQueryIdle(self, jevent: Any) -> None:  # noqa: ANN401, N802 (the same)
         """Ignore idle queries."""
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

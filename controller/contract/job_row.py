@@ -15,7 +15,9 @@ CLOCKS_AGREE_WITHIN_MS = 5_000
 
 
 class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of one cluster in a batch; lag from the observation of its oldest record until its rows were written.
+    """Progress of one cluster in a batch; lag from the observation of its first record until its rows were written.
+
+    `observed_ms` is the first record's, by the forwarder's wall clock. A step of a wall clock does not change the lag.
 
     Of a past that `kontrast replay` publishes the lag is 0: its records are as old as the past is. `clock_behind_ms` is
     how far the forwarder's wall clock is behind the job's (below 0: ahead), 0 if they agree or for such a past.
