@@ -25,6 +25,7 @@ from dashboards.page.verdict import Verdict, blindness, own_alerts, unread, verd
 from questions.check import Finding, Health, check, counts_of, finding_of
 from questions.gathering import picture_of_rows
 from questions.picture import Picture
+from questions.restartable import Lease
 
 _ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes, so a cluster has many only while the causes are unknown
 GROUPS_OF_A_PAGE: Final = 50
@@ -92,6 +93,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     hours: tuple[str, ...] = ()  # the worst state of each of the last 24, the oldest first, empty for unknown hours
     news: tuple[News, ...] = ()  # the newest first
     migration: WayToKRaft | None = None  # while one is under way, or left something
+    lease: Lease | None = None  # of a restart
 
 
 class OverviewMaker:
