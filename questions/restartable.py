@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context, Header
@@ -48,6 +49,7 @@ class Obstacle(Enum):
     CONTROLLER_BUSY = "controller-busy"
     REASSIGNMENT = "reassignment"
     DELETION = "deletion"
+    LEASE = "lease"
 
 
 class TopicCount(msgspec.Struct, frozen=True):
@@ -66,8 +68,20 @@ class Reason(msgspec.Struct, frozen=True):
     more_topics: int = 0
 
 
+class Lease(msgspec.Struct, frozen=True):
+    """Permission of one holder to restart one broker, until it expires at `until_ms` of the server's clock."""
+
+    broker: int
+    holder: str
+    until_ms: int
+    seconds_left: int
+
+
 class Restartable(msgspec.Struct, frozen=True):
-    """Answer for one broker. `doubts` has a sentence for each reason why the answer is unknown."""
+    """Answer for one broker. `doubts` has a sentence for each reason why the answer is unknown.
+
+    `lease` is the one that anybody holds in the cluster, if `kontrast serve` answers.
+    """
 
     cluster: str
     as_of_ms: int
@@ -75,6 +89,7 @@ class Restartable(msgspec.Struct, frozen=True):
     verdict: Verdict
     reasons: tuple[Reason, ...]
     doubts: tuple[str, ...]
+    lease: Lease | None = None
 
 
 def restartable(
@@ -99,6 +114,18 @@ def restartable(
             found.append(str(error))
     verdict = Verdict.UNKNOWN if found else Verdict.NO if reasons else Verdict.YES
     return Restartable(header.cluster, picture.as_of_ms, broker, verdict, reasons, tuple(found))
+
+
+def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
+    """Return the answer to `holder` under a lease, which is a reason against the restart unless it is its own."""
+    answer = replace(answer, lease=lease)
+    if (lease.broker, lease.holder) == (answer.broker, holder):
+        return answer
+    minutes, seconds = divmod(lease.seconds_left, 60)
+    left = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    held = f"{lease.holder} holds the lease to restart broker {lease.broker} for another {left}: wait"
+    verdict = Verdict.UNKNOWN if answer.verdict is Verdict.UNKNOWN else Verdict.NO
+    return replace(answer, verdict=verdict, reasons=(Reason(Obstacle.LEASE, held), *answer.reasons))
 
 
 def _reasons(picture: Picture, broker: int, accepted_topics: Collection[str]) -> Iterator[Reason]:

@@ -51,7 +51,7 @@ from streaming.topics import SourceTopic, prepare_topics
 from streaming.watchdog import Watchdog
 from transport.address import Address, JournalAddress, KafkaAddress
 from transport.disk import no_room
-from transport.journal import JournalFullError
+from transport.journal import JournalError, JournalFullError
 
 logger = logging.getLogger("kontrast.streaming")
 
@@ -194,7 +194,12 @@ class Job:
             started()
             requests = CompleteReadRequests(session, self.config.source)
             with self._reach(session) as reach, Watchdog(self.config, java, reach.is_away).watching() as watchdog:
-                _wait(query, stop, watchdog.java_answered, lambda: requests.look(progress.lacking))
+
+                def look() -> None:
+                    requests.look(progress.lacking)
+                    self._write_idle(progress, session)
+
+                _wait(query, stop, watchdog.java_answered, look)
             failures += filter(None, [query.exception()])
         except (PySparkException, Py4JJavaError) as error:
             failures.append(error)
@@ -203,6 +208,15 @@ class Job:
                 session.streams.removeListener(progress)
         # A batch that began after the stop is not written. Its query ends with _StoppedError, and the batch repeats.
         return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
+
+    def _write_idle(self, progress: JobProgress, session: SparkSession) -> None:
+        """Write the job's row if no batch is there to write it."""
+        row = progress.take_idle_row()
+        if row is not None:
+            try:
+                self.sink.write_idle(row, session)
+            except (JournalError, PySparkException, Py4JJavaError) as error:  # a batch fails at the same and reports it
+                logger.debug("the row of the idle job was not written: %s", error)
 
     @contextlib.contextmanager
     def _reach(self, session: SparkSession) -> Iterator[KafkaReach]:

@@ -1,6 +1,7 @@
 """The row of the output `job`, from the reports of Spark and the replica on each batch.
 
-The next batch writes a batch's row, so a sink needs no second writer.
+The next batch writes a batch's row. A job without a record to read writes its row each ten seconds, so that readers can
+tell a silent `kontrast watch` from a dead job.
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from importlib import metadata
 from typing import Any
 
+import msgspec
 from pyspark.sql import DataFrame, functions as sql
 from pyspark.sql.streaming.listener import (
     JStreamingQueryListener,
+    QueryIdleEvent,
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
@@ -25,14 +29,16 @@ from pyspark.sql.streaming.listener import (
 
 from controller.contract.decoding import JsonDecoder
 from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
+from streaming.checkpoint.files import numbered
 from streaming.config import StreamConfig
-from streaming.forwarder_clocks import ForwarderClocks
+from streaming.forwarder_clocks import ForwarderClocks, Reading
 from streaming.processes import uses_of
 from streaming.published import APPLIED, Applied
 from transport.address import JournalAddress
 
 _APPLIED = JsonDecoder(Applied)
 _OFFSET = JsonDecoder(dict[str, int | str])
+_NO_OFFSET = "null"  # of the first batch of a checkpoint
 _PROGRESS = JsonDecoder(dict[str, Any])
 _LOG = logging.getLogger("kontrast.streaming")
 
@@ -71,36 +77,54 @@ class JobProgress(StreamingQueryListener):
         self._config = config
         self._clocks = ForwarderClocks()
         self._lock = threading.Lock()
-        self._began_ms = _now_ms()
-        self._written_ms: dict[int, int] = {}
+        self._began_ms = Reading.now().wall_ms
+        self._written: dict[int, Reading] = {}
         self._batches = self._records = self._refused = self._rows = 0
         self._total_phase_ms: Counter[str] = Counter()
-        self._row: JobRow | None = None
+        self._row: JobRow | None = None  # that is not taken yet
+        self._newest: JobRow | None = None
+        self._query: uuid.UUID | None = None
+        self._is_idle = False
         self._pictured: set[str] = set()
         self.lacking: Mapping[str, int] = {}  # clusters of which records are missing, and their failures in a row
 
     def written(self, batch: int) -> None:
         """Note that the rows of a batch are written."""
         with self._lock:
-            self._written_ms[batch] = _now_ms()
-            while len(self._written_ms) > _REMEMBERED_BATCHES:
-                del self._written_ms[min(self._written_ms)]
+            self._written[batch] = Reading.now()
+            while len(self._written) > _REMEMBERED_BATCHES:
+                del self._written[min(self._written)]
 
     def take_row(self) -> JobRow | None:
         """Return the newest row, if it was not taken yet."""
         with self._lock:
-            row, self._row = self._row, None
+            row, self._row, self._is_idle = self._row, None, False
             return row
 
+    def take_idle_row(self) -> JobRow | None:
+        """Return the newest row if no batch is there to write it."""
+        return self.take_row() if self._is_idle else None
+
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
-        """Ignore the start, because no batch exists yet."""
+        """Note the query's id, by which idle events name it."""
+        if event.name == self._query_name:
+            self._query = event.id
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)
         """Note a finished batch."""
         progress = event.progress
         if progress.name == self._query_name and progress.stateOperators:
             with self._lock:
-                self._row = self._row_of(progress)
+                self._row = self._newest = self._row_of(progress)
+                self._is_idle = False
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 (Spark's name)
+        """Note that the job waits for records. Spark sends this event each ten seconds."""
+        if event.id == self._query:
+            with self._lock:
+                known = self._row or msgspec.structs.replace(self._newest or self._row_before_batches(), clusters={})
+                self._row = msgspec.structs.replace(known, time_ms=Reading.now().wall_ms, processes=self._newest_uses())
+                self._is_idle = True
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's name)
         """Ignore the end, because the job itself knows the reason."""
@@ -125,11 +149,12 @@ class JobProgress(StreamingQueryListener):
             **{of_cluster.cluster: of_cluster.failures for of_cluster in reported if of_cluster.lacks_records},
         }
         self._log_first_pictures(applied)
-        written_ms = self._written_ms.get(progress.batchId, _now_ms())
+        now = Reading.now()
+        written = self._written.get(progress.batchId, now)
         if _took_all(progress, sum(of_cluster.records + of_cluster.refused for of_cluster in applied), self._config):
             planned_ms = round(datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp() * 1000)
             for of_cluster in [each for each in reported if not each.replayed]:
-                self._clocks.compare(of_cluster.cluster, planned_ms, of_cluster.newest_ms)
+                self._clocks.compare(of_cluster.cluster, planned_ms, of_cluster.last, now)
         self._batches += 1
         self._records += sum(of_cluster.records for of_cluster in applied)
         self._refused += sum(of_cluster.refused for of_cluster in applied)
@@ -137,7 +162,7 @@ class JobProgress(StreamingQueryListener):
         self._total_phase_ms.update(progress.durationMs)
         states = progress.stateOperators
         return JobRow(
-            time_ms=_now_ms(),
+            time_ms=now.wall_ms,
             version=_VERSION,
             began_ms=self._began_ms,
             batch=progress.batchId,
@@ -150,8 +175,26 @@ class JobProgress(StreamingQueryListener):
             state_bytes=sum(state.memoryUsedBytes for state in states),
             state_values=sum(state.numRowsTotal for state in states),
             state_commit_ms=sum(state.commitTimeMs for state in states),
-            clusters=self._progress_by_cluster(reported, written_ms),
+            clusters=self._progress_by_cluster(reported, written),
             processes=self._newest_uses(),
+        )
+
+    def _row_before_batches(self) -> JobRow:
+        committed = max(numbered(self._config.checkpoint_directory / "spark" / "commits"), default=0)
+        return JobRow(
+            time_ms=self._began_ms,
+            version=_VERSION,
+            began_ms=self._began_ms,
+            batch=committed,
+            batches=0,
+            records=0,
+            refused=0,
+            rows=0,
+            phase_ms={},
+            total_phase_ms={},
+            state_bytes=0,
+            state_values=0,
+            state_commit_ms=0,
         )
 
     def _newest_uses(self) -> dict[str, ProcessUse]:
@@ -160,18 +203,16 @@ class JobProgress(StreamingQueryListener):
             self._uses, self._uses_read_at = uses_of(self._java), now
         return self._uses
 
-    def _progress_by_cluster(self, reported: list[Applied], written_ms: int) -> dict[str, ClusterProgress]:
+    def _progress_by_cluster(self, reported: list[Applied], written: Reading) -> dict[str, ClusterProgress]:
         known = [applied for applied in reported if not applied.forgotten]
-        return {applied.cluster: self._progress_of(applied, written_ms) for applied in known}
+        return {applied.cluster: self._progress_of(applied, written) for applied in known}
 
-    def _progress_of(self, applied: Applied, written_ms: int) -> ClusterProgress:
-        behind_ms = self._clocks.behind_ms(applied.cluster)
-        lag_ms = 0 if applied.replayed else max(0, written_ms - applied.observed_ms - behind_ms)
+    def _progress_of(self, applied: Applied, written: Reading) -> ClusterProgress:
         return ClusterProgress(
             records=applied.records,
-            observed_ms=applied.observed_ms,
-            lag_ms=lag_ms,
-            clock_behind_ms=behind_ms,
+            observed_ms=applied.first.wall_ms,
+            lag_ms=0 if applied.replayed else self._clocks.lag_ms(applied.cluster, applied.first, written),
+            clock_behind_ms=self._clocks.behind_ms(applied.cluster),
         )
 
     def _log_first_pictures(self, applied: list[Applied]) -> None:
@@ -187,6 +228,8 @@ def _took_all(progress: Any, records: int, config: StreamConfig) -> bool:  # noq
     if not isinstance(config.source, JournalAddress):
         return 2 * records < config.max_batch_records
     (source,) = progress.sources
+    if source.startOffset == _NO_OFFSET:
+        return False
     begin, end = (int(_OFFSET.decode(offset)["offset"]) for offset in (source.startOffset, source.endOffset))
     return 2 * (end - begin) < config.max_batch_bytes
 
@@ -195,10 +238,3 @@ class _InOneCall(JStreamingQueryListener):
     def onQueryProgress(self, jevent: Any) -> None:  # noqa: ANN401, N802 (an object of Java's, Spark's name)
         progress = _PROGRESS.decode(jevent.progress().json())
         self.pylistener.onQueryProgress(QueryProgressEvent.fromJson({"progress": progress}))
-
-    def onQueryIdle(self, jevent: Any) -> None:  # noqa: ANN401, N802 (the same)
-        """Ignore idle queries."""
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

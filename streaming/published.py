@@ -38,19 +38,34 @@ OUTPUT_SCHEMA = StructType(
 _ROWS_TOGETHER = 4096
 
 
+class Observed(msgspec.Struct, frozen=True):
+    """Moment of a record's observation, by both clocks of its forwarder. The steady clock is -1 where it has none."""
+
+    generation: int
+    wall_ms: int
+    steady_ms: int
+
+
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """The work of a batch for one cluster, with the times of its oldest and newest records (0 without records)."""
+    """The work of a batch for one cluster, with the moments of its first and last records (0 without records)."""
 
     cluster: str
     records: int
     refused: int  # lines that were no record
-    observed_ms: int
-    newest_ms: int
+    first: Observed
+    last: Observed
     lacks_records: bool  # output is paused until a complete read arrives
     picture: str = ""  # the cluster in a sentence, once a complete read stands behind it
     failures: int = 0  # how often in a row its records could not be applied
     replayed: bool = False  # the records are of the past, so their age does not describe the job
     forgotten: bool = False  # the cluster is forgotten until it is watched again
+
+
+def _observed(records: Sequence[Record]) -> Observed:
+    """Return the moment of one record, or of none."""
+    for record in records:
+        return Observed(record.generation, record.observed_ms, record.steady_ms)
+    return Observed(0, 0, -1)
 
 
 def _picture(header: Header) -> str:
@@ -112,8 +127,8 @@ class Published:
             cluster=cluster,
             records=len(records),
             refused=refused,
-            observed_ms=min((record.observed_ms for record in records), default=0),
-            newest_ms=records[-1].observed_ms if records else 0,
+            first=_observed(records[:1]),
+            last=_observed(records[-1:]),
             lacks_records=after is not None and after.header.phase is BOOTSTRAPPING and not forgotten,
             picture=_picture(after.header) if after is not None and after.header.phase is FOLLOWING else "",
             failures=0 if after is None else after.header.feed.quarantines.times,

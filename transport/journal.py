@@ -192,6 +192,11 @@ class JournalWriter:
         self._last_batch = batch
         return True
 
+    def add_to_last_batch(self, lines: Sequence[bytes]) -> None:
+        """Write lines behind the newest batch under its mark. There must be one."""
+        _check(lines)
+        self._write(sealed(lines, self._end, self._last_batch.words()))
+
     def check(self) -> None:
         """Raise JournalRemovedError if readers no longer find the written lines."""
         if not self._locks:

@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import RenderableType
 
 from cli.printing.answers import line, time_of
-from questions.restartable import Reason, Restartable, Verdict
+from questions.restartable import Obstacle, Reason, Restartable, Verdict
 
 _COLOURS: Final = {Verdict.YES: "green", Verdict.NO: "bold red", Verdict.UNKNOWN: "magenta"}
 _NAMED_TOPICS: Final = 5
@@ -20,12 +20,19 @@ def restartable_lines(answer: Restartable) -> Iterator[RenderableType]:
         (answer.verdict.value, _COLOURS[answer.verdict]),
         f": {headline(answer)}  as of {time_of(answer.as_of_ms)}",
     )
+    lease = answer.lease
+    if lease is not None and not _is_held_by_another(answer):
+        yield line(f"{lease.holder} holds the lease until {time_of(lease.until_ms)}", indent=2)
     for doubt in answer.doubts:
         yield line(doubt, indent=2)
     for reason in answer.reasons:
         yield line(reason.sentence, indent=2)
         if reason.topics:
             yield line(_topics(reason), indent=4)
+
+
+def _is_held_by_another(answer: Restartable) -> bool:
+    return any(reason.obstacle is Obstacle.LEASE for reason in answer.reasons)
 
 
 def headline(answer: Restartable) -> str:

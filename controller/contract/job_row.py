@@ -15,7 +15,9 @@ CLOCKS_AGREE_WITHIN_MS = 5_000
 
 
 class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of one cluster in a batch; lag from the observation of its oldest record until its rows were written.
+    """Progress of one cluster in a batch; lag from the observation of its first record until its rows were written.
+
+    `observed_ms` is the first record's, by the forwarder's wall clock. A step of a wall clock does not change the lag.
 
     Of a past that `kontrast replay` publishes the lag is 0: its records are as old as the past is. `clock_behind_ms` is
     how far the forwarder's wall clock is behind the job's (below 0: ahead), 0 if they agree or for such a past.
@@ -43,13 +45,15 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True):
 class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """Progress of the job itself, as of its last batch but one; it belongs to no cluster and no record.
 
+    A job without a record to read repeats its last row each ten seconds, with a newer time and without clusters.
+
     Totals count from the start of the job's process, `began_ms`.
     """
 
     output: ClassVar[str] = "job"
 
     v: Int64 = msgspec.field(default_factory=lambda: OUTPUT_VERSION)
-    time_ms: Int64  # end of the batch, by the job's clock
+    time_ms: Int64  # end of the batch, or a later moment without a record to read; by the job's clock
     began_ms: Int64
     batch: Int64
     batches: Count  # in all

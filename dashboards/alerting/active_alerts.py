@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
 from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
 from dashboards.following.view import ClusterSnapshot
+from questions.doubts import OLD_AFTER_MS
 from wording.sentences import counted
 
 BROKER_VIEW = "BrokerViewStale"
@@ -59,14 +61,15 @@ def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> ActiveAlerts:
 
 
 def of_staleness(
-    snapshot: ClusterSnapshot, heard_ms: int, *, stale_since_ms: int | None, certain: bool
+    snapshot: ClusterSnapshot, heard_ms: int, *, stale_since_ms: int | None, silent: str, certain: bool
 ) -> ActiveAlerts:
     """Return the alert ReplicaStale of a cluster whose newest heartbeat is of `heard_ms`, if it is stale.
 
     The alert begins when the silence was judged. Alertmanager sends an alert at once that began longer ago than its
-    `group_wait`, so one dead process would page in several messages.
+    `group_wait`, so one dead process would page in several messages. `silent` is the answer of
+    `silent_process`.
     """
-    alerts = {} if stale_since_ms is None else {STALE: stale_row(snapshot, heard_ms, stale_since_ms)}
+    alerts = {} if stale_since_ms is None else {STALE: stale_row(snapshot, heard_ms, stale_since_ms, silent)}
     return ActiveAlerts(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
 
 
@@ -77,8 +80,21 @@ def of_forgotten(cluster: str, endings: Mapping[str, AlertRow]) -> Iterator[Acti
         yield ActiveAlerts(cluster=cluster, source=source, certain=True, alerts={}, resolved=resolved)
 
 
-def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int) -> AlertRow:
-    """Return the alert ReplicaStale. It begins at `stale_since_ms`."""
+def silent_process(job: JobRow | None, heard_ms: int, now_ms: int) -> str:
+    """Return the process that stopped since the heartbeat of `heard_ms`, or an empty text if both may have.
+
+    A job without a record to read writes its row each ten seconds. So a row that is newer than the heartbeat shows that
+    the job waits for the watcher.
+    """
+    if job is None:
+        return ""
+    if now_ms - job.time_ms > OLD_AFTER_MS:
+        return "kontrast stream"
+    return "kontrast watch" if job.time_ms - heard_ms > CLOCKS_AGREE_WITHIN_MS else ""
+
+
+def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int, silent: str) -> AlertRow:
+    """Return the alert ReplicaStale. It begins at `stale_since_ms`. `silent` is the process that stopped, if known."""
     cluster, gauges = snapshot.cluster, snapshot.gauges
     unknown = len(snapshot.open_alerts)
     return AlertRow(
@@ -95,9 +111,10 @@ def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int) -> 
         subject=f"cluster {cluster}",
         group="replica",
         since_ms=stale_since_ms,
-        cause=f"no heartbeat of {cluster} has come through Kontrast since {time_text(heard_ms)}: its "
+        cause=f"no heartbeat of {cluster} has come through Kontrast since {time_text(heard_ms)}"
+        f"{f' because `{silent}` is silent' if silent else ''}: its "
         f"{counted(unknown, 'open alert')} may be over, and new ones are not seen",
-        action="look whether `kontrast watch`, `kontrast stream` and `kontrast serve` run, in this order; until then "
-        "use Kafka's own metrics",
+        action=f"check whether {f'`{silent}` runs' if silent else '`kontrast watch` and `kontrast stream` run'}, and "
+        "read the log; until then use Kafka's own metrics",
         evidence=() if gauges is None else (f"the newest heartbeat is {gauges.generation}-{gauges.seq}",),
     )

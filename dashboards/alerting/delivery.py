@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from dashboards.alerting.active_alerts import ActiveAlerts, of_forgotten, of_outputs, of_staleness
+from dashboards.alerting.active_alerts import ActiveAlerts, of_forgotten, of_outputs, of_staleness, silent_process
 from dashboards.alerting.alertmanager import Alertmanager
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
@@ -102,6 +102,7 @@ class Delivery:
 
     def _collect(self, reading: ReadingSnapshot, now_ms: int, steady_ms: int) -> Iterator[ActiveAlerts]:
         stale_since_ms: dict[str, int] = {}
+        job = self._view.job()
         for snapshot in self._view.snapshot():
             if snapshot.is_replayed:
                 continue  # a past and its end alert no one
@@ -115,6 +116,7 @@ class Delivery:
                 snapshot,
                 heard.shown_ms,
                 stale_since_ms=stale_since_ms.get(snapshot.cluster),
+                silent=silent_process(job, heard.shown_ms, now_ms),
                 certain=stale or heard.is_fresh,
             )
         self._stale_since_ms = stale_since_ms

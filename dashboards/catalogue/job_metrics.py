@@ -15,7 +15,11 @@ def _job_counter(name: str, text: str, *labels: str) -> Metric:
 
 
 JOB_STARTED = _of_job("start_timestamp_seconds", "When the job's process began.", unit="seconds")
-JOB_LAST_BATCH = _of_job("last_batch_timestamp_seconds", "When the job's newest known batch was done.", unit="seconds")
+JOB_LAST_BATCH = _of_job(
+    "last_batch_timestamp_seconds",
+    "When the job's newest known batch was done, or later while the job waits for records.",
+    unit="seconds",
+)
 JOB_BATCHES = _job_counter("batches", "Batches done.")
 JOB_RECORDS = _job_counter("records", "Records of ZooKeeper observations taken in.")
 JOB_REFUSED = _job_counter(

@@ -89,6 +89,7 @@ def _page_config(config: ServeConfig) -> PageConfig:
         start_command=config.start_command,
         runbook_url=config.alertmanager.runbook_url,
         alertmanager_url=config.alertmanager.urls[0] if config.alertmanager.urls else None,
+        has_login=config.username is not None,
         links=("/metrics", *switched_on, "/sd/brokers", "/readyz", "/healthz", f"{API}/clusters", DOCUMENT),
     )
 

@@ -21,6 +21,7 @@ from dashboards.following.cluster_at import ClusterAt, cluster_at
 from dashboards.following.reading import Reading
 from dashboards.following.view import ClusterSnapshot, TopicSize, View
 from dashboards.page.config import PageConfig
+from dashboards.page.leases import Leases
 from dashboards.page.overview import Overview, OverviewMaker, WayToKRaft, oldest, picture_with, why_unread
 from dashboards.page.partition_groups import PartitionGroup, PartitionLine, Topics, partition_line
 from dashboards.page.recent import day_begin_ms, hours_of, news_of
@@ -76,11 +77,14 @@ class Answers:
     `at_ms` is a kept moment, by default the present.
     """
 
-    def __init__(self, view: View, reading: Reading, quorum: Callable[[str], str], config: PageConfig) -> None:
+    def __init__(  # noqa: PLR0913 (one source an argument)
+        self, view: View, reading: Reading, quorum: Callable[[str], str], config: PageConfig, leases: Leases
+    ) -> None:
         self._view = view
         self._maker = OverviewMaker(config)
         self._reading = reading
         self._quorum = quorum
+        self._leases = leases
 
     def fleet(self, now_ms: int) -> tuple[Overview, ...]:
         """Return every cluster, the worst first."""
@@ -223,6 +227,7 @@ class Answers:
             hours=hours_of(alerts, found.open_alerts, kept_since_ms, unknown_since_ms, shown_ms),
             news=news_of(self._view.newest_events(found.cluster)),
             migration=self._way_to_kraft(found),
+            lease=self._leases.held(found.cluster, now_ms),
         )
 
     def _way_to_kraft(self, found: ClusterSnapshot) -> WayToKRaft | None:

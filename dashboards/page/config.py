@@ -17,6 +17,7 @@ class PageConfig:
     start_command: str = "ssh {host} sudo systemctl start kafka"  # {host} and {broker} are replaced
     runbook_url: str = "docs/runbooks"
     alertmanager_url: str | None = None  # where an alert can be silenced
+    has_login: bool = False  # else only requests of this machine change leases
     links: tuple[str, ...] = ()  # other pages that are switched on
 
     def runbook(self, alert: str) -> str:

@@ -14,7 +14,7 @@ from dashboards.page.hypothetical import WhatIf
 from dashboards.page.overview import Overview
 from dashboards.page.search import Found
 from questions.explain.explanation import Explanation
-from questions.restartable import Restartable
+from questions.restartable import Lease, Restartable
 
 API: Final = "/api/v1"
 DOCUMENT: Final = f"{API}/openapi.json"
@@ -45,10 +45,13 @@ class Path(NamedTuple):
     gives: Any  # the type of the answer
     refuses: tuple[int, ...]  # with these statuses
     queries: tuple[Query, ...] = ()
+    method: str = "get"
+    operation: str = ""  # by default the last part of the path
 
 
 _REFUSALS: Final = {
     400: "The question cannot be understood",
+    403: "A web page asks, or a request of another machine while serve has no login",
     404: "There is none",
     503: "It is not known now, or other pages are computed: then Retry-After has the seconds to wait",
 }
@@ -62,6 +65,13 @@ _NAMED_IN_PATHS: Final = {
     "partition": "The partition's number.",
     "broker": "The broker's id.",
 }
+
+SHORTEST_LEASE_SECONDS: Final = 10
+LONGEST_LEASE_SECONDS: Final = 3600  # the holder extends it, so that a lost holder blocks restarts for an hour at most
+_LEASE_SECONDS: Final = {"type": "integer", "minimum": SHORTEST_LEASE_SECONDS, "maximum": LONGEST_LEASE_SECONDS}
+_ACCEPT_TOPIC: Final = Query(
+    "accept_topic", "Topics that may go offline or refuse acks=all: scratch-*.", _TEXT, repeats=True
+)
 
 FLEET: Final = Path("/clusters", "Every cluster on one screen, the worst first", tuple[Overview, ...], ())
 CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (404,))
@@ -129,40 +139,69 @@ RESTARTABLE: Final = Path(
     (400, 404, 503),
     (
         Query("broker", "The broker.", _NUMBER),
-        Query("accept_topic", "Topics that may go offline or refuse acks=all: scratch-*.", _TEXT, repeats=True),
+        _ACCEPT_TOPIC,
+        Query("holder", "Name whose own lease is no reason against the restart.", _TEXT),
     ),
+)
+HOLD_LEASE: Final = Path(
+    f"{_CLUSTER}/restart-lease",
+    "Judge a broker's restart and take the cluster's only lease if the answer is yes. The holder's repeated request "
+    "extends its lease",
+    Restartable,
+    (400, 403, 404, 503),
+    (
+        Query("broker", "The broker.", _NUMBER),
+        Query("holder", "Name of the automation or person, up to 100 printable characters.", _TEXT),
+        Query("seconds", "The lease expires after this time.", _LEASE_SECONDS),
+        _ACCEPT_TOPIC,
+    ),
+    "post",
+    "holdLease",
+)
+RELEASE_LEASE: Final = Path(
+    f"{_CLUSTER}/restart-lease",
+    "Release the lease of this holder for this broker",
+    Lease,
+    (400, 403, 404),
+    (Query("broker", "The broker.", _NUMBER), Query("holder", "Name that took the lease.", _TEXT)),
+    "delete",
+    "releaseLease",
 )
 _WORDS: Final = Query("of", "A part of a name in any case, orders-7, broker 3, or key 4711 of orders.", _TEXT)
 SEARCH: Final = Path(
     f"{_CLUSTER}/search", "Things of the cluster by a part of their name", Found, (404, 503), (_WORDS,)
 )
-SEARCH_ALL: Final = Path("/search", "Clusters and topics by a part of their name", Found, (), (_WORDS,))
+SEARCH_ALL: Final = Path(
+    "/search", "Clusters and topics by a part of their name", Found, (), (_WORDS,), operation="searchAll"
+)
 PATHS: Final = (
     *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES),
     *(RESTARTABLE, SEARCH, SEARCH_ALL),
 )
+_OPERATIONS: Final = (*PATHS, HOLD_LEASE, RELEASE_LEASE)
 
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of the interface."""
-    types = [*(path.gives for path in PATHS), Refusal]
+    types = [*(path.gives for path in _OPERATIONS), Refusal]
     schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
     for component in components.values():
         component["description"] = inspect.cleandoc(component.get("description", ""))
+    paths: dict[str, dict[str, Any]] = {}
+    for path, schema in zip(_OPERATIONS, schemas, strict=False):
+        paths.setdefault(API + path.path, {})[path.method] = _operation(path, schema)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Kontrast",
             "version": "1",
-            "summary": "What the live page of `kontrast serve` shows, as JSON; it only reads",
+            "summary": "The live page of `kontrast serve` as JSON, and its leases for restarts",
             "description": "A newer Kontrast may add fields and paths. Times are milliseconds since 1970, in UTC.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
         "security": [{}, {"login": []}],
-        "paths": {
-            API + path.path: {"get": _operation(path, schema)} for path, schema in zip(PATHS, schemas, strict=False)
-        },
+        "paths": paths,
         "components": {
             "schemas": dict(sorted(components.items())),
             "securitySchemes": {"login": {"type": "http", "scheme": "basic"}},
@@ -172,7 +211,7 @@ def document() -> dict[str, Any]:
 
 def _operation(path: Path, schema: dict[str, Any]) -> dict[str, Any]:
     return {
-        "operationId": "searchAll" if path is SEARCH_ALL else path.path.rpartition("/")[2].strip("{}"),
+        "operationId": path.operation or path.path.rpartition("/")[2].strip("{}"),
         "summary": path.says,
         "parameters": [*_names_in(path), *map(_parameter, path.queries)],
         "responses": {

@@ -14,6 +14,7 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
 from controller.restore.stored_context import new_context
+from dashboards.alerting.active_alerts import silent_process
 from dashboards.following.view import ClusterSnapshot
 from dashboards.page.config import PageConfig
 from dashboards.page.incidents import Incident, incidents_of
@@ -24,6 +25,7 @@ from dashboards.page.verdict import Verdict, blindness, own_alerts, unread, verd
 from questions.check import Finding, Health, check, counts_of, finding_of
 from questions.gathering import picture_of_rows
 from questions.picture import Picture
+from questions.restartable import Lease
 
 _ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes, so a cluster has many only while the causes are unknown
 GROUPS_OF_A_PAGE: Final = 50
@@ -91,6 +93,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     hours: tuple[str, ...] = ()  # the worst state of each of the last 24, the oldest first, empty for unknown hours
     news: tuple[News, ...] = ()  # the newest first
     migration: WayToKRaft | None = None  # while one is under way, or left something
+    lease: Lease | None = None  # of a restart
 
 
 class OverviewMaker:
@@ -115,7 +118,9 @@ class OverviewMaker:
         unknown, gauges = why_unread(found), found.gauges
         if unknown is not None or gauges is None:
             return Overview(cluster=found.cluster, unknown=unknown, verdict=unread(unknown or "no counts are kept"))
-        own = own_alerts(found, now_ms)
+        heard_ms = found.heartbeat_ms
+        silent = "" if now_ms is None or heard_ms is None else silent_process(job, heard_ms, now_ms)
+        own = own_alerts(found, now_ms, silent)
         picture = picture_with(found, oldest(found.open_alerts))
         shown = check(picture, now_ms, counts_of(gauges, _away(found, gauges)))
         groups = self.groups((*found.unusable, *found.under_min_isr), topics)
@@ -123,7 +128,7 @@ class OverviewMaker:
         findings = [(row, finding_of(row, picture)) for row in picture.alerts if row.id not in own_ids]
         incidents = incidents_of(found, findings, groups, self._config)
         own_findings = tuple(finding_of(row, picture) for row in own)
-        verdict = blindness(own, now_ms, job) or verdict_of(shown, incidents, own_findings, _doubts(shown, found))
+        verdict = blindness(own, silent) or verdict_of(shown, incidents, own_findings, _doubts(shown, found))
         is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
         acts = (picture.header.acting and not is_ghost) or shown.led_by_kraft
         return Overview(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import unquote
+from typing import Any, Final, NamedTuple
 
 import anyio
 import msgspec
@@ -27,16 +25,18 @@ from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
 from dashboards.page import interface
 from dashboards.page.answers import Answers, BrokerAnswer, TopicAnswer, TopicList
+from dashboards.page.asked import NUMBER, found, named, now_ms, number
 from dashboards.page.config import PageConfig
 from dashboards.page.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
+from dashboards.page.leases import Leases
 from dashboards.page.overview import Overview
+from dashboards.page.restarts import Restarts
 from dashboards.page.search import Found, search
 from dashboards.page.subjects import page_of, subject_of
 from dashboards.page.templates import render, segment, time_in_words
 from dashboards.serving.pool import Pool
 from questions.explain.explanation import Explanation
-from questions.restartable import Restartable
 from questions.whatif.scenario import UnknownBrokersError
 
 _STATIC: Final = Path(__file__).parent / "static"
@@ -46,13 +46,12 @@ _JSON: Final = "application/json"
 _LOOK_SECONDS: Final = 0.25
 # Below the limit of an answer (`ANSWER_SECONDS`). The browser asks again by itself.
 _STREAM_SECONDS: Final = 45.0
+_SIMULATIONS: Final = (interface.CONSEQUENCES, interface.RESTARTABLE, interface.HOLD_LEASE)
 _SHARED_PAGES: Final = 64
 _QUIET_SECONDS: Final = 10.0  # without a change, so that the page can mark its content as old
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
-_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
-_Found = TypeVar("_Found")
 _Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
 _Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -90,9 +89,11 @@ class LivePage:
         self._view = view
         self._stop = stop
         self._config = config
-        self._answers = Answers(view, reading, quorum, config)
+        leases = Leases()
+        self._answers = Answers(view, reading, quorum, config, leases)
         self._histories = Histories(view, self._answers, transitions)
         self._hypothetical = Hypothetical(view, self._answers)
+        self._restarts = Restarts(self._hypothetical, leases, self._refuse_unknown, has_login=config.has_login)
         # All viewers of a cluster request its page at each change, so it is made once a second.
         self._newest_pages: dict[str, tuple[tuple[int, int], bytes]] = {}
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
@@ -124,7 +125,9 @@ class LivePage:
             Route(f"{cluster}/whatif", self._shown(what_if)),
             *(Route(resource.path.path, self._shown(resource)) for resource in resources),
             *(self._encoded(resource.path, resource.answer) for resource in resources),
-            self._encoded(interface.RESTARTABLE, self._restartable),
+            self._encoded(interface.RESTARTABLE, self._restarts.restartable),
+            self._encoded(interface.HOLD_LEASE, self._restarts.hold),
+            self._encoded(interface.RELEASE_LEASE, self._restarts.release),
             Route(interface.DOCUMENT, document),
             Route(f"{cluster}/explain", self._pooled(None, self._explain, self._refusal_page)),
             Route("/changes", self._changes),
@@ -134,8 +137,8 @@ class LivePage:
 
     def _shown(self, resource: _Resource) -> _Endpoint:
         def made(request: Request) -> Response:
-            seen = self._version(_named(request, "cluster") if "cluster" in request.path_params else None)
-            address, state = f"{request.scope['path']}?{request.url.query}", (seen, _now_ms() // 1000)
+            seen = self._version(named(request, "cluster") if "cluster" in request.path_params else None)
+            address, state = f"{request.scope['path']}?{request.url.query}", (seen, now_ms() // 1000)
             kept_state, kept_page = self._newest_pages.get(address, (None, b""))
             if kept_state == state:
                 return _response(kept_page, _HTML)
@@ -160,7 +163,7 @@ class LivePage:
         def refused(_: Request, error: HTTPException) -> Response:
             return _response(msgspec.json.encode(interface.Refusal(error.detail)), _JSON, error)
 
-        return Route(interface.API + path.path, self._pooled(path, made, refused))
+        return Route(interface.API + path.path, self._pooled(path, made, refused), methods=[path.method.upper()])
 
     def _pooled(
         self,
@@ -170,7 +173,7 @@ class LivePage:
     ) -> _Endpoint:
         """Return an endpoint that answers in a pool's thread, or refuses on HTTPException or a full pool."""
         # A what-if needs time and memory, so it has a separate pool, and only one runs at once.
-        pool = self._what_ifs if path in (interface.CONSEQUENCES, interface.RESTARTABLE) else self._pages
+        pool = self._what_ifs if path in _SIMULATIONS else self._pages
 
         async def endpoint(request: Request) -> Response:
             try:
@@ -184,58 +187,58 @@ class LivePage:
         return _response(self._html(request, "error.html", error.detail, moment), _HTML, error)
 
     def _html(self, request: Request, template: str, answer: _Answer | str, moment: _Moment, seen: int = 0) -> bytes:
-        shown = {"answer": answer, "seen": seen, "now_ms": _now_ms(), **moment._asdict()}
+        shown = {"answer": answer, "seen": seen, "now_ms": now_ms(), **moment._asdict()}
         values = {**shown, "source": self._config.source, "links": self._config.links, **_asked(request)}
         return render(template, values)
 
     def _fleet(self, _: Request) -> tuple[Overview, ...]:
-        return self._answers.fleet(_now_ms())
+        return self._answers.fleet(now_ms())
 
     def _overview(self, request: Request) -> Overview:
-        cluster = _named(request, "cluster")
-        return _found(self._answers.overview(cluster, _now_ms()), f"There is no cluster {cluster}.")
+        cluster = named(request, "cluster")
+        return found(self._answers.overview(cluster, now_ms()), f"There is no cluster {cluster}.")
 
     def _topics(self, request: Request) -> TopicList:
         self._refuse_unknown(request)
         asked = request.query_params
         contains, after = asked.get("words", "").strip(), asked.get("after", "")
         lacking = asked.get("lacking") == "1"
-        return self._answers.topics(_named(request, "cluster"), contains, after, lacking=lacking)
+        return self._answers.topics(named(request, "cluster"), contains, after, lacking=lacking)
 
     def _search(self, request: Request) -> Found:
         words = request.query_params.get("of", "")
         if "cluster" not in request.path_params:
             return search(self._view, words)
         self._refuse_unknown(request)
-        return search(self._view, words, _named(request, "cluster"))
+        return search(self._view, words, named(request, "cluster"))
 
     def _topic(self, request: Request) -> TopicAnswer:
         at_ms = self._known_moment(request)
-        topic, first = _named(request, "topic"), _number(request.query_params.get("first", "0"), "first")
-        answer = self._answers.topic(_named(request, "cluster"), topic, first, at_ms)
-        return _found(answer, f"{_there_is(at_ms)} no topic {topic}.")
+        topic, first = named(request, "topic"), number(request.query_params.get("first", "0"), "first")
+        answer = self._answers.topic(named(request, "cluster"), topic, first, at_ms)
+        return found(answer, f"{_there_is(at_ms)} no topic {topic}.")
 
     def _partition(self, request: Request) -> Explanation:
         at_ms = self._known_moment(request)
-        topic, number = _named(request, "topic"), _named(request, "partition")
-        tp = TopicPartition(topic, int(number)) if _NUMBER.fullmatch(number) else None
-        answer = None if tp is None else self._answers.partition(_named(request, "cluster"), tp, at_ms)
-        return _found(answer, f"{_there_is(at_ms)} no partition {topic}-{number}.")
+        topic, number = named(request, "topic"), named(request, "partition")
+        tp = TopicPartition(topic, int(number)) if NUMBER.fullmatch(number) else None
+        answer = None if tp is None else self._answers.partition(named(request, "cluster"), tp, at_ms)
+        return found(answer, f"{_there_is(at_ms)} no partition {topic}-{number}.")
 
     def _broker(self, request: Request) -> BrokerAnswer:
         at_ms = self._known_moment(request)
-        cluster, number = _named(request, "cluster"), _named(request, "broker")
-        answer = self._answers.broker(cluster, int(number), at_ms) if _NUMBER.fullmatch(number) else None
-        return _found(answer, f"{_there_is(at_ms)} no broker {number} that is registered or hosts replicas.")
+        cluster, number = named(request, "cluster"), named(request, "broker")
+        answer = self._answers.broker(cluster, int(number), at_ms) if NUMBER.fullmatch(number) else None
+        return found(answer, f"{_there_is(at_ms)} no broker {number} that is registered or hosts replicas.")
 
     def _controller(self, request: Request) -> Explanation:
         at_ms = self._known_moment(request)
-        cluster = _named(request, "cluster")
-        return _found(self._answers.controller(cluster, at_ms), f"{_there_is(at_ms)} no cluster {cluster}.")
+        cluster = named(request, "cluster")
+        return found(self._answers.controller(cluster, at_ms), f"{_there_is(at_ms)} no cluster {cluster}.")
 
     def _timeline(self, request: Request) -> History:
         self._refuse_unknown(request)
-        asked, cluster = request.query_params, _named(request, "cluster")
+        asked, cluster = request.query_params, named(request, "cluster")
         words = asked.get("of", "").strip()
         window = asked.get("window", str(AskedMoment().window_seconds))
         if window not in map(str, WINDOWS_SECONDS):
@@ -244,26 +247,16 @@ class LivePage:
         if words and subject is None:
             raise HTTPException(400, "of is nothing to look for: expected orders-7, orders, broker 3 or controller.")
         moment = AskedMoment(_asked_ms(request), int(window), subject)
-        return _found(self._histories.history(cluster, moment), _nothing_kept(cluster))
+        return found(self._histories.history(cluster, moment), _nothing_kept(cluster))
 
     def _consequences(self, request: Request) -> WhatIf:
-        return self._hypothetical.play(_named(request, "cluster"), self._losses(request))
-
-    def _restartable(self, request: Request) -> Restartable:
-        self._refuse_unknown(request)
-        asked, cluster = request.query_params, _named(request, "cluster")
-        broker, accepted_topics = _number(asked.get("broker", ""), "broker"), asked.getlist("accept_topic")
-        try:
-            answer = self._hypothetical.restartable(cluster, broker, _now_ms(), accepted_topics)
-        except UnknownBrokersError as error:
-            raise HTTPException(404, f"{error}.") from error
-        return _found(answer, f"There is no cluster {cluster}.")
+        return self._hypothetical.play(named(request, "cluster"), self._losses(request))
 
     def _explain(self, request: Request) -> Response:
         """Redirect to the page of the named subject, at the same moment, or to the search."""
         at_ms, cluster, words = (
             self._moment(request).at_ms,
-            _named(request, "cluster"),
+            named(request, "cluster"),
             request.query_params.get("of", ""),
         )
         parts = page_of(self._view, cluster, words, at_ms)
@@ -274,10 +267,10 @@ class LivePage:
 
     def _losses(self, request: Request) -> Losses:
         asked = request.query_params
-        brokers = {_number(said, "broker") for said in asked.getlist("broker")}
+        brokers = {number(said, "broker") for said in asked.getlist("broker")}
         try:
             for rack in asked.getlist("rack"):
-                brokers |= set(self._answers.brokers_in(_named(request, "cluster"), rack))
+                brokers |= set(self._answers.brokers_in(named(request, "cluster"), rack))
         except UnknownBrokersError as error:
             raise HTTPException(400, str(error)) from error
         if not brokers:
@@ -286,7 +279,7 @@ class LivePage:
 
     def _moment(self, request: Request) -> _Moment:
         """Return the nearest kept moment to the requested one, if the cluster has any."""
-        asked_ms, past = _asked_ms(request), kept(self._view, _named(request, "cluster"))
+        asked_ms, past = _asked_ms(request), kept(self._view, named(request, "cluster"))
         if asked_ms is None or past is None:
             return _Moment()
         return _Moment(past.nearest(asked_ms), OLDEST if asked_ms < past.since_ms else "")
@@ -296,11 +289,11 @@ class LivePage:
         at_ms = self._moment(request).at_ms
         self._refuse_unknown(request, at_ms)
         if at_ms is None and _asked_ms(request) is not None:
-            raise HTTPException(404, _nothing_kept(_named(request, "cluster")))
+            raise HTTPException(404, _nothing_kept(named(request, "cluster")))
         return at_ms
 
     def _refuse_unknown(self, request: Request, at_ms: int | None = None) -> None:
-        cluster = _named(request, "cluster")
+        cluster = named(request, "cluster")
         unknown = self._answers.why_unknown(cluster, at_ms)
         if unknown is not None:
             raise HTTPException(404 if self._view.cluster(cluster) is None else 503, f"Cluster {cluster}: {unknown}.")
@@ -337,15 +330,11 @@ def _response(body: bytes, media_type: str, refused: HTTPException | None = None
     return Response(body, refused.status_code, {**_HEADERS, **(refused.headers or {})}, media_type)
 
 
-def _named(request: Request, part: str) -> str:
-    return unquote(request.path_params[part])
-
-
 def _asked(request: Request) -> Mapping[str, Any]:
     asked, query = request.query_params, request.url.query
     return {
         **{
-            name: _named(request, name) if name in request.path_params else None
+            name: named(request, name) if name in request.path_params else None
             for name in ("cluster", "topic", "broker")
         },
         "path": request.scope["path"] + (f"?{query}" if query else ""),
@@ -354,18 +343,6 @@ def _asked(request: Request) -> Mapping[str, Any]:
         "lost": asked.getlist("broker"),
         "lost_racks": asked.getlist("rack"),
     }
-
-
-def _found(answer: _Found | None, otherwise: str) -> _Found:
-    if answer is None:
-        raise HTTPException(404, otherwise)
-    return answer
-
-
-def _number(said: str, name: str) -> int:
-    if not _NUMBER.fullmatch(said):
-        raise HTTPException(400, f"{name} is not a number of a broker or partition.")
-    return int(said)
 
 
 def _there_is(at_ms: int | None) -> str:
@@ -388,7 +365,3 @@ def _asked_ms(request: Request) -> int | None:
     except ValueError:
         raise HTTPException(400, "at is no moment: expected 2024-05-01T03:12:00Z or milliseconds since 1970.") from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -10,7 +10,6 @@ import msgspec
 
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
-from controller.contract.job_row import JobRow
 from dashboards.alerting.active_alerts import stale_row
 from dashboards.following.view import ClusterSnapshot
 from dashboards.page.incidents import Incident
@@ -54,24 +53,23 @@ _HITS_CLIENTS: Final = frozenset({kinds.ZOOKEEPER_ROLLED_BACK.name})
 _NOT_KNOWN: Final = "Not known"
 
 
-def own_alerts(found: ClusterSnapshot, now_ms: int | None) -> tuple[AlertRow, ...]:
-    """Return Kontrast's open alerts on itself. `now_ms` is None for the past."""
+def own_alerts(found: ClusterSnapshot, now_ms: int | None, silent: str) -> tuple[AlertRow, ...]:
+    """Return Kontrast's open alerts on itself. `now_ms` is None for the past. `silent` is the process that stopped."""
     own = [
         row for row in found.open_alerts if row.alert in kinds.ALERT_KINDS and kinds.ALERT_KINDS[row.alert].of_replica
     ]
     heard_ms = found.heartbeat_ms
     if now_ms is not None and heard_ms is not None and not found.is_replayed and now_ms - heard_ms > OLD_AFTER_MS:
-        own.insert(0, stale_row(found, heard_ms, heard_ms))
+        own.insert(0, stale_row(found, heard_ms, heard_ms, silent))
     return tuple(own)
 
 
-def blindness(own: Sequence[AlertRow], now_ms: int | None, job: JobRow | None) -> Verdict | None:
+def blindness(own: Sequence[AlertRow], silent: str) -> Verdict | None:
     """Return the verdict of a cluster that Kontrast cannot see. It precedes all others."""
     for row in own:
         reason = BLINDING.get(row.alert)
         if row.alert not in kinds.ALERT_KINDS:  # ReplicaStale, which the exporter judges
-            job_runs = job is not None and now_ms is not None and now_ms - job.time_ms <= OLD_AFTER_MS
-            reason = "`kontrast watch` is silent" if job_runs else "`kontrast watch` or `kontrast stream` has stopped"
+            reason = f"`{silent}` is silent" if silent else "`kontrast watch` or `kontrast stream` has stopped"
         if reason is not None and row.state == "open":
             action = row.action[:1].upper() + row.action[1:]
             step = action.partition(". ")[0].partition("; ")[0].rstrip(".")

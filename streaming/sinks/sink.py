@@ -7,11 +7,12 @@ keys and places.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import DataFrame, functions as sql
+from pyspark.sql import DataFrame, SparkSession, functions as sql
 
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
@@ -30,6 +31,7 @@ logger = logging.getLogger("kontrast.streaming")
 
 _WRITTEN = (*OUTPUTS, JobRow.output)
 _COMPACTED = (*STANDING_OUTPUTS, JobRow.output)  # of which the newest row of a key holds
+_LONGEST_WAIT_MS = 5_000  # for Kafka, of a row between batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,10 @@ class Sink(Protocol):
         """Write the rows in order, and the job's own row if there is one. A batch may repeat."""
         ...
 
+    def write_idle(self, row: JobRow, session: SparkSession) -> None:
+        """Write the row of a job that has no record to read. Any thread may call it, even during a batch."""
+        ...
+
     def close(self) -> None:
         """Release the sink."""
         ...
@@ -72,6 +78,7 @@ class JournalSink:
     def __init__(self, address: JournalAddress, retention: Mapping[str, Retention]) -> None:
         self._address = address
         self._writers: dict[str, JournalWriter] = {}
+        self._one_writer = threading.Lock()
         try:
             make_private(address.directory)
             for output in _WRITTEN:
@@ -106,7 +113,8 @@ class JournalSink:
         newest = self.next_batch - 1
         for output in _WRITTEN:  # a fixed order, so that a metadata row soon follows its transition
             if output in lines:
-                self._writers[output].append_batch(batch.number, lines[output], batch.source)
+                with self._one_writer:
+                    self._writers[output].append_batch(batch.number, lines[output], batch.source)
         if batch.number < newest:
             logger.warning(
                 "the checkpoint is behind the outputs in %s, which have batch %d: batch %d is written once more",
@@ -114,6 +122,12 @@ class JournalSink:
                 newest,
                 batch.number,
             )
+
+    def write_idle(self, row: JobRow, session: SparkSession) -> None:  # noqa: ARG002 (Kafka's sink needs it)
+        """Add the row to the journal of the job's rows."""
+        with self._one_writer:
+            if self._writers[JobRow.output].last_batch_id >= 0:
+                self._writers[JobRow.output].add_to_last_batch([encode_row(row)])
 
     def _refuse_lost_batches(self, number: int) -> None:
         marks_every_batch = self._writers[JobRow.output].last_batch.source is not None or self.next_batch == 0
@@ -145,13 +159,22 @@ class KafkaSink:
             topic, sql.explode(sql.arrays_zip(keys.alias("key"), values.alias("value"))).alias("row")
         )
         messages = together.select("topic", "row.key", "row.value")
-        job = batch.job
-        if job is not None:
-            one = rows.sparkSession.range(0, 1, 1, 1)
-            row = output_topic(self._address, job.output), job.subject_key(), encode_row(job).decode()
-            messages = messages.union(one.select(*map(sql.lit, row)))
+        if batch.job is not None:
+            messages = messages.union(self._message(batch.job, rows.sparkSession))
         messages.write.format("kafka").options(**spark_options(self._address)).save()
         batch.secure()  # the state is written with the rows
+
+    def write_idle(self, row: JobRow, session: SparkSession) -> None:
+        """Produce the row. Spark returns after the acknowledgement."""
+        writer = self._message(row, session).write.format("kafka").options(**spark_options(self._address))
+        for limit in ("max.block", "request.timeout", "delivery.timeout"):
+            writer.option(f"kafka.{limit}.ms", _LONGEST_WAIT_MS)
+        writer.save()
+
+    def _message(self, row: JobRow, session: SparkSession) -> DataFrame:
+        topic, key = output_topic(self._address, row.output), row.subject_key()
+        values = {"topic": topic, "key": key, "value": encode_row(row).decode()}
+        return session.range(0, 1, 1, 1).select(*(sql.lit(value).alias(name) for name, value in values.items()))
 
     def close(self) -> None:
         """Spark owns the producer."""

@@ -20,6 +20,7 @@ from dashboards.following.view import View
 from dashboards.page import templates
 from dashboards.page.answers import Answers
 from dashboards.page.config import PageConfig
+from dashboards.page.leases import Leases
 from dashboards.serving.connections import HttpFigures
 from dashboards.serving.http import HttpServer
 from tests.dashboards import page_cases
@@ -46,7 +47,7 @@ def page_of(stories: Iterable[Story]) -> str:
         for row in story.rows():
             view.apply(row)
     now_ms = time.time_ns() // 1_000_000
-    overviews = Answers(view, reading, lambda _: "not asked", PageConfig()).fleet(now_ms)
+    overviews = Answers(view, reading, lambda _: "not asked", PageConfig(), Leases()).fleet(now_ms)
     environment = templates.ENVIRONMENT.overlay(loader=FileSystemLoader([Path(__file__).parent, _PAGE / "html"]))
     nowhere: dict[str, Any] = {
         "cluster": None,

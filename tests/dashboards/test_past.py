@@ -16,6 +16,7 @@ from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.view import ClusterSnapshot, View
 from dashboards.page.answers import Answers
 from dashboards.page.config import PageConfig
+from dashboards.page.leases import Leases
 from questions.explain.explanation import Explanation
 from tests import recorded_moment
 from tests.rows import TIME_MS
@@ -115,7 +116,7 @@ def test_what_is_explained_as_of_a_moment_is_what_was_explained_at_that_moment(r
 
 def explained(view: View, then: View, at_ms: int | None) -> list[object]:
     """Return every explanation of the view at that moment."""
-    answers = Answers(view, Reading(), str, PageConfig())
+    answers = Answers(view, Reading(), str, PageConfig(), Leases())
     partitions = [TopicPartition(*name) for name in sorted(then.partitions(CLUSTER))]
     brokers = range(5)
     return [

@@ -13,6 +13,7 @@ from kazoo.client import KazooClient
 
 from cli.embedded.process import ChildProcess
 from controller.contract.alert_row import AlertRow
+from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.outputs import OUTPUTS, OutputRow, decode_row
 from controller.contract.records import Record, RecordKind, decode_record
@@ -25,6 +26,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("pipelines")]
 
 _HOUR_SECONDS = 3600
 _STEP_SECONDS = 30  # whatever a test may take between two records
+_COMPARED_BATCHES = 4  # the job has surely compared its clocks with the forwarder's
 # The loader puts the directory of the machine's libraries in place of $LIB.
 _LIBRARY = "/usr/$LIB/faketime/libfaketimeMT.so.1"
 
@@ -41,7 +43,7 @@ class Clock:
             **own,
             "LD_PRELOAD": _LIBRARY,
             "FAKETIME_TIMESTAMP_FILE": str(file),
-            "FAKETIME_CACHE_DURATION": "1",
+            "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # with it Java's waits end too early
             "NO_FAKE_STAT": "1",
@@ -112,6 +114,10 @@ class Pipeline:
     def alerts(self) -> list[tuple[str, str]]:
         return [(row.alert, row.state) for row in self.rows("alerts") if isinstance(row, AlertRow)]
 
+    def lags_ms(self) -> list[int]:
+        jobs = [row for row in self.rows("job") if isinstance(row, JobRow)]
+        return [job.clusters["c"].lag_ms for job in jobs if "c" in job.clusters]
+
     def isr(self) -> tuple[int, ...]:
         rows = [row for row in self.rows("metadata") if isinstance(row, PartitionRow)]
         return rows[-1].isr if rows else ()
@@ -138,6 +144,7 @@ def test_an_hour_ahead_and_two_back_are_told_and_change_nothing(
     pipeline: Pipeline, kafka: KazooClient, clock: Clock
 ) -> None:
     eventually(lambda: pipeline.isr() == (1, 2))
+    eventually(lambda: len(pipeline.lags_ms()) >= _COMPARED_BATCHES)
     for jump, ahead_seconds in enumerate((_HOUR_SECONDS, -_HOUR_SECONDS), 1):
         clock.set(ahead_seconds)
         eventually(lambda: pipeline.alerts().count(("ClockStepped", "open")) == jump)  # noqa: B023
@@ -158,6 +165,8 @@ def test_an_hour_ahead_and_two_back_are_told_and_change_nothing(
     steps = [(after - before) / 1000 for before, after in zip(wall_ms, wall_ms[1:], strict=False)]
     jumps = [round(step / _HOUR_SECONDS) for step in steps if abs(step) > _STEP_SECONDS]
     assert jumps == [1, -2]
+    late = [lag_ms for lag_ms in pipeline.lags_ms()[_COMPARED_BATCHES:] if lag_ms > 1000 * _STEP_SECONDS]
+    assert not late, "a jump makes nothing late"
     stream.stop()
     assert stream.exit_status == 0, stream.log.read_text()
     assert not [part.name for part in pipeline.parts if "Traceback" in part.log.read_text()]

@@ -12,7 +12,9 @@ from itertools import islice
 
 import pytest
 
+from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS, decode_row
+from controller.contract.records import RecordKind
 from ingest.replay.pace import Pace
 from ingest.replay.publication import Publication
 from tests.recorded_moment import history, zk_data
@@ -207,3 +209,23 @@ def test_a_past_that_is_published_gives_the_rows_of_its_files_and_no_lag(streams
     assert jobs
     progress = [(of_past.lag_ms, of_past.clock_behind_ms) for job in jobs for of_past in job.clusters.values()]
     assert set(progress) == {(0, 0)}
+
+
+def test_a_job_without_records_goes_on_writing_its_row(spark, streams, work_off):
+    life = life_of("east", topics=2)
+    streams.append(life.lines)
+    work_off(streams.config())
+
+    def job_rows() -> list[JobRow]:
+        return [decode_row(line) for line in streams.read("job")]
+
+    with running(spark, streams.config()):  # whose watcher was dead before it began
+        first = eventually(job_rows)[-1]
+        assert (first.batch, first.batches, first.clusters) == (0, 0, {})
+        life.send(RecordKind.HEARTBEAT, value={"session": "connected", "watch_mode": "persistent"})
+        streams.append(life.lines[-1:])
+        idle = eventually(job_rows, lambda rows: rows[-1].batches == 1)[-1]
+    assert idle.time_ms > first.time_ms
+    assert set(idle.clusters) == {"east"}, "no batch wrote the progress of the last one"
+    work_off(streams.config())
+    assert streams.read_all() == life.rows()

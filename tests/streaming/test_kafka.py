@@ -99,6 +99,15 @@ def test_a_topic_that_does_not_exist_yet_is_no_error(shared_broker, own_name, st
     assert streams.read_all() == life.rows()
 
 
+def test_a_job_without_records_writes_its_row_to_kafka(shared_broker, own_name, streams, spark):
+    streams.append(life_of("east", topics=1).lines)
+    with running(spark, streams.config(sink=KafkaAddress(shared_broker, own_name))):
+        eventually(
+            lambda: [decode_row(value) for _, value in _read(shared_broker, f"{own_name}.job")],
+            lambda rows: any(row.batches for row in rows),
+        )
+
+
 def _delete_topic(server, topic):
     admin = KafkaAdminClient(bootstrap_servers=server)
     admin.delete_topics([topic])

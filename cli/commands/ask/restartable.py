@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
 from cli.printing import output
 from cli.printing.standard_output import print_json, print_line, print_renderables
 from cli.running import ExitCode, StoppedError
+from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.duration import Duration
 from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.options import GroupedCommand
@@ -22,18 +27,23 @@ from dashboards.errors import ServeError
 from ingest.errors import IngestError
 
 if TYPE_CHECKING:
+    from cli.served_restarts import ServedRestarts
     from questions.restartable import Restartable
+
+_Look: TypeAlias = "Callable[[threading.Event], Restartable]"
 
 _EPILOG: Final = """\b
 Examples:
   kontrast restartable --zookeeper zk1:2181/kafka --broker 7
   kontrast restartable --zookeeper zk1:2181/kafka --broker 7 --wait 10m && systemctl restart kafka
+  kontrast restartable --serve https://kontrast:9642 --broker 7 --wait 10m --hold 15m
+  kontrast restartable --serve https://kontrast:9642 --broker 7 --release
   kontrast restartable --from journal:/var/lib/kontrast/derived --cluster orders --broker 7 --json
 
 \b
 Exit codes:
   0  the broker may be restarted now
-  1  it may not: the reasons are named
+  1  it may not: the reasons are named; or --release found no such lease
   2  a flag, a setting or the address is wrong, or there is no such broker
   3  unknown: Kontrast does not see the present, or the cluster cannot be reached
 
@@ -69,6 +79,27 @@ With --probe, as monitoring plugins end:
     metavar="PATTERN",
     help="Topics that may go offline or reject acks=all, like 'scratch-*'. Repeatable.",
 )
+@click.option(
+    "--serve",
+    "url",
+    metavar="URL",
+    help="Ask this `kontrast serve`, with the login of [serve]. Default of --hold and --release: the configured one.",
+)
+@click.option(
+    "--serve-ca-file",
+    "ca_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Trusted authorities of --serve (PEM). Unset: those of the system.",
+)
+@click.option(
+    "--hold",
+    type=Duration(),
+    metavar="TIME",
+    help="Take the cluster's lease if the answer is yes, for 10s to 1h. Nobody else gets a yes until it ends.",
+)
+@click.option("--release", is_flag=True, help="Release the lease.")
+@click.option("--holder", metavar="NAME", help="Holder of the lease. Default: USER@HOST.")
 @click.option("--probe", is_flag=True, help="Print the one line of a Nagios or Icinga plugin.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def restartable(  # noqa: PLR0913 (one parameter an option)
@@ -77,22 +108,59 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     patience: timedelta | None,
     every_seconds: float,
     accepted_topics: tuple[str, ...],
+    hold: timedelta | None,
+    release: bool,
     probe: bool,
     as_json: bool,
-    **flags: object,
+    **flags: Any,  # noqa: ANN401 (click's own)
 ) -> int:
     """Answer whether a broker may be restarted now, with every reason against it.
 
     The controller's own rules decide which partitions would go offline or refuse acks=all. Brokers that are down or
-    catch up, a busy controller, reassignments and deletions are reasons to wait.
+    catch up, a busy controller, reassignments and deletions are reasons to wait. A lease in `kontrast serve` keeps two
+    automations from restarting two brokers at once.
     """
+    waits, holds = patience is not None, hold is not None
+    _refuse_combinations(waits=waits, holds=holds, release=release, probe=probe, as_json=as_json)
+    look: _Look
+    if flags["url"] is not None or holds or release:
+        served = _served(flags)
+        if release:
+            return ask_as_long_as(lambda _: _released(served, broker, as_json=as_json))
+        seconds = None if hold is None else round(hold.total_seconds())
+
+        look = lambda _: served.ask(broker, accepted_topics, seconds)  # noqa: E731
+    else:
+        look = _own_look(flags, broker, accepted_topics, probe=probe, waits=waits)
+    if probe:
+        return ask_as_long_as(lambda stop: _probe(lambda: look(stop)))
+    show = _shown(as_json=as_json)
+    if patience is None:
+        return ask_as_long_as(lambda stop: _code(show(look(stop))))
+    deadline = time.monotonic() + patience.total_seconds()
+    return ask_as_long_as(lambda stop: _code(show(_wait(lambda: look(stop), deadline, every_seconds, stop))))
+
+
+def _refuse_combinations(*, waits: bool, holds: bool, release: bool, probe: bool, as_json: bool) -> None:
     if probe and as_json:
         raise click.UsageError("--probe and --json: give one of them.")
-    if probe and patience is not None:
+    if probe and waits:
         raise click.UsageError("--probe answers at once: leave out --wait.")
+    if probe and (holds or release):
+        raise click.UsageError("--probe only reads: leave out --hold and --release.")
+    if release and (holds or waits):
+        raise click.UsageError("--release ends a lease: leave out --hold and --wait.")
+
+
+def _own_look(
+    flags: Mapping[str, Any], broker: int, accepted_topics: tuple[str, ...], *, probe: bool, waits: bool
+) -> _Look:
+    """Return a function that asks the source of the flags."""
+    if flags["holder"] is not None or flags["ca_file"] is not None:
+        raise click.UsageError("--holder and --serve-ca-file need --serve, --hold or --release.")
     source = source_of(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
-    if patience is not None and not source.is_live:
-        raise click.UsageError("--wait needs a live source: give --zookeeper or --from.")
+    if waits and not source.is_live:
+        raise click.UsageError("--wait needs a live source: give --zookeeper, --from or --serve.")
 
     def look(stop: threading.Event) -> Restartable:
         from questions import restartable as question
@@ -104,13 +172,35 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
         except UnknownBrokersError as error:
             raise NotFoundError(str(error)) from error
 
-    if probe:
-        return ask_as_long_as(lambda stop: _probe(lambda: look(stop)))
-    show = _shown(as_json=as_json)
-    if patience is None:
-        return ask_as_long_as(lambda stop: _code(show(look(stop))))
-    deadline = time.monotonic() + patience.total_seconds()
-    return ask_as_long_as(lambda stop: _code(show(_wait(lambda: look(stop), deadline, every_seconds, stop))))
+    return look
+
+
+def _served(flags: Mapping[str, Any]) -> ServedRestarts:
+    """Return the client of the named or configured serve."""
+    from cli.served_restarts import ServedRestarts, serve_url  # brings an HTTP client
+
+    if flags["directories"] or flags["stream"] or "zookeeper" in read_flags("watch", flags):
+        raise click.UsageError("kontrast serve has its own source: leave out --zookeeper, --zk-data and --from.")
+    settings = read_settings(flags["config_file"], os.environ)
+    clusters = known_clusters(settings)
+    cluster = flags["cluster"] or (clusters[0] if len(clusters) == 1 else None)
+    holder = flags["holder"] or f"{getpass.getuser()}@{socket.gethostname()}"
+    return ServedRestarts(flags["url"] or serve_url(settings), settings, cluster, holder, flags["ca_file"])
+
+
+def _released(served: ServedRestarts, broker: int, *, as_json: bool) -> ExitCode:
+    from cli.served_restarts import NoLeaseError
+
+    try:
+        lease = served.release(broker)
+    except NoLeaseError as error:
+        output.complain(str(error))
+        return ExitCode.FAILED
+    if as_json:
+        print_json(lease)
+    else:
+        print_line(f"{lease.holder} released the lease to restart broker {lease.broker}")
+    return ExitCode.OK
 
 
 def _shown(*, as_json: bool) -> Callable[[Restartable], Restartable]:

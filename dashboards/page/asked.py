@@ -1,0 +1,39 @@
+"""Parts of a request, or the refusal of one that cannot be understood."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Final, TypeVar
+from urllib.parse import unquote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
+
+_Found = TypeVar("_Found")
+
+
+def named(request: Request, part: str) -> str:
+    """Return a name from the path."""
+    return unquote(request.path_params[part])
+
+
+def number(said: str, name: str) -> int:
+    """Parse the number of a broker or partition, or refuse the request."""
+    if not NUMBER.fullmatch(said):
+        raise HTTPException(400, f"{name} is not a number of a broker or partition.")
+    return int(said)
+
+
+def found(answer: _Found | None, otherwise: str) -> _Found:
+    """Return the answer, or refuse the request with this sentence if there is none."""
+    if answer is None:
+        raise HTTPException(404, otherwise)
+    return answer
+
+
+def now_ms() -> int:
+    """Return the present."""
+    return time.time_ns() // 1_000_000

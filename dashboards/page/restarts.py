@@ -1,0 +1,100 @@
+"""Requests about restarts. The answer only reads, and a lease changes the memory of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from dashboards.page.asked import found, named, now_ms, number
+from dashboards.page.hypothetical import Hypothetical
+from dashboards.page.interface import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS
+from dashboards.page.leases import Leases
+from questions.restartable import Lease, Restartable, Verdict, under_lease
+from questions.whatif.scenario import UnknownBrokersError
+from transport.printable import printable
+
+_LONGEST_HOLDER: Final = 100
+_HEADERS_OF_BROWSERS: Final = ("origin", "sec-fetch-site")
+_NO_WEB_PAGES: Final = "A web page may not change leases. Use `kontrast restartable --hold` or an HTTP client."
+_NO_LOGIN: Final = (
+    "kontrast serve has no login, so it changes leases only for requests from its own machine. "
+    "Set username and password_file in [serve]."
+)
+
+
+class Restarts:
+    """Answers to requests about restarts. `refuse_unknown` refuses a request for a cluster that is not known."""
+
+    def __init__(
+        self, hypothetical: Hypothetical, leases: Leases, refuse_unknown: Callable[[Request], None], *, has_login: bool
+    ) -> None:
+        self._hypothetical = hypothetical
+        self._leases = leases
+        self._refuse_unknown = refuse_unknown
+        self._has_login = has_login
+
+    def restartable(self, request: Request) -> Restartable:
+        """Judge the restart of a broker."""
+        answer = self._judged(request)
+        lease = self._leases.held(named(request, "cluster"), now_ms())
+        return answer if lease is None else under_lease(answer, lease, request.query_params.get("holder", ""))
+
+    def hold(self, request: Request) -> Restartable:
+        """Judge the restart and take the lease if the answer is yes. A holder can extend its own lease at any time."""
+        self._refuse_stranger(request)
+        holder, seconds = _holder(request), _seconds(request)
+        answer, cluster = self._judged(request), named(request, "cluster")
+        lease = self._leases.held(cluster, now_ms())
+        owns = lease is not None and (lease.broker, lease.holder) == (answer.broker, holder)
+        if owns or answer.verdict is Verdict.YES:
+            lease = self._leases.take(cluster, answer.broker, holder, seconds, now_ms())
+        return answer if lease is None else under_lease(answer, lease, holder)
+
+    def release(self, request: Request) -> Lease:
+        """Release the holder's lease."""
+        self._refuse_stranger(request)
+        holder, broker = _holder(request), number(request.query_params.get("broker", ""), "broker")
+        released = self._leases.release(named(request, "cluster"), broker, holder, now_ms())
+        return found(released, f"{holder} holds no lease to restart broker {broker}.")
+
+    def _judged(self, request: Request) -> Restartable:
+        self._refuse_unknown(request)
+        asked, cluster = request.query_params, named(request, "cluster")
+        broker, accepted_topics = number(asked.get("broker", ""), "broker"), asked.getlist("accept_topic")
+        try:
+            answer = self._hypothetical.restartable(cluster, broker, now_ms(), accepted_topics)
+        except UnknownBrokersError as error:
+            raise HTTPException(404, f"{error}.") from error
+        return found(answer, f"There is no cluster {cluster}.")
+
+    def _refuse_stranger(self, request: Request) -> None:
+        """Refuse a web page, which acts with the login of its reader, and another machine if there is no login."""
+        if any(header in request.headers for header in _HEADERS_OF_BROWSERS):
+            raise HTTPException(403, _NO_WEB_PAGES)
+        if not self._has_login and not (request.client and _is_this_machine(request.client.host)):
+            raise HTTPException(403, _NO_LOGIN)
+
+
+def _is_this_machine(host: str) -> bool:
+    address = ip_address(host)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def _holder(request: Request) -> str:
+    holder = request.query_params.get("holder", "").strip()
+    if not holder or printable(holder, _LONGEST_HOLDER) != holder:
+        raise HTTPException(400, f"holder is needed: a name of up to {_LONGEST_HOLDER} printable characters.")
+    return holder
+
+
+def _seconds(request: Request) -> int:
+    said = request.query_params.get("seconds", "")
+    shortest, longest = SHORTEST_LEASE_SECONDS, LONGEST_LEASE_SECONDS
+    if not (said.isascii() and said.isdigit() and len(said) < 9 and shortest <= int(said) <= longest):
+        raise HTTPException(400, f"seconds is the time of the lease: expected {shortest} to {longest}.")
+    return int(said)
