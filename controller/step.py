@@ -41,6 +41,7 @@ from controller.events import (
     broker_config,
     controlled_shutdown,
     controller_change,
+    deletion_requests,
     isr_change_notification,
     log_dir_event_notification,
     migration,
@@ -295,7 +296,7 @@ def _deletion_written(tx: Transaction, where: ZnodePath, _: Record) -> None:
         complete_read.deletion_listed(tx, where.name)
     else:
         topic_deletion.deletion_asked(tx, where.name)
-        topic_deletion.note_unheeded(tx, where.name)
+        deletion_requests.note_unheeded(tx, where.name)
         migration.deletion_asked(tx, where.name)
 
 
@@ -388,7 +389,7 @@ _REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
     Place.PARTITION_STATE: lambda tx, where: partition_state.state_removed(
         tx, TopicPartition(where.name, where.number)
     ),
-    Place.DELETE_TOPIC: lambda tx, where: topic_deletion.deletion_entry_removed(tx, where.name),
+    Place.DELETE_TOPIC: lambda tx, where: deletion_requests.entry_removed(tx, where.name),
     Place.ISR_CHANGE: lambda tx, where: isr_change_notification.removed(tx, where.name),
     Place.MIGRATION: lambda tx, _: migration.znode_removed(tx),
     Place.REASSIGN_PARTITIONS: lambda tx, _: partition_reassignment.znode_removed(tx),

@@ -9,7 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from controller.contract.ids import NO_BROKER, TopicPartition
-from controller.events import controlled_shutdown, partition_reassignment, replica_leader_election, topic_deletion
+from controller.events import (
+    controlled_shutdown,
+    deletion_requests,
+    partition_reassignment,
+    replica_leader_election,
+    topic_deletion,
+)
 from controller.events.broker_change import initial_partition_state, trigger_online, with_initial_states
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
@@ -39,7 +45,7 @@ def run(tx: Transaction) -> None:
     tx.publish_transition("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
         tx.broadcast(tx.registered)
-    topic_deletion.forget_removed_requests(tx)
+    deletion_requests.forget_removed_requests(tx)
     _add_refused_partitions(tx)
     start_machines(tx, list(tx.topics))
     partition_reassignment.take_up(tx)

@@ -92,8 +92,8 @@ def adopt(tx: Transaction) -> None:
         return
     if header.profile.reassigns_in_topic_znode:
         for tp in reassigning(tx):
-            partition = tx.topics[tp.topic].partitions[tp.partition]
-            if partition.zk_state is not None and isr_reaches_target(partition, partition.zk_state):
+            found = tx.topics[tp.topic].partitions[tp.partition]
+            if found.zk_state is not None and isr_reaches_target(found, found.zk_state):
                 tx.begin(EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, f"the new replicas of partition {tp} are in sync")
                 complete(tx, tp)
         return

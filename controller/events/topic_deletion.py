@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
@@ -45,13 +43,6 @@ def deletion_asked(tx: Transaction, name: str) -> None:
     if tx.header.phase is FOLLOWING and tx.header.acting:
         tx.begin(EventKind.TOPIC_DELETION, f"the deletion of topic {name} was asked for")
         _start(tx, name)
-
-
-def note_unheeded(tx: Transaction, name: str) -> None:
-    """Note an entry that deletes no topic. A working controller removes it at once."""
-    topic, unheeded = tx.topic(name), tx.header.deletions.unheeded
-    if topic is None or not topic.queued_for_deletion:
-        tx.header.deletions.unheeded = {**unheeded, name: unheeded.get(name, tx.header.time_ms)}
 
 
 @contextmanager
@@ -90,60 +81,6 @@ def _concerns(event: Event, broker: int, action: AnyAction) -> bool:
     if isinstance(action, StopEntry):
         return action.broker == broker
     return isinstance(action, (StateChange, RemoveFromIsr)) and action.replica == broker
-
-
-def deletion_entry_removed(tx: Transaction, name: str) -> None:
-    """Handle the removal of an entry in /admin/delete_topics, of a topic that may still exist.
-
-    A controller that had not read of the topic removed it, and keeps the topic. After a person's removal the controller
-    continues the deletion (seen on 3.9), and only the next controller keeps the topic.
-    """
-    header, topic = tx.header, tx.topic(name)
-    header.deletions.unheeded = {key: ms for key, ms in header.deletions.unheeded.items() if key != name}
-    if header.led_by_kraft:
-        left = tuple(other for other in header.migration.deletions_asked if other != name)
-        header.migration.deletions_asked = left
-    elif topic is None or not topic.exists or not topic.queued_for_deletion:
-        return
-    elif _removed_for_unknown_topic(tx, name):
-        _take_back_request(tx, name)
-    else:
-        tx.put_topic(name, replace(topic, request_removed=True))
-        cause = (
-            f"the deletion of {name} was taken back by hand while under way: data may be gone, and the controller goes "
-            "on deleting until a failover"
-        )
-        occurrences.note(tx, kinds.DELETION_GIVEN_UP, cause, about=name)
-
-
-def _removed_for_unknown_topic(tx: Transaction, name: str) -> bool:
-    """Return whether the controller removed the entry before it read of the topic (3.9 `processTopicDeletion`)."""
-    by_controller = tx.record.author in (0, tx.header.term.session)
-    return by_controller and any(
-        event.kind is EventKind.TOPIC_CHANGE and name in event.topics and not event.begun for event in tx.open_events()
-    )
-
-
-def _take_back_request(tx: Transaction, name: str) -> None:
-    for event in tx.open_events():
-        if event.kind is EventKind.TOPIC_DELETION and name in event.topics:
-            tx.undo(event.id)
-    header = tx.header
-    header.deletions.halted = {key: ms for key, ms in header.deletions.halted.items() if key != name}
-    tx.put_topic(name, _not_asked(tx.topics[name]))
-
-
-def _not_asked(topic: Topic) -> Topic:
-    return replace(
-        topic, queued_for_deletion=False, deletion_started=False, ineligible=False, request_removed=False, asked_ms=0
-    )
-
-
-def forget_removed_requests(tx: Transaction) -> None:
-    """Keep topics whose entry was removed by hand, because a new controller reads the entries again."""
-    for name, topic in list(tx.topics):
-        if topic.request_removed:
-            tx.put_topic(name, _not_asked(topic))
 
 
 def resume(tx: Transaction, broker: int) -> None:

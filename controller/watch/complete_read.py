@@ -10,6 +10,7 @@ from typing import Final
 
 from controller.events import (
     controller_failover,
+    deletion_requests,
     fenced_controller,
     migration,
     partition_reassignment,
@@ -66,7 +67,7 @@ def end(tx: Transaction) -> None:
     partition_reassignment.adopt(tx)
     before, header.deletions.unheeded = header.deletions.unheeded, {}
     for name in header.read.deletions:
-        topic_deletion.note_unheeded(tx, name)
+        deletion_requests.note_unheeded(tx, name)
     now = header.deletions.unheeded
     header.deletions.unheeded = {name: before.get(name, ms) for name, ms in now.items()}
     header.read.deletions = ()

@@ -355,9 +355,11 @@ def test_a_reassignment_can_be_cancelled_when_its_replicas_are_in_sync():
     history.write("/brokers/topics/t", topic_znode({0: [1, 2]}, adding_replicas={"0": [2]}))
     history.state("t", 0, 1, 1, [1])
     history.state("t", 0, 1, 1, [1, 2])
+    history.topic("u", {0: [1]})
     history.write("/brokers/topics/t", topic_znode({0: [1]}))
     for leader_epoch in (2, 3):
         history.state("t", 0, 1, leader_epoch, [1])
+    history.state("u", 0, 1, 0, [1])
     at_rest(history)
     assert_nothing_is_expected(history)
     assert history.row("t", 0).replicas == (1,)
