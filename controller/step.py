@@ -173,7 +173,7 @@ def _node(tx: Transaction, record: Record) -> None:
         handler(tx, where, record)
     except ZnodeError as error:
         tx.happened.refused += 1
-        cause = f"{record.path} cannot be read ({error}): Kontrast goes by its last good value"
+        cause = f"{record.path} cannot be read ({error}): Kontrast keeps its last good value"
         occurrences.note(tx, kinds.ZNODE_REFUSED, cause, about=record.path)
         tx.effects.append(
             RefusedRow(

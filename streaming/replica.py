@@ -198,7 +198,7 @@ class ReplicaProcessor(StatefulProcessor):
         """
         last = records[-1]
         failure = " ".join(f"{type(error).__name__}: {error}".split())[:_FAILURE_CHARACTERS]
-        why = f"records up to number {last.seq} of generation {last.generation} could not be applied: {failure}"
+        why = f"records up to number {last.seq} of generation {last.generation} could not be applied ({failure})"
         _LOG.error("%s is in quarantine until a complete read comes: %s", cluster, why, exc_info=error)
         stored = self._stored_header()
         unknown = self._unknown(cluster)

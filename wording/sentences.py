@@ -44,3 +44,13 @@ def either(brokers: Iterable[int]) -> str:
 def bracketed(brokers: Iterable[int]) -> str:
     """Return brokers as ZooKeeper lists them, in their order, such as [1,2]."""
     return "[" + ",".join(map(str, brokers)) + "]"
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of an alert or an advice, without a full stop."""
+    return text.partition(". ")[0].removesuffix(".")
+
+
+def event_of(cause: str) -> str:
+    """Return the event in an alert's sentences, which a colon separates from its effect."""
+    return first_sentence(cause).partition(": ")[0]

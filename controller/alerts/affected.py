@@ -135,28 +135,30 @@ def where_they_are(brokers: Collection[int], header: Header) -> str:
 
 
 def worst_topics(affected: Affected, header: Header) -> str:
-    """Return a clause with the topics that have most offline partitions, if the examples do not show as much."""
+    """Return a sentence with the topics that have most offline partitions, if the examples do not show as much."""
     worst = sorted(header.tally.offline_by_topic.items(), key=lambda item: (-item[1], item[0]))[:_TOPICS_IN_A_SENTENCE]
     if len(worst) <= 1 or worst[0][1] == 1 or affected.count <= _NAMED_IN_A_SENTENCE:
         return ""
-    return "; most in " + ", ".join(f"{topic} ({count})" for topic, count in worst)
+    return ". Most are in " + ", ".join(f"{topic} ({count})" for topic, count in worst)
 
 
 def returns(affected: Affected, header: Header) -> str:
-    """Return a clause with the brokers whose return brings partitions back, most first.
+    """Return the brokers whose return brings partitions back, most first, as a clause or sentences.
 
     Any broker of a group brings back the whole group.
     """
     if not affected.brokers:
-        return "; no replica is in sync: only an unclean election makes one leader"
+        return ". No replica is in sync. Only an unclean election makes one leader"
     away = [(frozenset(group.brokers).difference(header.brokers), group.count) for group in affected.groups]
     said = _returning([(brokers, count) for brokers, count in away if brokers])
     on_live = Affected(
         tuple(group for group in affected.groups if group.brokers and header.brokers.keys() >= set(group.brokers))
     )
     if on_live.count:
-        which = "" if on_live.count == affected.count else f"{on_live.count} "
-        said += f"; {which}in sync only in failed log directories of {listed(on_live.brokers)}"
+        all_are = on_live.count == affected.count
+        which = "Replicas" if all_are else f"{on_live.count} {plural(on_live.count, 'has', 'have')} replicas"
+        verb = "are" if all_are else "that are"
+        said += f". {which} {verb} in sync only in failed log directories of {listed(on_live.brokers)}"
     return said
 
 
@@ -167,13 +169,13 @@ def _returning(groups: list[tuple[frozenset[int], int]]) -> str:
     if enough:
         return f" until broker {either(enough)} returns"
     steps = list(_best_returns(groups))
-    said = [f"broker {steps[0][0]} brings back {steps[0][1]}"]
-    said += [f"with {broker} {back}" for broker, back in steps[1:_RETURNS_IN_A_SENTENCE]]
+    said = [f"Broker {steps[0][0]} brings back {steps[0][1]}"]
+    said += [f"then broker {broker} makes it {back}" for broker, back in steps[1:_RETURNS_IN_A_SENTENCE]]
     if len(steps) <= _RETURNS_IN_A_SENTENCE:
-        said[-1] = f"with {steps[-1][0]} all {steps[-1][1]}"
+        said[-1] = f"then broker {steps[-1][0]} makes it all {steps[-1][1]}"
     else:
         said.append(f"all {steps[-1][1]} need {len(steps)} brokers")
-    return "; " + ", ".join(said)
+    return ". " + ", ".join(said)
 
 
 def _best_returns(groups: list[tuple[frozenset[int], int]]) -> Iterator[tuple[int, int]]:
@@ -191,7 +193,7 @@ def _best_returns(groups: list[tuple[frozenset[int], int]]) -> Iterator[tuple[in
 
 
 def toll(affected: Affected, hosted: int | None = None) -> str:
-    """Return a clause with the partitions' damage, the worst first.
+    """Return a clause with the partitions' damage, the worst first, and a sentence with the brokers that must stay up.
 
     `hosted` is the number of replicas on the one broker that is away.
     """
@@ -202,25 +204,29 @@ def toll(affected: Affected, hosted: int | None = None) -> str:
         fewer = max(fewer, hosted - offline.count - waiting.count)
     parts = [f"{offline.partitions} offline{names(offline.examples, offline.count)}"] if offline.count else []
     if waiting.count:
-        parts.append(f"{waiting.partitions} waiting for the controller to elect a leader")
+        parts.append(f"{waiting.partitions} {plural(waiting.count, 'waits', 'wait')} for a new leader")
     if fewer:
         one_each = all(len(group.brokers) == 1 for group in lacking.groups)
         how_many = str(fewer) if parts else counted(fewer, "partition")
-        parts.append(f"{how_many} with {'one replica less' if one_each else 'fewer replicas'}{_of_which(affected)}")
+        lack = plural(fewer, "lacks", "lack")
+        parts.append(f"{how_many} {lack} {'one replica' if one_each else 'replicas'}{_of_which(affected)}")
+        parts[-1] += keep_up(affected)
     return ", ".join(parts)
 
 
-def in_sync_only_on(count: object, alone: Affected) -> str:
-    """Return a clause with the brokers that have the only in-sync replica of a partition, and must stay up."""
-    return f"{count} in sync only on {listed(alone.others)}: keep {plural(len(alone.others), 'it', 'them')} up"
+def keep_up(affected: Affected) -> str:
+    """Return sentences with the brokers that have the only in-sync replica of a partition, and must stay up."""
+    alone = affected.of(PartitionIssue.ONE_LEFT)
+    if not alone.count:
+        return ""
+    they_have = plural(len(alone.others), "It has", "They have")
+    return f". Keep {listed(alone.others)} up. {they_have} the only in-sync replica of {alone.partitions}"
 
 
 def _of_which(affected: Affected) -> str:
     under, at = affected.of(PartitionIssue.UNDER_MIN_ISR).count, affected.of(PartitionIssue.AT_MIN_ISR).count
-    alone = affected.of(PartitionIssue.ONE_LEFT)
     said = [f"{under} {plural(under, 'refuses', 'refuse')} acks=all"] if under else []
-    said += [f"{at} will refuse acks=all with one less"] if at else []
-    said += [in_sync_only_on(alone.count, alone)] if alone.count else []
+    said += [f"{at} will refuse acks=all after one more loss"] if at else []
     return f" ({', '.join(said)})" if said else ""
 
 

@@ -65,7 +65,7 @@ def _away(
 
     def missed(kind: AlertKind, brokers: list[int], how: str) -> Condition:
         replicas = sum(missing[broker] for broker in brokers)
-        condition = _missed(header, kind, incident, brokers, replicas, f"{how}: {cost}")
+        condition = _missed(header, kind, incident, brokers, replicas, how, cost)
         return msgspec.structs.replace(condition, examples=examples)
 
     crashed = [
@@ -90,7 +90,7 @@ def _away(
         yield missed(
             kinds.BROKER_ABSENT,
             absent,
-            f"{listed(absent)} {_host(absent)} replicas and {plural(len(absent), 'was', 'were')} never seen",
+            f"{listed(absent)} {_host(absent)} replicas but {plural(len(absent), 'was', 'were')} never seen",
         )
 
 
@@ -136,19 +136,19 @@ def _lasting(ms: int) -> str:
 
 
 def _missed(  # noqa: PLR0913 (the parts of the condition)
-    header: Header, kind: AlertKind, incident: Incident, brokers: list[int], replicas: int, cause: str
+    header: Header, kind: AlertKind, incident: Incident, brokers: list[int], replicas: int, how: str, cost: str
 ) -> Condition:
     """Return the condition of brokers that are away, as info if they host no replica."""
     excuse = excuse_of(maintained(broker, header) for broker in brokers)
     if not replicas:
-        how, _, _ = cause.rpartition(":")
-        cause = f"{how}: {plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have shut down in order"
+        cost = f"{plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have shut down in order"
     return Condition(
         kind=kind,
         subject=incident.name,
         group=incident.name,
-        cause=cause + (f" ({excuse})" if excuse else ""),
-        ending=f"{plural(len(brokers), 'it is', 'they are')} registered again, or {_host(brokers)} nothing any more",
+        cause=f"{how}: {cost}" + (f" ({excuse})" if excuse else ""),
+        ending=f"the {plural(len(brokers), 'broker is', 'brokers are')} registered again, or {_host(brokers)} no "
+        "replicas",
         since_ms=min(
             (header.departures.last[broker].time_ms for broker in brokers if broker in header.departures.last),
             default=None,
@@ -166,9 +166,9 @@ def _flapping(header: Header, broker: int, recent: list[int]) -> Condition:
         kind=kinds.BROKER_FLAPPING,
         subject=named((broker,)),
         group=named((broker,)),
-        cause=f"broker {broker} left {len(recent)} times within ten minutes without shutting down: each "
-        "time its partitions lose leaders and replicas",
-        ending=f"it left fewer than {_FLAPPING_DEPARTURES} times within the last ten minutes",
+        cause=f"broker {broker} left {len(recent)} times within ten minutes without a shutdown: its partitions lost "
+        "leaders and replicas each time",
+        ending=f"the broker left fewer than {_FLAPPING_DEPARTURES} times within the last ten minutes",
         since_ms=recent[0],
         evidence=whereabouts((broker,), header),
         broker=broker,

@@ -61,7 +61,8 @@ def _absent(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.NO_CONTROLLER,
         group="controller",
-        cause="no broker is controller: dead leaders are not replaced, topics are neither created nor deleted",
+        cause="no broker is controller: partitions of dead brokers get no new leader, and topics are neither created "
+        "nor deleted",
         ending="a broker is controller again",
         since_ms=header.term.since_ms,
         evidence=(f"/controller_epoch is {header.controller_epoch}",),
@@ -81,8 +82,8 @@ def _overdue(header: Header) -> Condition | None:
         kind=kinds.CONTROLLER_OVERDUE,
         group="controller",
         cause=f"controller {header.controller} in epoch {header.controller_epoch} is late with "
-        f"{counted(overdue, 'write')}: partitions may lack a leader; the oldest is due for {due[0].sentence}",
-        ending="none of its writes is overdue",
+        f"{counted(overdue, 'write')}: partitions may lack a leader. The oldest is due for {due[0].sentence}",
+        ending="no write is overdue",
         since_ms=due[0].time_ms,
         evidence=tuple(
             f"{event.sentence}, at zxid {event.zxid:#x}: {counted(event.writes_due, 'write')} due"
@@ -98,19 +99,19 @@ def _ghost(header: Header) -> Condition | None:
     if not header.is_ghost and not unregistered:
         return None
     if unregistered:
-        cause = f"controller {broker} is not registered: brokers do not find it; restart it if it lives"
+        cause = f"controller {broker} is not registered: brokers do not find it. Restart broker {broker} if it lives"
     else:
         edited = header.term.ownership is Ownership.OVERWRITTEN
-        why = "was edited" if edited else "is not owned by that broker's session"
+        why = "was edited" if edited else "belongs to another session"
         cause = (
-            "no broker acts as controller, dead leaders are not replaced: "
-            f"/controller names broker {broker} but {why}; delete /controller"
+            "no broker acts as controller: partitions of dead brokers get no new leader. "
+            f"/controller names broker {broker} but {why}. Delete /controller"
         )
     return Condition(
         kind=kinds.GHOST_CONTROLLER,
         group="controller",
         cause=cause,
-        ending="/controller names a registered broker that was elected, or nobody",
+        ending="/controller is gone, or names a registered broker that was elected",
         since_ms=None if unregistered else header.ghost_since_ms,
         patience_ms=_UNREGISTERED_MS if unregistered else None,
         evidence=(f"/controller is owned by session {header.term.session:#x}", *whereabouts((broker,), header)),
@@ -123,10 +124,10 @@ def _flapping(header: Header) -> Condition | None:
     if len(recent) < _MOVING_TERMS:
         return None
     is_page = len(recent) >= _FLAPPING_TERMS
-    cause = f"controllers follow one another, {len(recent)} within a minute (epoch {header.controller_epoch}): "
-    cause += "none stays to replace dead leaders" if is_page else "each failover delays elections"
+    cause = f"{len(recent)} controllers took over within a minute (epoch {header.controller_epoch}): each "
+    cause += "term is too short to replace dead leaders" if is_page else "failover delays elections"
     if header.triggers.preferred is not None:
-        cause += "; if /admin/preferred_replica_election names a partition without a state, delete it"
+        cause += ". If /admin/preferred_replica_election names a partition without a state, delete it"
     return Condition(
         kind=kinds.CONTROLLER_FLAPPING,
         group="controller",
@@ -144,7 +145,7 @@ def _ignored_deletions(header: Header) -> Condition | None:
     entries = plural(len(waiting), "an entry", "entries")
     verb = plural(len(waiting), "deletes", "delete")
     named = names(sorted(waiting), len(waiting))
-    disabled = "" if header.settings.delete_topic_enable else ", for deletion is disabled (delete.topic.enable)"
+    disabled = "" if header.settings.delete_topic_enable else ": deletion is disabled (delete.topic.enable)"
     return Condition(
         kind=kinds.DELETION_IGNORED,
         cause=f"/admin/delete_topics has {entries} that {verb} no topic{named}{disabled}",
@@ -180,9 +181,9 @@ def _poisoned(header: Header) -> Condition | None:
         kind=kinds.CONTROLLER_POISONED,
         subject=f"broker {broker}",
         group="controller",
-        cause=f"controller {broker} in epoch {header.controller_epoch} can move no replica (KAFKA-12315): dead ones "
-        f"stay in ISRs, where acks=all waits for them, and deletions do not end; restart broker {broker}",
-        ending="another process is controller, or this one moves replicas after all",
+        cause=f"controller {broker} in epoch {header.controller_epoch} can move no replica (KAFKA-12315): acks=all "
+        f"waits for dead replicas, which stay in ISRs, and deletions do not end. Restart broker {broker}",
+        ending="another process is controller, or this one has moved a replica",
         since_ms=header.term.began_ms,
         evidence=_shown(header, broker),
         broker=broker,
@@ -206,9 +207,10 @@ def _unfit(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.BROKER_POISONED,
         group="controller",
-        cause=f"{named(unfit)} must not be controller again: {plural(len(unfit), 'its process', 'their processes')} "
-        f"could move no replica then (KAFKA-12315); restart {plural(len(unfit), 'it', 'them one by one')}",
-        ending="their processes have ended, or one of them is controller",
+        cause=f"{named(unfit)} must not become controller again: as controller "
+        f"{plural(len(unfit), 'its process', 'their processes')} could move no replica (KAFKA-12315). Restart "
+        f"{plural(len(unfit), 'it', 'them one by one')}",
+        ending="their processes have ended, or one is controller",
         evidence=tuple(sentence for broker in unfit for sentence in _shown(header, broker)),
         broker=unfit[0],
         brokers=unfit,
@@ -222,8 +224,8 @@ def _not_preferred(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.CONTROLLER_NOT_PREFERRED,
         group="controller",
-        cause=f"the controller is broker {header.controller}, but broker {either(preferred)} was chosen for it",
-        ending="a broker that was chosen for it is controller",
+        cause=f"broker {header.controller} is controller, but broker {either(preferred)} is preferred",
+        ending="a preferred broker is controller",
         broker=header.controller,
     )
 
@@ -256,8 +258,8 @@ def _invalid_reassignment(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.INVALID_REASSIGNMENT,
         group="controller",
-        cause="/admin/reassign_partitions stays although nothing is being reassigned, and blocks the next one there: "
-        f"it names {named or 'nothing'}{more}",
+        cause="/admin/reassign_partitions stays but reassigns no partition: it blocks the next reassignment there. "
+        f"It names {named or 'no partition'}{more}",
         ending="/admin/reassign_partitions is gone",
         partitions=len(entries),
         examples=tuple(f"{entry.topic}-{entry.partition}" for entry in entries[:EXAMPLES_NAMED]),
@@ -279,10 +281,10 @@ def _imbalance(header: Header) -> Condition | None:
         kind=kinds.PREFERRED_IMBALANCE,
         group="controller",
         cause=f"{counted(count, 'partition')} {plural(count, 'is', 'are')} not led by the preferred replica: load is "
-        f"uneven, one live broker lacks {worst} % of those that prefer it",
-        ending="leaders are where they are preferred",
+        f"uneven. One live broker lacks {worst} % of the partitions that prefer it",
+        ending="enough partitions are led by the preferred replica",
         patience_ms=2 * interval_ms + MINUTE_MS if automatic else _REBALANCE_AFTER_MS,
-        expected="to bring them back at its next check" if automatic else "nothing: it does not rebalance by itself",
+        expected="to move the leaders back at its next check" if automatic else "no election without a request",
         partitions=count,
     )
 

@@ -25,7 +25,9 @@ from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
 
-_NOT_SHOWN: Final = "KRaft leads and ZooKeeper is not written any more: it does not show whether this lasts"
+_NOT_SHOWN: Final = "KRaft leads and no longer writes to ZooKeeper, which cannot show whether the problem lasts"
+
+_READ_AGAIN: Final = "a complete read has arrived"
 
 OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 
@@ -115,8 +117,8 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
         yield Condition(
             kind=kinds.REPLICA_DISCONNECTED,
             group="replica",
-            cause=f"`kontrast watch` has lost ZooKeeper (session {header.feed.session}): what Kontrast shows of this "
-            "cluster is old, its other alerts are unknown",
+            cause=f"`kontrast watch` has lost ZooKeeper (session {header.feed.session}): Kontrast shows this cluster "
+            "as it was before. Its other alerts are unknown",
             ending="`kontrast watch` has ZooKeeper again",
             since_ms=header.feed.disconnected_ms,
         )
@@ -124,25 +126,25 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
         yield Condition(
             kind=kinds.CLUSTER_QUARANTINED,
             group="replica",
-            cause="Kontrast failed and knows nothing of this cluster until it is read again: "
+            cause="Kontrast failed and does not follow this cluster until the next complete read: "
             f"{header.feed.quarantined}",
-            ending="a complete read has come in",
+            ending=_READ_AGAIN,
         )
     if header.feed.refused is not None and header.feed.refused.alerts:
         yield Condition(
             kind=kinds.OLDER_GENERATION,
             group="replica",
-            cause=f"what a `kontrast watch` of generation {header.feed.refused.generation} sees is refused, for "
-            f"generation {header.position.generation} was followed before: two run, or a clock was set back",
-            ending="the older `kontrast watch` has ended, or a newer one is followed",
+            cause=f"Kontrast refuses a `kontrast watch` of generation {header.feed.refused.generation}, because it has "
+            f"followed generation {header.position.generation}: two run, or a clock was set back",
+            ending="the older `kontrast watch` has ended, or Kontrast follows a newer one",
         )
     if header.feed.lacks_records:
         yield Condition(
             kind=kinds.REPLICA_LACKS_RECORDS,
             group="replica",
-            cause="records of `kontrast watch` were lost on their way: nothing more is known of this cluster until it "
-            "is read again",
-            ending="a complete read has come in",
+            cause="records of `kontrast watch` were lost on their way: Kontrast does not follow this cluster until the "
+            "next complete read",
+            ending=_READ_AGAIN,
         )
 
 
@@ -261,7 +263,7 @@ def _resolve(tx: MutableState, alert_id: str, alert: OpenAlert, ending: str) -> 
 
 
 def _mark_unknown(tx: MutableState, alert_id: str, alert: OpenAlert) -> None:
-    tx.effects.append(_row(tx, alert_id, alert, UNKNOWN, f"cannot be seen now; before: {alert.cause}"))
+    tx.effects.append(_row(tx, alert_id, alert, UNKNOWN, f"not visible now. Before: {alert.cause}"))
     unknown = msgspec.structs.replace(alert, unknown=True)
     tx.header.alerts.open = {**tx.header.alerts.open, alert_id: unknown}
 

@@ -50,11 +50,11 @@ def _under_way(header: Header) -> Condition | None:
     if migration.phase in (MigrationPhase.ZOOKEEPER, MigrationPhase.ROLLED_BACK):
         return None
     leads = migration.phase in LED_BY_KRAFT
-    who = f"KRaft controller {migration.claim.controller} leads" if leads else "the ZooKeeper controller rules"
+    who = f"KRaft controller {migration.claim.controller}" if leads else "the ZooKeeper controller"
     return Condition(
         kind=kinds.MIGRATION_UNDER_WAY,
         group=_GROUP,
-        cause=f"on the way to KRaft ({migration.phase.value.replace('_', ' ')}), {who}: {next_step(header)}",
+        cause=f"on the way to KRaft ({migration.phase.value.replace('_', ' ')}), {who} leads: {next_step(header)}",
         ending="a broker elected through ZooKeeper is controller, and no quorum waits",
     )
 
@@ -69,7 +69,7 @@ def _copy_fails(header: Header) -> Condition | None:
         kind=kinds.MIGRATION_COPY_FAILS,
         group=_GROUP,
         cause=f"no controller acts: KRaft controller {migration.claim.controller} owns /controller and has not copied "
-        f"ZooKeeper (KRaft epoch {migration.claim.kraft_epoch}{times}); mend the znode that its log names, or delete "
+        f"ZooKeeper (KRaft epoch {migration.claim.kraft_epoch}{times}). Fix the znode that its log names, or delete "
         "/controller",
         ending="ZooKeeper is copied, or a broker is controller",
         since_ms=migration.since_ms,
@@ -83,8 +83,9 @@ def _sync_stuck(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.MIGRATION_SYNC_STUCK,
         group=_GROUP,
-        cause=f"KRaft controller {migration.claim.controller} stopped while it made ZooKeeper equal to its log at "
-        f"offset {migration.offset}: brokers in ZooKeeper mode get no metadata; see its log, mend, restart it",
+        cause=f"KRaft controller {migration.claim.controller} stopped its sync of ZooKeeper at offset "
+        f"{migration.offset}: brokers in ZooKeeper mode get no metadata. Fix the cause that its log names, then "
+        "restart it",
         ending=_PULSES_AGAIN,
         since_ms=max(migration.since_ms, migration.alive_ms),
     )
@@ -95,30 +96,32 @@ def _stalled(header: Header) -> Condition | None:
     edited = broken_by_hand(header)
     if migration.phase is not MigrationPhase.SILENT and not edited:
         return None
-    if edited:
-        why = f"{edited}: every dual write fails since"
-    elif not migration.exists:
-        why = "/migration was deleted while KRaft leads: every dual write fails since"
-    else:
-        why = f"/migration stands still at offset {migration.offset}: the dual write is broken or the quorum is lost"
     registered = len(header.brokers) > len(header.in_kraft_mode)
     may_be_finalized = not (edited or registered) and migration.exists
-    finalized = ", or it is finalized" if may_be_finalized else ""
-    harm = "brokers in ZooKeeper mode get no metadata" if registered else "the way back is lost with each change"
-    restart = f"restart KRaft controller {migration.claim.controller}"
-    if epoch_raised(header) and not edited:
-        restart = f"to go back delete /controller, then /migration; else {restart}"
+    event, why = edited, "Every dual write fails since"
+    if not edited and not migration.exists:
+        event = "/migration was deleted while KRaft leads"
+    elif not edited:
+        event, why = f"/migration stays at offset {migration.offset}", "The dual write is broken or the quorum is lost"
+        if may_be_finalized:
+            why = "The dual write is broken, the quorum is lost, or it is finalized"
+    harm = "brokers in ZooKeeper mode get no metadata" if registered else "a rollback would lose every new change"
+    step = f"Restart KRaft controller {migration.claim.controller}"
+    if not migration.exists:
+        step = "Create /migration again before any restart"
+    elif epoch_raised(header) and not edited:
+        step = f"To go back, delete /controller, then /migration. Otherwise r{step[1:]}"
     elif may_be_finalized:
-        restart += f"; if finalized: `kontrast forget {header.cluster}`"
+        step += f". If it is finalized, run `kontrast forget {header.cluster}`"
     return Condition(
         kind=kinds.DUAL_WRITE_STALLED,
         group=_GROUP,
-        cause=f"{why}{finalized}; {harm}; {restart if migration.exists else 'make it again before any restart'}",
+        cause=f"{event}: {harm}. {why}. {step}",
         ending=_PULSES_AGAIN,
         since_ms=migration.alive_ms,
         evidence=(
             f"/migration was last written at zxid {migration.pulse_zxid:#x}",
-            "a controller that is finalized answers ApiVersions without ZkMigrationReady, a broken one with it",
+            "a finalized controller answers ApiVersions without ZkMigrationReady, a broken one with it",
         ),
     )
 
@@ -132,8 +135,8 @@ def _flapping(header: Header) -> Condition | None:
         kind=kinds.KRAFT_LEADER_FLAPPING,
         group=_GROUP,
         cause=f"KRaft elected {len(recent)} leaders within ten minutes (KRaft epoch {migration.claim.kraft_epoch}): "
-        "each writes all topics to ZooKeeper again, and a rollback needs a higher epoch",
-        ending=f"fewer than {_FLAPPING_LEADERS} KRaft leaders came within ten minutes",
+        "each writes all topics to ZooKeeper again and raises the epoch that a rollback needs",
+        ending=f"KRaft elected fewer than {_FLAPPING_LEADERS} leaders within ten minutes",
         since_ms=recent[0],
     )
 
@@ -144,14 +147,14 @@ def _old_migration(header: Header) -> Condition | None:
         return None
     topics = header.tally.gauges.topics
     made, configured = migration.made, migration.configured
-    since = f"; of those {made.count} made since{names(made.examples, made.count)} in any case" if made.count else ""
+    since = f", in any case {made.count} created since{names(made.examples, made.count)}" if made.count else ""
     if configured.count:
-        since += f", and sets back settings written since{names(configured.examples, configured.count)}"
+        since += f". It resets settings written since{names(configured.examples, configured.count)}"
     return Condition(
         kind=kinds.OLD_MIGRATION,
         group=_GROUP,
         cause=f"/migration of an earlier attempt has offset {migration.offset}: a quorum that starts now deletes up to "
-        f"{counted(topics, 'topic')}{since}; delete /migration, format the KRaft controllers",
+        f"{counted(topics, 'topic')}{since}. Delete /migration and format the KRaft controllers",
         ending="/migration is gone, or KRaft leads",
         examples=tuple(dict.fromkeys((*made.examples, *configured.examples)))[:EXAMPLES_NAMED],
     )
@@ -169,9 +172,8 @@ def _old_claimed(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.OLD_MIGRATION_CLAIMED,
         group=_GROUP,
-        cause=f"KRaft controller {claim.controller} claimed over the /migration of an earlier attempt (offset "
-        f"{claim.offset}): it deletes each topic that it lacks, {left}{so_far}; stop all KRaft "
-        "controllers now",
+        cause=f"KRaft controller {claim.controller} took over with the /migration of an earlier attempt (offset "
+        f"{claim.offset}): it deletes each topic that it lacks. {left}{so_far}. Stop all KRaft controllers now",
         ending="a broker is controller again, or the sync is long over",
         since_ms=claim.time_ms,
         examples=deleted.examples,
@@ -186,9 +188,10 @@ def _never_elected(header: Header) -> Condition | None:
         kind=kinds.LEADERS_NEVER_ELECTED,
         group=_GROUP,
         cause=f"controller {header.controller} in epoch {header.term.epoch} elects no leader for "
-        f"{counted(count, 'partition')}{names(migration.never_elected, count)}, whose state has KRaft's epoch: set "
-        f"/controller_epoch to {migration.highest_epoch}, then delete /controller",
-        ending="the controller's epoch is not below that of any state",
+        f"{counted(count, 'partition')}{names(migration.never_elected, count)}: "
+        f"{plural(count, 'its state has', 'their states have')} KRaft's higher epoch. Set /controller_epoch to "
+        f"{migration.highest_epoch}, then delete /controller",
+        ending="the controller's epoch is at least that of every state",
         since_ms=header.term.began_ms or None,
         partitions=count,
         examples=migration.never_elected,

@@ -14,7 +14,7 @@ import msgspec
 from controller.alerts.affected import (
     Affected,
     Group,
-    in_sync_only_on,
+    keep_up,
     names,
     returns,
     together,
@@ -43,7 +43,7 @@ _PASSED_OVER_MS: Final = 10_000
 # mode led again within 6 to 12 s (six restarts). A broker with a large log needs a maintenance window.
 _RESTARTING_MS: Final = 30_000
 
-_BACK: Final = "they are led again, are gone, or wait for other brokers"
+_BACK: Final = "the partitions have leaders again, are gone, or wait for other brokers"
 _NO_INCIDENT: Final = "partitions"
 _CONTROLLER: Final = "controller"
 
@@ -107,12 +107,14 @@ def _offline(scene: Scene) -> Condition | None:
     lost = offline.of(PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
     if not lost.groups:
         return _coming_back(scene, offline) if offline.groups else None
-    cause = f"{_offline_partitions(offline)}{returns(lost, header)}{worst_topics(offline, header)}"
+    cause = f"{_offline_partitions(offline, header)}{returns(lost, header)}{worst_topics(offline, header)}"
     waiting, never = offline.of(PartitionIssue.COMING_BACK), offline.of(PartitionIssue.NEVER_CREATED)
     if waiting.count:
-        cause += f"; {waiting.count} only {plural(waiting.count, 'waits', 'wait')} to be elected by {_elector(header)}"
+        cause += (
+            f". {waiting.count} only {plural(waiting.count, 'waits', 'wait')} for an election by {_elector(header)}"
+        )
     if never.count:
-        cause += f"; {never.count} {plural(never.count, 'was', 'were')} made while no replica was live"
+        cause += f". {never.count} {plural(never.count, 'was', 'were')} created while no replica was live"
     cause += _unclean(offline.of(PartitionIssue.OFFLINE), header)
     rest = toll(
         scene.affected.of(
@@ -122,7 +124,7 @@ def _offline(scene: Scene) -> Condition | None:
             PartitionIssue.ONE_LEFT,
         )
     )
-    condition = scene.condition(kind, offline, cause + (f"; {rest}" if rest else ""), _BACK)
+    condition = scene.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
     condition = msgspec.structs.replace(
         condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), action=_action(lost)
     )
@@ -135,8 +137,8 @@ def _action(lost: Affected) -> str | None:
     if not in_sync.brokers or in_sync.others:
         return None
     return (
-        "Bring back the brokers that are named, with their data: nothing is lost then. No other broker has a replica, "
-        "so no election can help."
+        "Bring back the named brokers with their data, so that no record is lost. No other broker has a replica, so no "
+        "election can help."
     )
 
 
@@ -150,42 +152,40 @@ def _not_yet_paged(condition: Condition, lost: Affected, header: Header) -> Cond
 def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
     """Return the condition of partitions that only wait for an election, once the controller is late with it."""
     kind, header = kinds.PARTITIONS_OFFLINE, scene.header
-    cause = f"{_offline_partitions(waiting)} until {_elector(header)} elects a leader"
+    cause = f"{_offline_partitions(waiting, header)} until {_elector(header)} elects a leader"
     condition = scene.condition(kind, waiting, cause, _BACK, patience_ms=0, replaces=(kinds.UNDER_MIN_ISR,))
     patience_ms = kinds.ELECTION_DUE.patience_ms
     is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.alerts.open
     return _not_yet_paged(condition, waiting, header) if is_due else None
 
 
-def _offline_partitions(offline: Affected) -> str:
-    them = plural(offline.count, "it", "them")
-    return f"{offline.partitions} offline{names(offline.examples, offline.count)}: no client can use {them}"
+def _offline_partitions(offline: Affected, header: Header) -> str:
+    """Return a clause that names partitions of the worst topic first."""
+    by_topic, them = header.tally.offline_by_topic, plural(offline.count, "it", "them")
+    worst_first = sorted(offline.examples, key=lambda name: -by_topic.get(name.rpartition("-")[0], 0))
+    return f"{offline.partitions} offline{names(worst_first, offline.count)}: no client can use {them}"
 
 
 def _unclean(offline: Affected, header: Header) -> str:
-    """Return a clause with the cost of an unclean election, if a live replica could win it."""
+    """Return a sentence with the cost of an unclean election, if a live replica could win it."""
     winners = [broker for broker in offline.others if broker in header.brokers]
     if not winners or not offline.brokers:
         return ""
     if len(winners) <= 2 and len(offline.groups) == 1:
-        return (
-            f"; an unclean election would make broker {either(winners)} leader and lose what only "
-            f"{listed(offline.brokers)} had"
-        )
-    return "; an unclean election would lose what only their in-sync replicas had"
+        only = f"{listed(offline.brokers)} {plural(len(offline.brokers), 'has', 'have')}"
+        return f". An unclean election of broker {either(winners)} would lose the records that only {only}"
+    return ". An unclean election would lose the records that only in-sync replicas have"
 
 
 def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
     lacking = (
         where_they_are(refusing.brokers, scene.header)
         if refusing.brokers
-        else "all replicas are in sync, but min.insync.replicas asks for more; lower it"
+        else "all replicas are in sync, but min.insync.replicas asks for more. Lower min.insync.replicas"
     )
     verb = plural(refusing.count, "refuses", "refuse")
     cause = f"{refusing.partitions} {verb} acks=all{names(refusing.examples, refusing.count)}: {lacking}"
-    alone = scene.affected.of(PartitionIssue.ONE_LEFT)
-    if alone.count:
-        cause += f"; {in_sync_only_on(alone.partitions, alone)}"
+    cause += keep_up(scene.affected)
     return scene.condition(kinds.UNDER_MIN_ISR, refusing, cause, "enough replicas are in sync again")
 
 
@@ -195,8 +195,8 @@ def _leaderless(scene: Scene, found: Affected) -> Condition | None:
     live = [broker for broker in found.brokers if broker in scene.header.brokers]
     cause = (
         f"{found.partitions} {found.verb} no leader{names(found.examples, found.count)}: no client can use "
-        f"{plural(found.count, 'it', 'them')}, though broker {either(live)} is live and in sync; delete /controller: "
-        "the next controller elects one"
+        f"{plural(found.count, 'it', 'them')}, though broker {either(live)} is live and in sync. Delete /controller, "
+        "so that the next controller elects a leader"
     )
     return scene.condition(kinds.PARTITIONS_LEADERLESS, found, cause, _BACK, group=_CONTROLLER)
 
@@ -222,8 +222,8 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
     if not scene.header.acting:
         return None
     cause = (
-        f"{_elector(scene.header)} passed over {plural(found.count, 'an election', 'elections')} and wrote what came "
-        f"later: {found.partitions} {found.verb} no leader{names(found.examples, found.count)}"
+        f"{_elector(scene.header)} passed over {plural(found.count, 'an election', 'elections')} and made later "
+        f"writes: {found.partitions} {found.verb} no leader{names(found.examples, found.count)}"
     )
     condition = scene.condition(kinds.CONTROLLER_OVERDUE, found, cause, _BACK, subject="elections", group=_CONTROLLER)
     controller = scene.header.controller
@@ -287,10 +287,11 @@ def _undeleted(scene: Scene, found: Affected) -> Condition | None:
         return None
     topics = sorted({name.rpartition("-")[0] for name in ripe.examples})
     away = [broker for broker in ripe.brokers if broker not in header.brokers]
-    waits = f"waits for {listed(away)}" if away else f"waits for {listed(ripe.brokers)}, live"
+    which_are = f"which {plural(len(away or ripe.brokers), 'is', 'are')} {'away' if away else 'live'}"
     which = ", ".join(topics[:2]) + (", …" if len(topics) > 2 else "")
-    cause = f"deletion of {which} {waits}, to delete {ripe.partitions}"
-    ending = "they are deleted, or no longer to be"
+    left = f"{ripe.partitions} {plural(ripe.count, 'is', 'are')} not deleted"
+    cause = f"deletion of {which} waits for {listed(away or ripe.brokers)}, {which_are}: {left}"
+    ending = "the topics are deleted, or their deletion was withdrawn"
     return scene.condition(kinds.DELETION_STUCK, ripe, cause, ending, patience_ms=0)
 
 
@@ -310,7 +311,8 @@ def _reassigning(scene: Scene, found: Affected) -> Condition | None:
     waits = f"until {listed(ripe.brokers)} {plural(len(ripe.brokers), 'is', 'are')} in sync"
     cause += waits if ripe.brokers else "though all replicas are in sync"
     cause += f": {listed(away)} {plural(len(away), 'is', 'are')} away" if away else ""
-    return scene.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, "they are complete, or were cancelled", patience_ms=0)
+    ending = "the reassignments are complete, or were cancelled"
+    return scene.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, ending, patience_ms=0)
 
 
 def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms: int) -> int:

@@ -75,7 +75,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
     if before is not None and known is None and not before.inferred:
         cause = (
-            f"broker {broker} restarted, or lost its session and was back at once: clients may have met errors "
+            f"broker {broker} registered again at once, after a restart or a lost session: clients may have met errors "
             f"(epoch {now.epoch:#x} after {before.epoch:#x})"
         )
         occurrences.note(tx, kinds.BROKER_BOUNCED, cause, broker=broker)
@@ -240,7 +240,7 @@ def trigger_online(tx: Transaction) -> int:
 def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
     # One event covers the failure of the old registration and the start of the new one.
     header = tx.header
-    event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} bounced: it registered again with epoch {now.epoch}")
+    event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} bounced and registered again with epoch {now.epoch}")
     event.detail = BrokerBounced(broker)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     tx.publish_transition("broker", "live", "dead", broker=broker)

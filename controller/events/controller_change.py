@@ -126,7 +126,7 @@ def _stay_active(tx: Transaction, broker: int) -> None:
     header.controller, header.term.since_ms = broker, record.observed_ms
     header.term.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
     header.former.deposed, header.term.active = NO_BROKER, header.may_act
-    tx.begin(EventKind.REELECT, f"/controller was deleted and names broker {broker} again: it acts on")
+    tx.begin(EventKind.REELECT, f"/controller was deleted and names broker {broker} again, which continues to act")
     tx.publish_transition("controller", "Resigned", "Active", broker=broker)
     _judge_again(tx)
     publish_controller(tx)
@@ -163,7 +163,8 @@ def epoch_written(tx: Transaction, epoch: ControllerEpoch) -> None:
     if epoch < header.controller_epoch and not header.led_by_kraft:
         cause = (
             f"/controller_epoch went back from {header.controller_epoch} to {epoch}: brokers refuse controllers of "
-            f"epochs below {header.controller_epoch}; set it to that or higher, then delete /controller"
+            f"epochs below {header.controller_epoch}. Set /controller_epoch to {header.controller_epoch} or higher, "
+            "then delete /controller"
         )
         occurrences.note(tx, kinds.CONTROLLER_EPOCH_WENT_BACK, cause)
     if epoch != header.controller_epoch:
@@ -209,7 +210,7 @@ def take_over_if_due(tx: Transaction) -> None:
     """Fail over to the new controller if /controller_epoch and /controller both show that there is one."""
     header = tx.header
     if header.controller_epoch > header.term.epoch:
-        _end_edited_term(tx, f"/controller_epoch is {header.controller_epoch}: /controller is of a later election")
+        _end_edited_term(tx, f"/controller_epoch is {header.controller_epoch}, so /controller is of a later election")
     # From 2.1 on /controller_epoch is created as 0 before the first election, so the first term is 1.
     if header.phase is not FOLLOWING or header.controller_epoch <= max(header.term.epoch, 0):
         return
@@ -292,7 +293,7 @@ def _resign(tx: Transaction, cause: str) -> None:
 
 def _wrote_nothing(header: Header) -> str:
     seconds = (header.time_ms - header.term.began_ms) / 1_000
-    return f", {seconds:.1f} s after it took over: it has not written a partition's state, and may have moved replicas"
+    return f", {seconds:.1f} s after it took over. It wrote no partition's state, but may have moved replicas"
 
 
 def broker_ended(tx: Transaction, broker: int) -> None:

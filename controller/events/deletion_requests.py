@@ -34,8 +34,8 @@ def entry_removed(tx: Transaction, name: str) -> None:
     else:
         tx.put_topic(name, replace(topic, request_removed=True))
         cause = (
-            f"the deletion of {name} was taken back by hand while under way: data may be gone, and the controller goes "
-            "on deleting until a failover"
+            f"the deletion of {name} was withdrawn by hand after it had begun: data may be gone. The controller "
+            "continues to delete until a failover"
         )
         occurrences.note(tx, kinds.DELETION_GIVEN_UP, cause, about=name)
 

@@ -25,7 +25,7 @@ def reported(tx: Transaction, broker: int) -> None:
     header = tx.header
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, broker: LogDirFailure(header.time_ms)}
     cause = f"broker {broker} reported a failed log directory"
-    consequence = "the replicas in it are offline until the disk is replaced and the broker restarted"
+    consequence = "its replicas there are offline. Replace the disk, then restart the broker"
     occurrences.note(tx, kinds.LOG_DIR_FAILED, f"{cause}: {consequence}", broker=broker)
     if header.acting and broker in header.brokers:
         tx.begin(EventKind.LOG_DIR_EVENT_NOTIFICATION, cause)

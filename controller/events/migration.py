@@ -40,6 +40,8 @@ _PULSES_WITHIN_MS: Final = 2_000
 
 _CLAIMS_KEPT: Final = 10
 
+_LEADS: Final = "while KRaft leads: the next KRaft leader"
+
 
 def znode_written(tx: Transaction, znode: MigrationZnode, record: Record) -> None:
     """Handle the content of /migration."""
@@ -80,8 +82,8 @@ def _written_without_controller(tx: Transaction, znode: MigrationZnode) -> None:
     migration = tx.header.migration
     if migration.led_by_kraft or (migration.phase is MigrationPhase.ROLLED_BACK and migration.claim.zxid >= 0):
         cause = (
-            f"KRaft controller {znode.kraft_controller_id} still writes although /controller is not its own any more: "
-            "brokers may follow two; stop the KRaft controllers, or restart the active one so that it claims"
+            f"KRaft controller {znode.kraft_controller_id} has lost /controller and still writes: brokers may follow "
+            "two controllers. Stop the KRaft controllers, or restart the active one so that it claims /controller"
         )
         occurrences.note(tx, kinds.SECOND_CONTROLLER, cause)
     elif znode.kraft_metadata_offset > 0:
@@ -276,7 +278,7 @@ def topic_created(tx: Transaction, name: str, *, has_id: bool) -> None:
     if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0:
         migration.made = migration.made.joined_by(name)
     elif tx.header.led_by_kraft and (not has_id or _is_foreign(tx)):
-        _note_past_kraft(tx, f"topic {name} was made in ZooKeeper, and KRaft leads: its next leader deletes it", name)
+        _note_past_kraft(tx, f"topic {name} was created in ZooKeeper {_LEADS} deletes it", name)
 
 
 def topic_deleted(tx: Transaction, name: str, *, asked: bool) -> None:
@@ -286,8 +288,8 @@ def topic_deleted(tx: Transaction, name: str, *, asked: bool) -> None:
         return
     migration.deleted = migration.deleted.joined_by(name)
     cause = (
-        f"KRaft lacks topic {name} and deleted it from ZooKeeper when it made both equal: it was made past KRaft, or "
-        "/migration is of an earlier attempt"
+        f"KRaft lacked topic {name} and deleted it from ZooKeeper: the topic was created without KRaft, or /migration "
+        "is of an earlier attempt"
     )
     occurrences.note(tx, kinds.DELETED_BY_SYNC, cause, about=name)
 
@@ -302,14 +304,14 @@ def settings_written(tx: Transaction, topic: str) -> None:
         if known is not None and known.exists and topic not in migration.configured.examples:
             migration.configured = migration.configured.joined_by(topic)
     elif tx.header.led_by_kraft and _is_foreign(tx):
-        cause = f"settings of topic {topic} were written in ZooKeeper, and KRaft leads: its next leader sets them back"
+        cause = f"settings of topic {topic} were written in ZooKeeper {_LEADS} resets them"
         _note_past_kraft(tx, cause, topic)
 
 
 def deletion_asked(tx: Transaction, topic: str) -> None:
     """Note an entry in /admin/delete_topics, where KRaft does not look."""
     if tx.header.led_by_kraft:
-        cause = f"the deletion of topic {topic} was asked for in ZooKeeper, and KRaft leads: it waits for a rollback"
+        cause = f"the deletion of topic {topic} was requested in ZooKeeper while KRaft leads: it waits for a rollback"
         _note_past_kraft(tx, cause, topic)
 
 

@@ -15,7 +15,7 @@ def note_flaws(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     before = partition.zk_state
     flaw = _flaw(before, written)
     if flaw is not None:
-        cause = f"{tp} has a state that no controller writes: {flaw}; find out who wrote it"
+        cause = f"{tp} has a state that no controller writes: {flaw}. Find out who wrote it"
         occurrences.note(tx, kinds.ILLEGAL_STATE, cause, about=str(tp), evidence=_values(before, written))
     if before is None:
         return
@@ -25,7 +25,7 @@ def note_flaws(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     if written.leader_epoch > before.leader_epoch and _is_of_deposed(tx, written):
         cause = (
             f"the controller of epoch {written.controller_epoch} wrote {tp} after epoch {tx.header.controller_epoch} "
-            "had begun: brokers may follow either"
+            "had begun: brokers may follow either controller"
         )
         occurrences.note(tx, kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
 
@@ -35,13 +35,13 @@ def note_unexplained(tx: Transaction, tp: TopicPartition, partition: Partition, 
     predicted = partition.value(tx.header.controller_epoch) if partition.write_due else None
     if predicted is None:
         kind = kinds.UNEXPLAINED_WRITE
-        cause = f"{tp} was written, and nothing that the controller does explains it"
+        cause = f"{tp} was written, but no rule of the controller explains the write"
     elif predicted.leader != written.leader:
         kind = kinds.DIFFERENT_LEADER
-        cause = f"{tp} got {_led_by(written.leader)} where the controller's rules give {_led_by(predicted.leader)}"
+        cause = f"{tp} got {_led_by(written.leader)}, but the controller's rules give {_led_by(predicted.leader)}"
     else:
         kind = kinds.UNEXPECTED_ISR
-        cause = f"{tp} got ISR {list(written.isr)} where the controller's rules give {list(predicted.isr)}"
+        cause = f"{tp} got ISR {list(written.isr)}, but the controller's rules give {list(predicted.isr)}"
     evidence = _values(predicted or partition.zk_state, written)
     occurrences.note(tx, kind, cause, about=str(tp), evidence=evidence)
 

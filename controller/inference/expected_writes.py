@@ -216,8 +216,8 @@ def _count_election(tx: Transaction, tp: TopicPartition, action: Write, before: 
             tx.count(tx.happened.elections, f"Unclean{action.strategy.value}")
             had = listed(before.isr) if before.isr else "its last in-sync replicas"  # up to 1.0 an ISR may be empty
             cause = (
-                f"records of {tp} that only {had} had are lost, up to leader epoch "
-                f"{before.leader_epoch}: broker {elected.leader} was elected though not in sync"
+                f"{tp} lost the records that only {had} had, up to leader epoch {before.leader_epoch}: broker "
+                f"{elected.leader} became leader without being in sync"
             )
             occurrences.note(tx, kinds.UNCLEAN_ELECTION, cause, about=str(tp))
         else:
@@ -270,7 +270,7 @@ def _note_missing(tx: Transaction, tp: TopicPartition, event_id: int, writes: in
     if tx.open_event(event_id).epoch < tx.header.term.epoch:
         return  # a deposed controller's write, which a newer one has replaced, or will
     sentence = tx.open_event(event_id).sentence
-    cause = f"the controller never wrote the state of {tp}, due for {sentence}; it has done what came later"
+    cause = f"the controller never wrote the state of {tp} but finished later events. It was due for {sentence}"
     occurrences.note(tx, kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
 
 

@@ -63,7 +63,7 @@ def _explains(tx: Transaction, rule: Rule, hypothesis: Hypothesis, write: Observ
 def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     divergences.note_unexplained(tx, tp, partition, written)
     tx.count_write(explained=False)
-    tx.begin(EventKind.UNEXPLAINED, f"partition {tp} was written, and nothing that the controller does explains it")
+    tx.begin(EventKind.UNEXPLAINED, f"partition {tp} was written, but no rule of the controller explains the write")
     for action in reversed(partition.queue):
         tx.withdraw(tp, action)
         if isinstance(action, StateChange) and action.replica is None:

@@ -68,8 +68,8 @@ def _poison(tx: Transaction, owing: Event) -> None:
     """Take back the planned actions of the controller's replicas, and expect only its remaining actions."""
     header = tx.header
     broker = header.controller
-    removed = f"broker {broker} took no replica out of an ISR in epoch {header.controller_epoch} and wrote on"
-    shown = f"{removed}; due since zxid {owing.zxid:#x} for {owing.sentence}"
+    removed = f"broker {broker} took no replica out of an ISR in epoch {header.controller_epoch} and continued to write"
+    shown = f"{removed}. A removal was due since zxid {owing.zxid:#x} for {owing.sentence}"
     header.former.note_poisoned(broker, header.brokers[broker].epoch, shown)
     header.former.confirm_poisoned(broker)
     for event in reversed(tx.open_events()):

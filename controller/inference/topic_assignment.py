@@ -84,7 +84,7 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
     else:
         tx.put_partition(tp, replace(partition, zk_assignment=written))
         edit = f"from {list(partition.replicas)} to {list(written.replicas)}"
-        cause = f"the assignment of {tp} was edited by hand {edit}: it is without effect until the next failover"
+        cause = f"the assignment of {tp} was edited by hand {edit}: it has no effect until the next failover"
         occurrences.note(tx, kinds.ASSIGNMENT_EDITED, cause, about=str(tp))
 
 
@@ -148,7 +148,7 @@ def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, writt
 def adopt_zk_assignment(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Adopt the assignment in the topic's znode after an unseen reassignment."""
     assert partition.zk_assignment is not None
-    cause = f"{tp} was reassigned to {list(partition.zk_assignment.replicas)}: Kontrast did not see the beginning"
+    cause = f"{tp} was reassigned to {list(partition.zk_assignment.replicas)}, but Kontrast did not see the beginning"
     occurrences.note(tx, kinds.UNEXPLAINED_WRITE, cause, about=str(tp))
     for action in partition.queue:
         tx.withdraw(tp, action)

@@ -37,7 +37,7 @@ def quarantines_with(before: Quarantines, records: int, last: Record, place: str
 def quarantine(unknown: Context, quarantines: Quarantines, last: Record, why: str) -> Outcome:
     """Return the context after the last failed record, with its alert. `unknown` is a context without topics."""
     if quarantines.times > 1:
-        why += f"; failure {quarantines.times} in a row"
+        why += f", failure {quarantines.times} in a row"
     if quarantines.unkept:
         why += f" ({counted(quarantines.unkept, 'record')} not kept in `refused`)"
     header = unknown.header.copy()

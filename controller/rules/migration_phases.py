@@ -29,7 +29,7 @@ class Evidence(Enum):
     QUORUM_CAME = "/migration is there, without an offset"
     OFFSET_FOUND = "/migration has an offset while no KRaft controller owns /controller"
     ZNODE_DELETED = "/migration was deleted"
-    CLAIM = "a KRaft controller claimed /controller, nothing is copied yet"
+    CLAIM = "a KRaft controller claimed /controller, before its copy"
     CLAIM_WITH_OFFSET = "a KRaft controller claimed /controller, /migration has an offset"
     COPIED = "/migration got an offset"
     PULSE = "the offset in /migration rose"

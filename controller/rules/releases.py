@@ -187,8 +187,10 @@ def read_release(text: str) -> Release:
     """Return the release that the text names, like 2.8 or 3.9.2. Raise ValueError."""
     parts = text.strip().split(".")
     if len(parts) < 2 or not all(part.isascii() and part.isdigit() for part in parts):
-        raise ValueError(f"{text!r} is no Kafka release: expected one like 2.8 or 3.9.2")
+        raise ValueError(f"{text!r} is no Kafka release. Give one like 2.8 or 3.9.2")
     release = (int(parts[0]), int(parts[1]))
     if not OLDEST <= release <= NEWEST:
-        raise ValueError(f"Kafka {text} is none that ran a ZooKeeper controller as known here: 0.10 to 3.9")
+        raise ValueError(
+            f"Kafka {text} has no ZooKeeper controller that Kontrast knows. Give a release from 0.10 to 3.9"
+        )
     return release

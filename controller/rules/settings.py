@@ -64,7 +64,9 @@ def read_settings(texts: Mapping[str, str]) -> dict[str, bool | int]:
 def _read_setting(name: str, text: str) -> bool | int:
     field = _FIELDS.get(name)
     if field is None:
-        raise SettingError(f"{name!r} is no broker setting that Kontrast uses; it uses {', '.join(sorted(_FIELDS))}")
+        raise SettingError(
+            f"{name!r} is no broker setting that Kontrast uses. Give one of {', '.join(sorted(_FIELDS))}"
+        )
     try:
         value: bool | int = msgspec.convert(text.strip().lower(), field.type, strict=False)
     except msgspec.ValidationError:

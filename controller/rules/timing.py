@@ -27,75 +27,77 @@ class Time(NamedTuple):
 BROKERS_READ: Final = Time(
     10,
     0,
-    "of 430 loads of controllers that had run for 5 s, with up to 100 partitions, between 189 and 309 had not read the "
-    "brokers by then (their logs have a line before and one after it: medians 9 and 16 ms); the one broker that left "
-    "sooner was read as gone, 59 that left 43 ms to 4 s after an election were read as registered",
+    "Measured in 430 loads of controllers that had run for 5 s, with up to 100 partitions. Between 189 and 309 had not "
+    "read the brokers by then. Their logs have a line before and one after the read, with medians of 9 and 16 ms. The "
+    "one broker that left sooner was read as gone. 59 brokers that left 43 ms to 4 s after an election were read as "
+    "registered.",
 )
 TOPICS_READ: Final = Time(
     20,
     0,
-    "of 33 topics created within a second after a failover, it had read those after 5 and 30 ms, and from 31 ms on it "
-    "was notified; it reads the brokers, just before, after 13 ms (median of 322 that had run for 5 s, with up to 100 "
-    "partitions) and 31 ms (of 24 with 10,000), which does not grow; just started it takes up to 0.5 s",
+    "Measured with 33 topics created within a second after a failover. The controller had read those after 5 and 30 "
+    "ms, and was notified from 31 ms on. It reads the brokers just before. That takes 13 ms (median of 322 that had "
+    "run for 5 s, with up to 100 partitions) or 31 ms (of 24 with 10,000), and does not grow. A new process takes up "
+    "to 0.5 s.",
 )
 CONTEXT_LOADED: Final = Time(
     700,
     300,
-    "the slowest of 506 loads with up to 100 partitions took 0.68 s, just started; of 28 with 10,000 to 12,000 it took "
-    "1.2 to 3.7 s, and 200,000 partitions took 28 to 53 s",
+    "The slowest of 506 loads with up to 100 partitions took 0.68 s, in a new process. 28 loads with 10,000 to 12,000 "
+    "took 1.2 to 3.7 s. Loads with 200,000 took 28 to 53 s.",
 )
 FAILED_OVER: Final = Time(
     1_200,
     600,
-    "the slowest of 505 failovers with up to 100 partitions took 1.15 s; with 10,000 the median of 24 is 6.2 s, most "
-    "of it for the log lines and requests of every replica; while it waits for a dead broker it may take longer",
+    "The slowest of 505 failovers with up to 100 partitions took 1.15 s. The median of 24 with 10,000 is 6.2 s, mostly "
+    "for the log lines and requests of every replica. A wait for a dead broker may prolong it.",
 )
 
 # Actions of an active controller.
 
-HEARD: Final = Time(20, 0, "chosen: a controller that writes that long after a notification was sent has taken it up")
+HEARD: Final = Time(20, 0, "Chosen. A controller that writes that long after a notification has taken it up.")
 FIRST_WRITE: Final = Time(
     100,
     100,
-    "of 12 events without a write when /controller was deleted by hand, the 5 that the controller was in had waited "
-    "for 12 to 63 ms, the 7 of controllers that hung for 121 ms to 6.5 s; the growth is an estimate",
+    "Measured with 12 events without a write when /controller was deleted by hand. 5 were in progress and had waited "
+    "for 12 to 63 ms. 7 of controllers that hung had waited for 121 ms to 6.5 s. The growth is an estimate.",
 )
-ACTING: Final = Time(1_000, 0, "chosen: added to the session timeout, it is enough to have begun an event")
+ACTING: Final = Time(1_000, 0, "Chosen. With the session timeout, it is enough to have begun an event.")
 UNFINISHED: Final = Time(
     3_000,
     300,
-    "chosen: an event that no later one has overtaken may still write for this long; as the load before it: twice "
-    "the growth lost what a controller of 1.1 did in a term of 9.5 s",
+    "Chosen. An event that no later one has overtaken may still write for this long. It grows like the load before it, "
+    "because twice the growth lost the actions of a controller of 1.1 in a term of 9.5 s.",
 )
-OVERTAKEN: Final = Time(3_000, 0, "chosen: an event that has not written for this long, while later ones do, is over")
-LONGEST_WAIT: Final = Time(30_000, 0, "controller.socket.timeout.ms: the longest wait for a dead broker's connection")
+OVERTAKEN: Final = Time(3_000, 0, "Chosen. An event that has not written for this long, while later ones do, is over.")
+LONGEST_WAIT: Final = Time(30_000, 0, "The longest wait for a dead broker's connection (controller.socket.timeout.ms).")
 
 # Requests of operators and brokers.
 
-FIRST_REBALANCE: Final = Time(5_000, 0, "from the failover to the first rebalance: Kafka's `onControllerFailover`")
-REBALANCE_SLACK: Final = Time(2_000, 300, "chosen: for the failover before it, which grows, and for the drift")
-ONE_REBALANCE: Final = Time(2_000, 0, "chosen: a rebalance writes all leaders of a broker in one batch")
+FIRST_REBALANCE: Final = Time(5_000, 0, "From the failover to the first rebalance (Kafka's `onControllerFailover`).")
+REBALANCE_SLACK: Final = Time(2_000, 300, "Chosen. For the failover before it, which grows, and for the drift.")
+ONE_REBALANCE: Final = Time(2_000, 0, "Chosen. A rebalance writes all leaders of a broker in one batch.")
 REQUEST_CONSEQUENCE: Final = Time(
-    5_000, 0, "chosen: from a request that was not read to the last write that it may explain"
+    5_000, 0, "Chosen. From a request that was not read to the last write that it may explain."
 )
-REPORT_CONSEQUENCE: Final = Time(5_000, 0, "chosen: from a report of a failed log directory to the last write for it")
+REPORT_CONSEQUENCE: Final = Time(5_000, 0, "Chosen. From a report of a failed log directory to the last write for it.")
 
 # How brokers answer.
 
-ANSWER: Final = Time(50, 0, "from the last write before StopReplica to its response: the median of 2,422 was 53 ms")
+ANSWER: Final = Time(50, 0, "From the last write before StopReplica to its response. The median of 2,422 was 53 ms.")
 STARTING: Final = Time(
-    3_000, 0, "a broker that gets StopReplica within this of its registration still starts: see STARTED"
+    3_000, 0, "A broker that gets StopReplica within this time of its registration still starts (see STARTED)."
 )
-STARTED: Final = Time(900, 0, "a broker that starts answers this long after: the median of 294, of 0.2 to 2.6 s")
+STARTED: Final = Time(900, 0, "A starting broker answers this long after. The median of 294, from 0.2 to 2.6 s.")
 CLOSING_SOCKETS: Final = Time(
     25,
     0,
-    "a broker whose controlled shutdown succeeds closes its sockets about as fast as it would answer (41 were found "
-    "closed 22 to 380 ms later, the median was 81 ms), and its request shows only some 20 ms after it was sent",
+    "A broker whose controlled shutdown succeeds closes its sockets about as fast as it would answer. 41 were found "
+    "closed 22 to 380 ms later, with a median of 81 ms. The request shows only some 20 ms after the broker sent it.",
 )
-SHUTDOWN_ANSWERED: Final = Time(300, 0, "chosen: until a new controller answers a controlled shutdown")
-CLOSING: Final = Time(200, 0, "from a broker's last shutdown attempt to its session's end from 3.2 on: 0.07 to 0.5 s")
-SLOW_CLOSING: Final = Time(2_000, 0, "the same up to 3.1: 0.7 to 2.6 s")
+SHUTDOWN_ANSWERED: Final = Time(300, 0, "Chosen. Until a new controller answers a controlled shutdown.")
+CLOSING: Final = Time(200, 0, "From a broker's last shutdown attempt to its session's end, 0.07 to 0.5 s from 3.2 on.")
+SLOW_CLOSING: Final = Time(2_000, 0, "As CLOSING, 0.7 to 2.6 s up to 3.1.")
 
 # Clocks of the forwarder's machine. A wall clock that differs from the expected time by more than this was set. From
 # this difference on chrony sets a clock at once instead of slewing it (`makestep 1 3`). The forwarder reads its two

@@ -157,32 +157,32 @@ def reason_for(
     if problem is Problem.NOT_YET_CREATED:
         return f"{elector} must write its first state"
     if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
-        return f"it was created while none of its replicas was live: {where(partition.replicas)}"
+        return f"no replica was live at its creation: {where(partition.replicas)}"
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
         back = "its directory is back" if partition.offline_dirs else f"broker {_any_of(value.isr)} returns"
         in_sync = f"in sync {_bracketed(value.isr)}, {where(value.isr)}"
-        return f"no live in-sync replica: {in_sync}; it stays offline until {back}"
+        return f"no live in-sync replica: {in_sync}. It stays offline until {back}"
     gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
     if problem is Problem.ELECTION_DUE:
         passed_over = header.acting and not partition.write_due
-        since = ", which it owes: it has written what came later" if passed_over else ""
-        return f"{gone}; {elector} must elect broker {successor(partition, topic, header, predicted)}{since}"
+        since = ". It has passed over this election" if passed_over else ""
+        return f"{gone}, and {elector} must elect broker {successor(partition, topic, header, predicted)}{since}"
     live = [member for member in value.isr if _is_online(member, partition, header)]
-    return f"{gone}; in-sync replica {_any_of(live)} is live, but nothing makes the controller elect it"
+    return f"{gone}. In-sync replica {_any_of(live)} is live, but the controller has no reason to elect it"
 
 
 def _elector(header: Header) -> str:
     if header.led_by_kraft:
         return f"KRaft controller {header.migration.claim.controller}"
-    return "the controller" if header.acting else "no controller is active; the next one"
+    return "the controller" if header.acting else "the next controller (none is active)"
 
 
 def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[int]], str]) -> str:
     lacking, missing = partition.in_sync_lacking, back_in_sync_for_acks_all(partition)
     in_sync = f"in sync {_bracketed(value.isr)} of {_bracketed(partition.replicas)}, needed {len(value.isr) + lacking}"
     if lacking > len(missing):
-        return f"writes with acks=all are refused: {in_sync}, more than it has replicas: no broker can help"
-    return f"writes with acks=all are refused: {in_sync}; {lacking} more of: {where(missing)}"
+        return f"writes with acks=all are refused: {in_sync}, more than it has replicas. No broker can help"
+    return f"writes with acks=all are refused: {in_sync}. {lacking} of these must join: {where(missing)}"
 
 
 def _whereabout(broker: int, partition: Partition, header: Header) -> str:

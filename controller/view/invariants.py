@@ -13,7 +13,7 @@ from typing import Final
 from controller.model.context import Header
 from controller.model.topics import Topics, chunk_of
 
-IDLE_UNDER_KRAFT: Final = "nothing is expected while KRaft leads"
+IDLE_UNDER_KRAFT: Final = "no event is expected while KRaft leads"
 EVENTS_ARE_PENDING: Final = "an event in flight has an earlier number than the next one, and actions left"
 EVENTS_KNOW_THEIR_QUEUES: Final = "an event counts its actions in the queues of its topics"
 TOPICS_ARE_IN_THEIR_CHUNKS: Final = "a topic is in the chunk of its name"

@@ -15,6 +15,7 @@ from controller.model.controllership import Ownership
 from controller.rules.migration_phases import MigrationPhase as Phase
 from controller.view.gauges import replicas_by_broker
 from controller.view.partition_issues import PartitionIssue, parse_group
+from wording.sentences import plural
 
 YES, RAISE_EPOCH, LOSES, NO, DONE = "yes", "raise_epoch", "loses", "no", "done"
 
@@ -44,21 +45,22 @@ def rollback_of(header: Header) -> Rollback:
     if phase is Phase.ROLLED_BACK or (phase in (Phase.ZOOKEEPER, Phase.WAITING) and never_elected_count(header)):
         return _after(header)
     if phase is Phase.ZOOKEEPER:
-        return Rollback(DONE, "nothing to go back from: brokers elect the controller")
+        return Rollback(DONE, "no rollback is needed, because brokers elect the controller")
     if phase is Phase.WAITING:
-        return Rollback(YES, f"yes: stop the KRaft controllers and delete /migration{_obeyed(header)}")
+        return Rollback(YES, f"yes. Stop the KRaft controllers and delete /migration{_obeyed(header)}")
     if phase is Phase.SILENT or is_stuck(header) or broken_by_hand(header):
         return _without_pulse(header)
     epoch = _epoch_of_states(header)
-    steps = f"stop the KRaft controllers, {{}}delete /controller, then /migration{_obeyed(header)}"
+    steps = f"the KRaft controllers, {{}}delete /controller, then /migration{_obeyed(header)}"
     in_kraft_mode = header.in_kraft_mode
     if in_kraft_mode:
-        them = f"{_brokers(in_kraft_mode)} back to ZooKeeper mode with the migration flag"
-        steps = f"take {them}, {steps}"
+        steps = f"Take {_brokers(in_kraft_mode)} back to ZooKeeper mode with the migration flag, stop {steps}"
+    else:
+        steps = f"Stop {steps}"
     if epoch <= header.controller_epoch:
-        return Rollback(YES, "yes: " + steps.format(""))
-    raised = f"{_raised(header, epoch)}, "
-    return Rollback(RAISE_EPOCH, "yes, after raising the epoch: " + steps.format(raised), epoch)
+        return Rollback(YES, "yes. " + steps.format(""))
+    raised = f"set {_raised(header, epoch)}, "
+    return Rollback(RAISE_EPOCH, "yes, after raising the epoch. " + steps.format(raised), epoch)
 
 
 def _epoch_of_states(header: Header) -> int:
@@ -67,7 +69,7 @@ def _epoch_of_states(header: Header) -> int:
 
 
 def _raised(header: Header, epoch: int) -> str:
-    return f"set /controller_epoch (now {header.controller_epoch}) to {epoch} or more"
+    return f"/controller_epoch (now {header.controller_epoch}) to {epoch} or more"
 
 
 def is_stuck(header: Header) -> bool:
@@ -97,26 +99,29 @@ def epoch_raised(header: Header) -> bool:
 def _without_pulse(header: Header) -> Rollback:
     since = f"after offset {header.migration.offset}"
     if len(header.brokers) > len(header.in_kraft_mode):
-        sentence = f"not without losing what KRaft did {since}: restart the active KRaft controller, wait for its pulse"
-        stopped = f"{sentence}; nothing is lost if you stopped the controllers at that offset"
+        stopped = (
+            f"only with the loss of KRaft's changes {since}. Restart the active KRaft controller and wait for its "
+            "pulse. If you stopped the controllers at that offset, no change is lost"
+        )
         epoch = _epoch_of_states(header)
         if epoch <= header.controller_epoch:
             return Rollback(LOSES, stopped)
-        return Rollback(LOSES, f"{stopped}: {_raised(header, epoch)} before you delete /controller", epoch)
-    sentence = f"no: no broker is in ZooKeeper mode, and ZooKeeper lacks what KRaft did {since}"
-    return Rollback(NO, f"{sentence}; unless it is finalized, restart the active KRaft controller, wait for its pulse")
+        return Rollback(LOSES, f"{stopped}. Set {_raised(header, epoch)} before you delete /controller", epoch)
+    sentence = f"no. No broker is in ZooKeeper mode, and ZooKeeper lacks KRaft's changes {since}"
+    restart = "Unless the migration is finalized, restart the active KRaft controller and wait for its pulse"
+    return Rollback(NO, f"{sentence}. {restart}")
 
 
 def _after(header: Header) -> Rollback:
     lacking, migration = never_elected_count(header), header.migration
     if lacking:
         sentence = (
-            f"it is done, but the controller elects no leader for {lacking} partitions: set /controller_epoch to "
+            f"it is done, but the controller elects no leader for {lacking} partitions. Set /controller_epoch to "
             f"{migration.highest_epoch} or more, then delete /controller"
         )
         return Rollback(RAISE_EPOCH, sentence, migration.highest_epoch)
-    left = "; delete /migration, and format the KRaft controllers before another attempt" if migration.exists else ""
-    return Rollback(DONE, f"it is done: a broker is controller in epoch {header.controller_epoch}{left}")
+    left = ". Delete /migration, and format the KRaft controllers before another attempt" if migration.exists else ""
+    return Rollback(DONE, f"it is done, and a broker is controller in epoch {header.controller_epoch}{left}")
 
 
 def never_elected_count(header: Header) -> int:
@@ -130,9 +135,9 @@ def never_elected_count(header: Header) -> int:
 
 
 def _obeyed(header: Header) -> str:
-    """Return a clause with the requests in /admin, which the next ZooKeeper controller obeys."""
+    """Return a sentence with the requests in /admin, which the next ZooKeeper controller obeys."""
     waiting = _waiting_in_admin(header)
-    return f"; delete {' and '.join(waiting)} before, the next controller obeys" if waiting else ""
+    return f". Before, delete {' and '.join(waiting)}, which the next controller obeys" if waiting else ""
 
 
 def _waiting_in_admin(header: Header) -> tuple[str, ...]:
@@ -171,38 +176,46 @@ def _to_be_deleted(header: Header, broker: int) -> int:
 
 
 def _waits_for(header: Header, broker: int) -> str:
-    """Return why the quorum waits for the broker, with a partition that lacks it, if known."""
+    """Return the broker and why the quorum waits for it, with a partition that lacks it, if known."""
     for key, group in header.tally.issues.items():
         issue, brokers, _ = parse_group(key)
         if issue is not PartitionIssue.UNDELETED and broker in brokers and group.examples:
-            return f"broker {broker} is in the assignment of {group.examples[0]}"
-    return f"broker {broker} has replicas"
+            return f"broker {broker} (in the assignment of {group.examples[0]})"
+    return f"broker {broker} (has replicas)"
 
 
 def next_step(header: Header) -> str:
     """Return the brokers that the migration waits for, by name, or the next step."""
     phase, missing = header.migration.phase, missing_brokers(header)
     if phase is Phase.WAITING and missing:
-        named = [_waits_for(header, broker) for broker in missing[:2]]
-        more = f" (and {len(missing) - 2} more)" if len(missing) > 2 else ""
-        where = " and ".join(named)
-        return f"the quorum waits: {where}, and not registered{more}: start it, or reassign its partitions"
+        named = " and ".join(_waits_for(header, broker) for broker in missing[:2])
+        more = f" and {len(missing) - 2} more" if len(missing) > 2 else ""
+        start = (
+            "is not registered. Start it, or reassign its"
+            if len(missing) == 1
+            else ("are not registered. Start them, or reassign their")
+        )
+        return f"the quorum waits for {named}{more}, which {start} partitions"
     registered = sorted(header.brokers.keys() - set(header.in_kraft_mode))
     if phase is Phase.WAITING:
         return f"the quorum waits until {_brokers(registered)} and all its voters are started with the migration flag"
     if phase is Phase.HYBRID:
-        return f"restart {_brokers(registered[:1])} in KRaft mode; still in ZooKeeper mode: {_joined(registered)}"
+        still = f"{_brokers(registered).capitalize()} {plural(len(registered), 'is', 'are')} still in ZooKeeper mode"
+        return f"restart {_brokers(registered[:1])} in KRaft mode. {still}"
     if phase is Phase.SILENT and not registered:
-        forget = f"end its `kontrast watch`, then `kontrast forget {header.cluster}`"
-        return f"restart the active KRaft controller; if the migration is finalized, {forget}"
+        forget = f"end its `kontrast watch`, then run `kontrast forget {header.cluster}`"
+        return f"restart the active KRaft controller. If the migration is finalized, {forget}"
     if phase is Phase.DUAL_WRITE:
-        return "finalize when you are sure: restart the controllers without the migration flag; no way leads back then"
+        return (
+            "finalize when you are sure. Restart the controllers without the migration flag. No rollback is possible "
+            "after that"
+        )
     return _NEXT_STEPS[phase]
 
 
 _NEXT_STEPS: Final = {
-    Phase.ZOOKEEPER: "nothing: no quorum is there",
-    Phase.CLAIMED: "the KRaft controller copies ZooKeeper: half a second for a small cluster",
+    Phase.ZOOKEEPER: "no step, because no quorum is there",
+    Phase.CLAIMED: "the KRaft controller copies ZooKeeper, which takes half a second for a small cluster",
     Phase.SYNCING: "the KRaft controller makes ZooKeeper equal to its log, then it writes /migration every half second",
     Phase.SILENT: "restart the active KRaft controller, unless the migration is finalized",
     Phase.ROLLED_BACK: "delete /migration and restart brokers without the migration flag",

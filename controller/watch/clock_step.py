@@ -17,12 +17,12 @@ def note(tx: Transaction, *, of_another_generation: bool) -> None:
     before = tx.header.clocks.wall_clock_of
     now = decode_status(tx.record.content).clock_of if of_another_generation else before
     if now != before:
-        what = f"times now go by the clock of {_named(now)}, at least {by} behind that of {_named(before)}"
+        step = f"times now go by the clock of {_named(now)}, at least {by} behind that of {_named(before)}"
     else:
         at_least = "at least " if of_another_generation else ""
-        what = f"the clock of {_named(now)} was set {'ahead' if is_ahead else 'back'} by {at_least}{by}"
+        step = f"the clock of {_named(now)} was set {'ahead' if is_ahead else 'back'} by {at_least}{by}"
     off = f"times shown before are {by} too {'early' if is_ahead else 'late'}"
-    occurrences.note(tx, kinds.CLOCK_STEPPED, f"{what}: {off}, deadlines are not affected")
+    occurrences.note(tx, kinds.CLOCK_STEPPED, f"{step}: {off}. Deadlines are not affected")
 
 
 def _named(whose: str) -> str:

@@ -11,7 +11,7 @@ from controller.model.context import BOOTSTRAPPING, Context, Header
 from controller.model.topics import Topics
 from controller.transaction.transaction import Outcome, Transaction
 
-_ENDING: Final = "the cluster was forgotten (`kontrast forget`): Kontrast does not watch it any more"
+_ENDING: Final = "the cluster was forgotten (`kontrast forget`), so Kontrast no longer watches it"
 
 
 def forget(context: Context, record: Record) -> Outcome:

@@ -18,7 +18,7 @@ def note(tx: Transaction, lost_zxid: int) -> None:
     header, zxid = tx.header, tx.record.zxid
     header.zxid, header.term = zxid, Term()
     cause = (
-        f"ZooKeeper came back with older data: it had zxid {lost_zxid:#x} and is at zxid {zxid:#x}; topics, "
-        "leaders and epochs may be old, and brokers may stay disconnected until they are restarted"
+        f"ZooKeeper came back with older data, at zxid {zxid:#x} after {lost_zxid:#x}: topics, leaders and epochs "
+        "may be old. Brokers may stay disconnected until they are restarted"
     )
     occurrences.note(tx, kinds.ZOOKEEPER_ROLLED_BACK, cause)

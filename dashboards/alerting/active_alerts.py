@@ -115,6 +115,6 @@ def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int, sil
         f"{f' because `{silent}` is silent' if silent else ''}: its "
         f"{counted(unknown, 'open alert')} may be over, and new ones are not seen",
         action=f"check whether {f'`{silent}` runs' if silent else '`kontrast watch` and `kontrast stream` run'}, and "
-        "read the log; until then use Kafka's own metrics",
+        "read the log. Until then use Kafka's own metrics",
         evidence=() if gauges is None else (f"the newest heartbeat is {gauges.generation}-{gauges.seq}",),
     )

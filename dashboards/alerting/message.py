@@ -14,6 +14,7 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
 from questions.timeline.selection import CONTROLLER_GROUP
+from wording.sentences import first_sentence
 
 Labels = tuple[tuple[str, str], ...]  # in the order of their names, because they identify an alert for Alertmanager
 
@@ -91,7 +92,7 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
     }
     annotations = {
         ALERT_ID: row.id,
-        "summary": f"{row.cluster}: {row.cause.partition('; ')[0]}",
+        "summary": f"{row.cluster}: {first_sentence(row.cause)}",
         "description": row.cause,
         "expected": row.expected or "",
         "action": row.action,

@@ -21,7 +21,7 @@ from dashboards.page.partition_groups import PartitionGroup
 from questions.check import Finding
 from questions.picture import WORST_FIRST
 from questions.timeline.selection import CONTROLLER_GROUP
-from wording.sentences import counted, listed, plural
+from wording.sentences import counted, event_of, first_sentence, listed, plural
 
 _TOPICS_IN_A_CARD: Final = 6
 _TOPICS_IN_A_SENTENCE: Final = 2
@@ -88,7 +88,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
             return f"Start broker {self.returns[0].broker}"
         if self.brokers:
             return f"Start {listed(self.brokers)}"
-        return self.alerts[0].action.partition(". ")[0].rstrip(".")
+        return first_sentence(self.alerts[0].action)
 
     @property
     def next_restores(self) -> str:
@@ -182,7 +182,7 @@ def _is_hit(
 
 def _event(found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[int, BrokerRow | None]) -> str:
     if not away:
-        clause = alerts[0].cause.partition("; ")[0].partition(": ")[0]
+        clause = event_of(alerts[0].cause)
         begins_with_a_name = any(map(clause.startswith, alerts[0].examples))
         return clause if begins_with_a_name else clause[:1].upper() + clause[1:]
     racks = {None if row is None else row.rack for row in away.values()}

@@ -14,6 +14,7 @@ from controller.contract.metadata_rows import BrokerRow, ControllerRow
 from controller.contract.row import Row
 from dashboards.following.past import Change
 from dashboards.page.verdict import BLINDING, State
+from wording.sentences import event_of
 
 HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
@@ -97,6 +98,6 @@ def _news(change: Change) -> News | None:
     if isinstance(row, AlertRow) and row.state == _RESOLVED:
         return News(row.time_ms, f"{row.alert} of {row.subject} ended", is_bad=False)
     if isinstance(row, AlertRow) and row.state == "open":
-        clause = _ZXID.sub("", row.cause.partition("; ")[0].partition(": ")[0])
+        clause = _ZXID.sub("", event_of(row.cause))
         return News(row.time_ms, f"{row.alert} opened: {clause}", is_bad=True)
     return None

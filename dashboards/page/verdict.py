@@ -15,7 +15,7 @@ from dashboards.following.view import ClusterSnapshot
 from dashboards.page.incidents import Incident
 from questions.check import Counts, Finding, Health
 from questions.doubts import OLD_AFTER_MS
-from wording.sentences import plural
+from wording.sentences import event_of, first_sentence, plural
 
 
 class State(Enum):
@@ -72,8 +72,13 @@ def blindness(own: Sequence[AlertRow], silent: str) -> Verdict | None:
             reason = f"`{silent}` is silent" if silent else "`kontrast watch` or `kontrast stream` has stopped"
         if reason is not None and row.state == "open":
             action = row.action[:1].upper() + row.action[1:]
-            step = action.partition(". ")[0].partition("; ")[0].rstrip(".")
-            return Verdict(state=State.UNKNOWN, event=_NOT_KNOWN, since_ms=row.since_ms, reason=reason, next_step=step)
+            return Verdict(
+                state=State.UNKNOWN,
+                event=_NOT_KNOWN,
+                since_ms=row.since_ms,
+                reason=reason,
+                next_step=first_sentence(action),
+            )
     return None
 
 
@@ -101,13 +106,13 @@ def verdict_of(health: Health, incidents: Sequence[Incident], own: Sequence[Find
         return Verdict(state=State.UNKNOWN, event=_NOT_KNOWN, reason=doubts[0])
     urgent = [finding for finding in own if finding.severity is not Severity.INFO]
     if urgent:
-        event = urgent[0].cause.partition(": ")[0]
+        event = event_of(urgent[0].cause)
         return Verdict(
             state=State.AFFECTED if urgent[0].alert in _HITS_CLIENTS else State.DEGRADED,
             event=event[:1].upper() + event[1:],
             since_ms=urgent[0].since.ms,
             effect=_led(health.counts),
-            next_step=urgent[0].action.partition(". ")[0].rstrip("."),
+            next_step=first_sentence(urgent[0].action),
         )
     counts = health.counts
     is_whole = not (counts.leaderless or counts.under_min_isr)

@@ -29,7 +29,7 @@ _BOARDS = {
     "The controller": "kontrast-controller",
     "The way to KRaft": "kontrast-migration",
     "Topics": "kontrast-deletions",
-    "Writes that differ from what was predicted": "kontrast-controller",
+    "Writes that differ from the prediction": "kontrast-controller",
     "Kontrast itself": "kontrast-pipeline",
 }
 

@@ -58,7 +58,7 @@ def test_the_objects_are_the_phases_with_the_way_back_at_the_end_of_each(zk_data
 
 def test_it_ends_where_the_replay_ends(zk_data):
     lines = told(replayed(zk_data, "--until", "0x3c0"))
-    assert lines[-1].startswith("it ended in phase silent at offset 559; may I go back: not without losing")
+    assert lines[-1].startswith("it ended in phase silent at offset 559; may I go back: only with the loss of")
     assert "goes on  silent" in lines[-2]
 
 

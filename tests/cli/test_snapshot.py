@@ -134,8 +134,8 @@ def test_to_a_person_it_tells_the_counts_and_what_is_not_well(watched, cluster):
         "broker 3: not registered, hosts 1 partition",
         "broker 9: not registered, hosts 1 partition",
         "2 topics, 5 partitions: 1 NewPartition, 2 OfflinePartition, 2 OnlinePartition",
-        "t-1: offline: it was created while none of its replicas was live: broker 3 is not registered",
-        "t-2: offline: no live in-sync replica: in sync [9], broker 9 is not registered; it stays offline until "
+        "t-1: offline: no replica was live at its creation: broker 3 is not registered",
+        "t-2: offline: no live in-sync replica: in sync [9], broker 9 is not registered. It stays offline until "
         "broker 9 returns",
     ]
 

@@ -936,7 +936,7 @@ def records_cannot_be_applied(count: int) -> Telling:
     quarantines = Quarantines()
     for _ in range(count):
         quarantines = quarantines_with(quarantines, 7, last, place)
-    why = "records up to number 9 of generation 1 could not be applied: OverflowError: too large"
+    why = "records up to number 9 of generation 1 could not be applied (OverflowError: too large)"
     outcome = quarantine(new_context("c", chunk_count=8), quarantines, last, why)
     history.context = outcome.context
     history.effects.extend(outcome.effects)

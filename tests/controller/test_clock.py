@@ -103,7 +103,7 @@ def test_a_step_is_an_alert_that_says_whose_clock_by_how_much_and_which_way(by_m
     history.wall_ahead_ms += by_ms
     (alert,) = heartbeats(history, 1)
     assert alert.cause == (
-        f"the clock of host one was set {said[0]}: times shown before are {said[1]}, deadlines are not affected"
+        f"the clock of host one was set {said[0]}: times shown before are {said[1]}. Deadlines are not affected"
     )
     assert (alert.severity.value, alert.group) == ("warn", "ClockStepped")
 

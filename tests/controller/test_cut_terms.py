@@ -186,8 +186,8 @@ def test_the_resignation_says_that_nothing_was_written():
     effects = history.delete("/controller")
     (resigned,) = [row for row in effects if isinstance(row, Transition) and row.to_state == "Resigned"]
     assert resigned.cause == (
-        "ControllerResignation: broker 2 is no longer controller, 1.5 s after it took over: it has not written a "
-        "partition's state, and may have moved replicas"
+        "ControllerResignation: broker 2 is no longer controller, 1.5 s after it took over. It wrote no partition's "
+        "state, but may have moved replicas"
     )
 
 

@@ -12,7 +12,7 @@ from controller.step import step, steps
 from tests.controller.znode_history import ZnodeHistory
 
 TOPICS = {"t": {0: ([1, 2], 1, 0, [1, 2])}, "u": {0: ([2], 2, 0, [2])}}
-ENDING = "the cluster was forgotten (`kontrast forget`): Kontrast does not watch it any more"
+ENDING = "the cluster was forgotten (`kontrast forget`), so Kontrast no longer watches it"
 
 
 def with_an_offline_partition(**settings: object) -> ZnodeHistory:

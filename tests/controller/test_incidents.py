@@ -150,7 +150,7 @@ def test_half_the_cluster_is_one_incident_that_names_whose_return_helps_most(par
     assert offline.partitions == len(unusable) > 0
     gains = {broker: sum(broker in isr for _, isr in unusable) for broker in lost}
     best = min(gains, key=lambda broker: (-gains[broker], broker))
-    assert f"; broker {best} brings back {gains[best]}, with " in offline.cause
+    assert f". Broker {best} brings back {gains[best]}, then broker " in offline.cause
     assert f"all {len(unusable)} need " in offline.cause
     assert len(offline.examples) == 10
 

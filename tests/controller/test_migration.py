@@ -288,10 +288,10 @@ def test_a_finalized_migration_names_the_command_that_ends_it():
     history = all_in_kraft_mode()
     history.heartbeat(10_000)
     assert (shown(history).phase, shown(history).rollback) == ("silent", "no")
-    forget = "if the migration is finalized, end its `kontrast watch`, then `kontrast forget c`"
-    assert shown(history).next_step == f"restart the active KRaft controller; {forget}"
+    forget = "If the migration is finalized, end its `kontrast watch`, then run `kontrast forget c`"
+    assert shown(history).next_step == f"restart the active KRaft controller. {forget}"
     (stalled,) = (row for row in history.open_alerts().values() if row.alert == "DualWriteStalled")
-    assert stalled.cause.endswith("; if finalized: `kontrast forget c`")
+    assert stalled.cause.endswith(". If it is finalized, run `kontrast forget c`")
 
 
 def test_a_new_leader_that_is_not_registered_lives_in_kraft_mode():
@@ -443,8 +443,8 @@ def test_the_epoch_raised_after_the_controllers_stopped_breaks_nothing():
     history.heartbeat()
     (page,) = (row for row in history.open_alerts().values() if row.alert == "DualWriteStalled")
     assert page.cause == (
-        "/migration stands still at offset 400: the dual write is broken or the quorum is lost; brokers in ZooKeeper "
-        "mode get no metadata; to go back delete /controller, then /migration; else restart KRaft controller 3001"
+        "/migration stays at offset 400: brokers in ZooKeeper mode get no metadata. The dual write is broken or the "
+        "quorum is lost. To go back, delete /controller, then /migration. Otherwise restart KRaft controller 3001"
     )
     history.delete("/controller")
     history.controller(3, 4)
@@ -467,13 +467,13 @@ def test_settings_written_since_a_rollback_are_named_before_a_sync_sets_them_bac
     history.delete("/controller")
     history.controller(3, 3)
     history.heartbeat()
-    assert "sets back" not in history.open_alerts()["OldMigration"].cause
+    assert "resets" not in history.open_alerts()["OldMigration"].cause
     history.write("/config/topics/later", {"version": 1, "config": {}})  # a topic's settings come before it
     for retention_ms in ("2", "3"):
         history.write("/config/topics/t0", {"version": 1, "config": {"retention.ms": retention_ms}})
     history.heartbeat(6_000)
     alert = history.open_alerts()["OldMigration"]
-    assert "and sets back settings written since (t0); delete /migration" in alert.cause
+    assert ". It resets settings written since (t0). Delete /migration" in alert.cause
     assert alert.examples == ("t0",)
     history.delete("/migration")
     history.heartbeat()
@@ -523,15 +523,15 @@ def test_the_way_back_as_the_migration_goes():
     row = shown(history)
     assert (row.rollback, row.rollback_epoch) == ("loses", 12)
     assert "offset 400" in row.rollback_sentence
-    assert row.rollback_sentence.endswith("set /controller_epoch (now 9) to 12 or more before you delete /controller")
+    assert row.rollback_sentence.endswith("Set /controller_epoch (now 9) to 12 or more before you delete /controller")
     history.write("/controller_epoch", b"12")
     row = shown(history)
     assert (row.rollback, row.rollback_epoch) == ("loses", None)
-    assert row.rollback_sentence.endswith("nothing is lost if you stopped the controllers at that offset")
+    assert row.rollback_sentence.endswith("If you stopped the controllers at that offset, no change is lost")
 
 
 def test_brokers_in_kraft_mode_go_back_first():
-    assert "take brokers 1, 2 back to ZooKeeper mode" in shown(all_in_kraft_mode()).rollback_sentence
+    assert "Take brokers 1, 2 back to ZooKeeper mode" in shown(all_in_kraft_mode()).rollback_sentence
 
 
 def test_what_waits_in_admin_is_a_leftover_that_the_next_controller_obeys():
@@ -545,7 +545,7 @@ def test_what_waits_in_admin_is_a_leftover_that_the_next_controller_obeys():
         "/admin/preferred_replica_election",
         "/admin/delete_topics/t0",
     )
-    assert "/admin/delete_topics/t0 before" in row.rollback_sentence
+    assert "/admin/delete_topics/t0, which the next controller obeys" in row.rollback_sentence
     assert not history.row("t0", 0).deleting
     history.delete("/admin/reassign_partitions")
     history.delete("/admin/preferred_replica_election")
@@ -594,7 +594,7 @@ def test_after_a_clean_rollback_the_row_says_that_all_is_done():
     history.delete("/controller")
     history.controller(3, 3)
     assert shown(history).rollback == "done"
-    assert "delete /migration" in shown(history).rollback_sentence
+    assert "Delete /migration" in shown(history).rollback_sentence
     history.delete("/migration")
     row = shown(history)
     assert (row.phase, row.rollback, row.offset, row.pulse_ms, row.leftovers) == ("zookeeper", "done", -1, None, ())
@@ -607,7 +607,7 @@ def test_the_quorum_waits_for_brokers_by_name():
     history = a_cluster(1, 3, isr=(1,))
     history.migration()
     assert shown(history).missing_brokers == (2,)
-    assert "broker 2 is in the assignment of t0-0, and not registered" in shown(history).next_step
+    assert "broker 2 (in the assignment of t0-0), which is not registered. Start it" in shown(history).next_step
     history.broker(2)
     assert shown(history).next_step.startswith("the quorum waits until brokers 1, 2, 3 and all its voters")
 
@@ -616,15 +616,15 @@ def test_of_many_missing_brokers_two_are_named():
     topics = {"t": {number: ([1, 6 + number], 1, 5, [1]) for number in range(3)}}
     history = ZnodeHistory(release=(3, 9)).start(1, controller=1, topics=topics)
     history.migration()
-    assert "broker 6 is in the assignment of t-0 and broker 7 is" in shown(history).next_step
-    assert "not registered (and 1 more)" in shown(history).next_step
+    assert "broker 6 (in the assignment of t-0) and broker 7 (in" in shown(history).next_step
+    assert "and 1 more, which are not registered. Start them" in shown(history).next_step
 
 
 def test_a_broker_whose_death_shows_in_no_state_yet_is_missing_too():
     history = a_cluster(isr=(2, 1))
     history.migration()
     history.broker_leaves(1)
-    assert "broker 1 has replicas, and not registered" in shown(history).next_step
+    assert "broker 1 (has replicas), which is not registered" in shown(history).next_step
 
 
 def test_a_broker_that_only_a_deletion_waits_for_is_not_missing():

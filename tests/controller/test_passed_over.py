@@ -48,7 +48,7 @@ def test_it_is_withdrawn_and_the_partition_stays_offline_and_counted(history):
     row = newest(history)
     assert (row.state, row.leader, row.problem) == ("OfflinePartition", 2, "election_due")
     assert row.reason is not None
-    assert "must elect broker 3, which it owes: it has written what came later" in row.reason
+    assert "must elect broker 3. It has passed over this election" in row.reason
     assert offline_partitions(history) == 1
 
 
@@ -56,7 +56,7 @@ def test_a_person_is_paged_until_the_write_comes_however_late(history):
     history.heartbeat(60_000)
     alert = history.open_alerts()["ControllerOverdue/elections"]
     assert alert.severity is Severity.PAGE
-    owes = "controller 1 in epoch 1 passed over an election and wrote what came later: 1 partition has no leader (t-0)"
+    owes = "controller 1 in epoch 1 passed over an election and made later writes: 1 partition has no leader (t-0)"
     assert (alert.cause, alert.examples) == (owes, ("t-0",))
     assert "ElectionDue/broker 2" not in history.open_alerts()
     since_ms = history.context.header.departures.last[2].time_ms

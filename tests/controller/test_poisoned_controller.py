@@ -173,7 +173,9 @@ def test_a_removal_that_later_writes_pass_over_shows_a_poisoned_controller():
     history.heartbeat(4_000)
     alert = history.open_alerts()[POISONED]
     assert alert.severity is Severity.PAGE
-    assert alert.evidence[0].startswith("broker 1 took no replica out of an ISR in epoch 1 and wrote on; due since")
+    assert alert.evidence[0].startswith(
+        "broker 1 took no replica out of an ISR in epoch 1 and continued to write. A removal was due since"
+    )
     assert history.predicted("t", 0) is None
     moved = set(history.moves(tuple(history.effects), Status.FINAL))
     assert not [move for move in moved if move.startswith("t-0@2")]

@@ -131,7 +131,7 @@ def test_the_page_names_both_zxids_once_for_each_rollback() -> None:
     back(history)
     (page,) = rollbacks(history.effects)
     assert (page.severity.value, page.state) == ("page", "open")
-    assert f"it had zxid {before:#x} and is at zxid 0x3c" in page.cause
+    assert f"at zxid 0x3c after {before:#x}" in page.cause
     for _ in range(3):  # other forwarders read the same data, which is not older
         history.generation, history.seq = history.generation + 1, -1
         history.send(RecordKind.SNAPSHOT_BEGIN, zxid=history.zxid)
@@ -146,4 +146,4 @@ def test_a_restored_ensemble_whose_zxid_is_newer_is_named_by_its_watcher() -> No
     history.send(RecordKind.SESSION, zxid=0x800000001, data=status)
     history.heartbeat()
     (page,) = rollbacks(history.effects)
-    assert "it had zxid 0x700000005 and is at zxid 0x800000001" in page.cause
+    assert "at zxid 0x800000001 after 0x700000005" in page.cause

@@ -103,7 +103,7 @@ def test_a_stuck_deletion_and_an_unclean_election_name_the_brokers(cluster: Kafk
     unclean = told(pipeline, "UncleanElection")
     assert in_time(unclean)
     assert f"records of risky-0 that only broker {second} had are lost" in unclean.cause
-    assert f"broker {first} was elected though not in sync" in unclean.cause
+    assert f"broker {first} became leader without being in sync" in unclean.cause
     told(pipeline, f"DeletionStuck/broker {first}", "resolved")
     told(pipeline, f"PartitionsOffline/broker {first}", "resolved")
 

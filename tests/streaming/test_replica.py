@@ -234,7 +234,7 @@ def test_a_cluster_whose_records_fail_is_in_quarantine_until_a_complete_read(tes
     last = life.records[-1]
     position = f"records up to number {last.seq} of generation {last.generation} could not be applied"
     assert alert.alert == "ClusterQuarantined"
-    assert alert.cause.endswith(f"until it is read again: {position}: OverflowError: can't convert int")
+    assert alert.cause.endswith(f"until the next complete read: {position} (OverflowError: can't convert int)")
     assert not decode_row(rows["gauges"][-1]).ready
     again = life.in_generation(2)
     rows = tester.apply(again.lines)
@@ -257,7 +257,7 @@ def test_a_cluster_that_fails_each_complete_read_fills_no_output_with_its_record
         assert tester.applied["failures"] == generation
     size = len(life.lines)
     assert kept == [size, 0, 0, size, 0]
-    assert causes[0].endswith("can't convert int")
+    assert causes[0].endswith("can't convert int)")
     assert causes[1].endswith(f"failure 2 in a row ({size} records not kept in `refused`)")
     assert f"failure 5 in a row ({3 * size} records" in causes[4]
 
@@ -313,7 +313,7 @@ def test_a_stored_state_that_violates_an_invariant_goes_into_quarantine_by_name(
     monkeypatch.setattr(stored_context, "check_header", violated)
     (alert,) = alerts_in(tester.apply(life.lines[half:]), "open")
     assert alert.alert == "ClusterQuarantined"
-    assert alert.cause.endswith(f"InvariantError: {IDLE_UNDER_KRAFT}")
+    assert alert.cause.endswith(f"(InvariantError: {IDLE_UNDER_KRAFT})")
 
 
 def test_a_state_store_that_fails_is_no_fault_of_the_records(tester, monkeypatch):

@@ -101,7 +101,7 @@ SECTIONS: Final[Mapping[str, tuple[AlertKind, ...]]] = MappingProxyType(
         "The controller": _kinds_of(controller),
         "The way to KRaft": _kinds_of(migration),
         "Topics": _kinds_of(topics),
-        "Writes that differ from what was predicted": _kinds_of(divergences),
+        "Writes that differ from the prediction": _kinds_of(divergences),
         "Kontrast itself": _kinds_of(replica),
     }
 )
