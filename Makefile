@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo test test-faults check check-deploy bench bench-core bench-ingest
-.PHONY: bench-exporter bench-streaming bench-journal bench-questions bench-report bench-capacity soak
+.PHONY: bench-exporter bench-page bench-streaming bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated prose audit format docs docs-site
 .PHONY: boards board-schema pictures previews record dist lock clean
 
@@ -65,6 +65,9 @@ bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeep
 
 bench-exporter: install-dev ## What a scrape costs, by page, with 200,000 partitions (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m tests.bench.exporter $(BENCH_ARGS)
+
+bench-page: install-dev ## The live page in a real browser and with 50 clients, by size (BENCH_ARGS='--partitions 12000')
+	@.venv/bin/python -m tests.bench.page $(BENCH_ARGS)
 
 bench-questions: install-dev ## Each question at a real ZooKeeper, beside kafka-topics.sh (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m tests.bench.questions $(BENCH_ARGS)

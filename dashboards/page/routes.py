@@ -30,6 +30,7 @@ from dashboards.page.config import PageConfig
 from dashboards.page.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
 from dashboards.page.leases import Leases
+from dashboards.page.newest_pages import NewestPages, PageState
 from dashboards.page.overview import Overview
 from dashboards.page.restarts import Restarts
 from dashboards.page.search import Found, search
@@ -47,7 +48,6 @@ _LOOK_SECONDS: Final = 0.25
 # Below the limit of an answer (`ANSWER_SECONDS`). The browser asks again by itself.
 _STREAM_SECONDS: Final = 45.0
 _SIMULATIONS: Final = (interface.CONSEQUENCES, interface.RESTARTABLE, interface.HOLD_LEASE)
-_SHARED_PAGES: Final = 64
 _QUIET_SECONDS: Final = 10.0  # without a change, so that the page can mark its content as old
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 _HEADERS: Final = {"Cache-Control": "no-store"}
@@ -94,8 +94,7 @@ class LivePage:
         self._histories = Histories(view, self._answers, transitions)
         self._hypothetical = Hypothetical(view, self._answers)
         self._restarts = Restarts(self._hypothetical, leases, self._refuse_unknown, has_login=config.has_login)
-        # All viewers of a cluster request its page at each change, so it is made once a second.
-        self._newest_pages: dict[str, tuple[tuple[int, int], bytes]] = {}
+        self._newest_pages = NewestPages()
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
 
     def routes(self) -> list[BaseRoute]:
@@ -137,24 +136,31 @@ class LivePage:
 
     def _shown(self, resource: _Resource) -> _Endpoint:
         def made(request: Request) -> Response:
-            seen = self._version(named(request, "cluster") if "cluster" in request.path_params else None)
-            address, state = f"{request.scope['path']}?{request.url.query}", (seen, now_ms() // 1000)
-            kept_state, kept_page = self._newest_pages.get(address, (None, b""))
-            if kept_state == state:
-                return _response(kept_page, _HTML)
+            address, state = self._state_of_page(request)
             moment = _Moment()
-            try:
+
+            def page() -> bytes:
+                nonlocal moment
                 moment = self._moment(request) if interface.AT in resource.path.queries else moment
-                answer = resource.answer(request)
+                return self._html(request, resource.template, resource.answer(request), moment, state.version)
+
+            try:
+                return _response(self._newest_pages.made(address, state, page), _HTML)
             except HTTPException as error:
                 return self._refusal_page(request, error, moment)
-            page = self._html(request, resource.template, answer, moment, seen)
-            if len(self._newest_pages) >= _SHARED_PAGES:
-                self._newest_pages.clear()
-            self._newest_pages[address] = state, page
-            return _response(page, _HTML)
 
-        return self._pooled(resource.path, made, self._refusal_page)
+        pooled = self._pooled(resource.path, made, self._refusal_page)
+
+        async def endpoint(request: Request) -> Response:
+            # Most viewers find the page that another one had made, and need no thread.
+            page = self._newest_pages.kept(*self._state_of_page(request))
+            return await pooled(request) if page is None else _response(page, _HTML)
+
+        return endpoint
+
+    def _state_of_page(self, request: Request) -> tuple[str, PageState]:
+        version = self._version(named(request, "cluster") if "cluster" in request.path_params else None)
+        return f"{request.scope['path']}?{request.url.query}", PageState(version, now_ms() // 1000)
 
     def _encoded(self, path: interface.Path, answer: Callable[[Request], _Answer]) -> Route:
         def made(request: Request) -> Response:

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT: Final = Path(__file__).parents[2]
-BENCHMARKS: Final = ("core", "questions", "streaming")
+BENCHMARKS: Final = ("core", "questions", "streaming", "page")
 ROUNDS: Final = 3
 
 # Modules that the present benchmarks need, and their names in older checkouts.

@@ -180,8 +180,13 @@ class Exporter:
     def get(self, path: str, **headers: str) -> bytes:
         """Return the answer's body as it came over the wire."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self._connection.request("GET", path, headers=named)
-        answer = self._connection.getresponse()
+        try:
+            self._connection.request("GET", path, headers=named)
+            answer = self._connection.getresponse()
+        except http.client.RemoteDisconnected:  # after some seconds without a request
+            self._connection.close()
+            self._connection.request("GET", path, headers=named)
+            answer = self._connection.getresponse()
         body = answer.read()
         assert answer.status == 200, (path, answer.status, body)
         return body
