@@ -111,9 +111,9 @@ def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int, sil
         subject=f"cluster {cluster}",
         group="replica",
         since_ms=stale_since_ms,
-        cause=f"no heartbeat of {cluster} has come through Kontrast since {time_text(heard_ms)}"
-        f"{f' because `{silent}` is silent' if silent else ''}: its "
-        f"{counted(unknown, 'open alert')} may be over, and new ones are not seen",
+        cause=f"Kontrast has received no heartbeat of {cluster} since {time_text(heard_ms)}"
+        f"{f' because `{silent}` is silent' if silent else ''}; its "
+        f"{counted(unknown, 'open alert')} may be over, and it sees no new ones",
         action=f"check whether {f'`{silent}` runs' if silent else '`kontrast watch` and `kontrast stream` run'}, and "
         "read the log. Until then use Kafka's own metrics",
         evidence=() if gauges is None else (f"the newest heartbeat is {gauges.generation}-{gauges.seq}",),

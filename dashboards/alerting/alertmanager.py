@@ -24,7 +24,7 @@ _LONGEST_REASON = 300
 # An alert of Kontrast has some 2 kB, so this has space for 30,000.
 _LARGEST_ANSWER_BYTES = 64 * 1024**2
 _LARGEST_REFUSAL_BYTES = 4096
-_IS_NO_ALERTMANAGER = "something else answers in its place: give the address at which Alertmanager itself answers"
+_IS_NO_ALERTMANAGER = "This is not Alertmanager. Give Alertmanager's own address"
 
 
 class UnreachableError(Exception):
@@ -78,7 +78,7 @@ class Alertmanager:
         body = msgspec.json.encode([message.as_json(now_ms, self._config) for message in messages])
         answer = self._ask("POST", "/api/v2/alerts", body)
         if answer.content.strip():  # Alertmanager's answer is empty
-            raise RefusedError(f"{self.url} answers alerts with {answer}: {_IS_NO_ALERTMANAGER}", in_part=False)
+            raise RefusedError(f"{self.url} answers alerts with {answer}. {_IS_NO_ALERTMANAGER}", in_part=False)
 
     def alerts(self) -> list[Message]:
         """List Kontrast's active alerts there. Raise UnreachableError or RefusedError."""
@@ -101,7 +101,7 @@ class Alertmanager:
             return _FOUND_ALERTS.decode(answer.content)
         except UndecodableError as error:
             raise RefusedError(
-                f"{self.url} answers with what is no list of alerts ({error}): {_IS_NO_ALERTMANAGER}", in_part=False
+                f"{self.url} answers without a list of alerts ({error}). {_IS_NO_ALERTMANAGER}", in_part=False
             ) from error
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> _Answer:
@@ -142,7 +142,7 @@ class Alertmanager:
             headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
         elif (token := self._config.bearer_token) is not None:
             if not (token.isascii() and token.isprintable()):  # a later error would show it
-                raise self._unreachable("the bearer token has characters that no token has")
+                raise self._unreachable("the bearer token has characters outside printable ASCII")
             headers["Authorization"] = f"Bearer {token}"
         return headers
 
@@ -153,7 +153,7 @@ class Alertmanager:
         code, sentence = answer.response.status_code, f"{self.url} answers {answer}"
         if answer.response.is_redirect:
             location = printable(answer.response.headers["location"], _LONGEST_REASON)
-            return RefusedError(f"{sentence}, on to {location}: {_IS_NO_ALERTMANAGER}", in_part=False)
+            return RefusedError(f"{sentence}, on to {location}. {_IS_NO_ALERTMANAGER}", in_part=False)
         if code >= 500 or code == httpx.codes.TOO_MANY_REQUESTS:
             return UnreachableError(sentence)
         return RefusedError(sentence, in_part=code == httpx.codes.BAD_REQUEST)

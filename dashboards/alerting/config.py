@@ -67,9 +67,9 @@ class AlertmanagerConfig:
         given = [name for name in _CREDENTIALS if getattr(self, name) is not None]
         passwords = [name for name in given if name.startswith("password")]
         if len(given) > 1:
-            raise ServeError(f"{given[0]} and {given[1]} are both given: one login is enough")
+            raise ServeError(f"{given[0]} and {given[1]} are both set. Keep one login")
         if bool(passwords) != (self.username is not None):
-            raise ServeError("username goes with password_file or password_variable: each needs the other")
+            raise ServeError("username needs password_file or password_variable, and each of these needs username")
         for name in given:
             setting = getattr(self, name)
             if name.endswith("_variable") and not os.environ.get(setting):
@@ -77,7 +77,7 @@ class AlertmanagerConfig:
         for name in ("password_file", "bearer_token_file", "ca_file"):
             file = getattr(self, name)
             if file is not None and not os.access(file, os.R_OK):
-                raise ServeError(f"{name} {file} cannot be read: check the path and who may read it")
+                raise ServeError(f"{name} {file} cannot be read. Check its path and permissions")
 
     @property
     def password(self) -> str | None:
@@ -97,6 +97,6 @@ def _check_url(url: str) -> None:
     except ValueError:
         usable = False
     if not usable or parts.query or parts.fragment or any(character.isspace() for character in url):
-        raise ServeError(f"{url!r} is no URL: expected http://HOST:PORT or https://HOST:PORT, with a path if need be")
+        raise ServeError(f"{url!r} is no URL. Write http://HOST:PORT or https://HOST:PORT, optionally with a path")
     if parts.username is not None:
-        raise ServeError(f"the URL of {parts.hostname} has a login: give it by username and password_file")
+        raise ServeError(f"the URL of {parts.hostname} has a login. Set username and password_file instead")

@@ -86,7 +86,7 @@ class Delivery:
             job(self._stop)
         except Exception as error:  # a bug must end the exporter, or it would be silent and look healthy
             _logger.exception("delivering alerts failed")
-            self.failure = ServeError(f"delivering alerts failed: {error!r}; the log has the details")
+            self.failure = ServeError(f"delivering alerts failed with {error!r} (details in the log)")
 
     def _keep_registry(self, stop: threading.Event) -> None:
         while not stop.is_set():

@@ -121,7 +121,7 @@ class Sender:
         except RefusedError as error:
             if not error.in_part:
                 raise
-            _logger.warning("not all alerts are taken: %s", error)
+            _logger.warning("Alertmanager rejected some alerts: %s", error)
             result = Result.REFUSED
         sent_at = time.monotonic()
         self._sent.update({message.labels: (message, sent_at) for message in messages})
@@ -152,13 +152,13 @@ class Sender:
         self._check_at = 0.0
         if self._failing_since is None:
             self._failing_since = time.monotonic()
-            _logger.warning("alerts are not delivered, trying again until they are: %s", error)
+            _logger.warning("cannot deliver alerts, retrying: %s", error)
 
     def _recover(self) -> None:
         self.is_up = True
         self._retry_seconds = _FIRST_RETRY_SECONDS
         if self._failing_since is not None:
             _logger.warning(
-                "alerts are delivered again to %s after %.1f s", self.url, time.monotonic() - self._failing_since
+                "delivers alerts to %s again after %.1f s", self.url, time.monotonic() - self._failing_since
             )
             self._failing_since = None

@@ -54,7 +54,7 @@ def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
                 "Unclean elections",
                 "red",
                 f"{increase(partition_metrics.ELECTIONS, matchers=(UNCLEAN,))} > 0",
-                "{{kafka_cluster}}: a leader was elected that was not in sync; records may be lost",
+                "{{kafka_cluster}}: unclean election of a leader, records may be lost",
             )
         )
     )
@@ -131,7 +131,7 @@ def _kontrast_url() -> dashboard.TextBoxVariable:
     return (
         dashboard.TextBoxVariable(KONTRAST_URL)
         .label("Address of kontrast serve")
-        .description("Where links to the live page lead, as your browser reaches it.")
+        .description("Address for links to the live page, as your browser reaches it.")
         .default_value(_DEFAULT_KONTRAST_URL)
     )
 

@@ -25,13 +25,13 @@ def board() -> dashboard.Dashboard:
         number("Brokers", "Registered in ZooKeeper.", newest(broker_metrics.BROKERS)),
         number(
             "Brokers away",
-            "Known, for they were registered or replicas are assigned to them, but not registered now.",
+            "Unregistered brokers that were registered before or have assigned replicas.",
             f"count by ({CLUSTER_LABEL}) ({_REGISTERED} == 0) or max by ({CLUSTER_LABEL}) ({_REGISTERED}) * 0",
             limits=ANY_IS_BAD,
         ),
         number(
             "Busiest broker's share",
-            "The share of all partitions that the broker leads which leads most.",
+            "Share of all partitions that the broker with the most leaderships leads.",
             f"max by ({CLUSTER_LABEL}) ({_LEADERS}) / (sum by ({CLUSTER_LABEL}) ({_LEADERS}) > 0)",
             unit="percentunit",
         ),
@@ -49,12 +49,12 @@ def board() -> dashboard.Dashboard:
         "Registrations",
         timeline(
             "Registered brokers",
-            "A broker is registered while its znode in /brokers/ids is there.",
+            "A registered broker has a znode in /brokers/ids.",
             Line(_REGISTERED, _BROKER),
             meaning={1: ("registered", "green"), 0: ("away", "red")},
         ),
         listing(
-            "What each broker leads and holds",
+            "Leaders and replicas by broker",
             "Every known broker. A missing broker leads no partition, and its replicas are out of sync.",
             ("broker",),
             Column("registered", _REGISTERED, "bool_yes_no"),

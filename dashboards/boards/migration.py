@@ -180,8 +180,8 @@ def _advice() -> table.Panel:
     since = newest(migration_metrics.MIGRATION_PHASE_SINCE)
     advice = newest(migration_metrics.MIGRATION_ADVICE, "rollback", "next_step")
     return listing(
-        "May I go back, and what comes next",
-        "The way back as of now, and what the migration waits for, by name.",
+        "The way back and the next step",
+        "Present answer about a rollback, and the names that the migration waits for.",
         ("rollback", "next_step"),
         Column("phase since", f"{advice} * on ({CLUSTER_LABEL}) group_left () {since} * 1000", "dateTimeAsIso"),
         sort_by="phase since",

@@ -37,7 +37,7 @@ def board() -> dashboard.Dashboard:
 def _truth(pipeline: dashboard.Dashboard) -> None:
     section(
         pipeline,
-        "Is what the boards show true?",
+        "Are the boards correct?",
         number(
             "Ready",
             "Whether a complete read of the cluster came through. Until then the cluster has no other metrics.",
@@ -71,7 +71,7 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
             unit="s",
             limits=_LATE,
             legend="kontrast stream",
-            absent="the job says nothing",
+            absent="no report of the job",
         ),
         number(
             "Unreadable znodes",
@@ -113,7 +113,9 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
             Line(rate(watch_metrics.WATCH_ZNODES_READ)),
             unit="reqps",
         ),
-        graph("Bytes from ZooKeeper", "What ZooKeeper sent.", Line(rate(watch_metrics.WATCH_BYTES_READ)), unit="Bps"),
+        graph(
+            "Bytes from ZooKeeper", "Bytes that ZooKeeper sent.", Line(rate(watch_metrics.WATCH_BYTES_READ)), unit="Bps"
+        ),
         graph(
             "Waiting",
             "The share of time that reads waited for their budget, and that was paused before complete reads.",
@@ -225,7 +227,7 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
         ),
         graph(
             "Processes of the job",
-            "Processes by role; Spark starts Python workers as it needs them.",
+            "Processes by role. Spark starts Python workers on demand.",
             Line(newest(job_metrics.JOB_PROCESSES, "role"), "{{role}}"),
         ),
         number(
@@ -234,7 +236,7 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
             age(job_metrics.JOB_STARTED),
             unit="s",
             legend="kontrast stream",
-            absent="the job says nothing",
+            absent="no report of the job",
         ).span(12),
     )
 
@@ -264,7 +266,7 @@ def _serve(pipeline: dashboard.Dashboard) -> None:
         ),
         listing(
             "Versions",
-            "Which Kontrast runs where.",
+            "Version of each running Kontrast.",
             ("instance", "version", "python"),
             Column("up", newest(process_metrics.BUILD_INFO, "instance", "version", "python"), "bool_yes_no"),
             sort_by="instance",

@@ -19,9 +19,9 @@ def _of_probe(name: str, text: str, *labels: str, kind: MetricType = MetricType.
 
 BROKER_VIEW_DIFFERING = _of_probe(
     "partitions",
-    "Partitions whose metadata at the broker differs from ZooKeeper for longer than updates travel, by kind: "
-    "stale (an older leader), missing (unknown to it), unexpected (its topic is gone or in deletion). Absent "
-    "while the broker does not answer.",
+    "Partitions whose metadata at the broker differs from ZooKeeper for longer than updates travel. `stale` ones "
+    "have an older leader there, `missing` ones are unknown to it, and the topics of `unexpected` ones are gone or "
+    "in deletion. Absent while the broker does not answer.",
     "difference",
 )
 BROKER_VIEW_SECONDS = _of_probe(
@@ -29,7 +29,7 @@ BROKER_VIEW_SECONDS = _of_probe(
 )
 BROKER_VIEW_PROBES = _of_probe(
     "probes_total",
-    "Requests for metadata to registered brokers, by result: answered or failed.",
+    "Requests for metadata to registered brokers, by result (answered, failed).",
     "result",
     kind=MetricType.COUNTER,
 )

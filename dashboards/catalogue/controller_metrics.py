@@ -26,8 +26,8 @@ DIVERGENCES = cluster_counter(
 )
 WRITES = cluster_counter(
     "writes",
-    "The controller's writes of partition states since the job's state began: expected, explained by inference "
-    "(`inferred`), or unexplained.",
+    "The controller's writes of partition states since the job's state began. `expected` writes were predicted, "
+    "inference explains `inferred` writes, and `unexplained` ones have no known cause.",
     "verdict",
 )
 INFERRED_WRITES = cluster_counter(

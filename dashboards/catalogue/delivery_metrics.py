@@ -19,8 +19,8 @@ def _of_delivery(name: str, text: str, *labels: str, kind: MetricType = MetricTy
 
 ALERT_DELIVERIES = _of_delivery(
     "alert_deliveries_total",
-    "Alerts sent to an Alertmanager, including repetitions: accepted, refused (the log has the reason), or "
-    "failed. Failed ones are sent again.",
+    "Alerts sent to an Alertmanager, including repetitions, by result (accepted, refused, failed). "
+    "The log has the reason of a refusal. Kontrast sends failed alerts again.",
     "result",
     kind=MetricType.COUNTER,
 )

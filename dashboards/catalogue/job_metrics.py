@@ -40,7 +40,9 @@ JOB_LAG = _of_job(
     CLUSTER_LABEL,
     unit="seconds",
 )
-JOB_PROCESSES = _of_job("processes", "Processes of the role: the driver, Spark's Java process, Python workers.", "role")
+JOB_PROCESSES = _of_job(
+    "processes", "Processes of the role (the driver, Spark's Java process, Python workers).", "role"
+)
 JOB_OPEN_FDS = _of_job("process_open_fds", "Open files of the role's process that is nearest its limit.", "role")
 JOB_MAX_FDS = _of_job("process_max_fds", "Most files that this process may open.", "role")
 JOB_THREADS = _of_job("process_threads", "Threads of the role's processes.", "role")

@@ -21,7 +21,7 @@ PAGE_READY = Metric(
 )
 PAGE_RENDER = Metric(
     name="kontrast_partitions_page_render_seconds",
-    help=f"Time that the newest rendering of {PARTITIONS_PAGE} took; only segments that changed are rendered again.",
+    help=f"Time that the newest rendering of {PARTITIONS_PAGE} took. It renders only changed segments.",
     unit="seconds",
     labels=(),
     before_ready=True,

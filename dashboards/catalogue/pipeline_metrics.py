@@ -18,8 +18,8 @@ READY = Metric(
 )
 HEARTBEAT = Metric(
     name="kontrast_heartbeat_timestamp_seconds",
-    help="Time of the newest heartbeat that came through the whole pipeline, by the clock of `kontrast watch`; by the "
-    "job's where that one is more than 5 s off.",
+    help="Time of the newest heartbeat that came through the whole pipeline, by the clock of `kontrast watch`, or by "
+    "the job's if that one is more than 5 s off.",
     unit="seconds",
     before_ready=True,
 )

@@ -51,7 +51,7 @@ def drawn(timeline: Timeline, at_ms: int | None = None) -> Element:
     lanes = timeline.pictured.lanes
     height = _TOP + _LANE * len(lanes) + 6
     picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {WIDTH} {height}", "role": "img"})
-    SubElement(picture, "title").text = f"What was well and what was not in cluster {printable(timeline.cluster)}"
+    SubElement(picture, "title").text = f"Healthy and troubled times of cluster {printable(timeline.cluster)}"
     if any(span.condition is Condition.UNKNOWN for lane in lanes for span in lane.spans):
         picture.append(_hatch())
     scale = TimeScale(timeline.begin_ms, timeline.end_ms)

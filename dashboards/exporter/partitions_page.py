@@ -114,7 +114,7 @@ class PartitionsPage:
                     rest_until = started + (1 + _REST_FOR_WORK) * (time.perf_counter() - started)
         except Exception as error:  # a bug must end the exporter, or the page would show old values as if they were new
             _logger.exception("rendering %s failed", PARTITIONS_PAGE)
-            self._failure = ServeError(f"rendering {PARTITIONS_PAGE} failed: {error!r}; the log has the details")
+            self._failure = ServeError(f"rendering {PARTITIONS_PAGE} failed with {error!r} (details in the log)")
 
     def render(self, *, resting: bool = False) -> bool:
         """Render the page if it would differ. While resting, only drop the clusters that are no longer ready."""

@@ -167,28 +167,28 @@ class _App:
         clusters = [known for known in of_now if chosen in (None, known.cluster)]
         silent = [known.cluster for known in clusters if not (known.ready and state.vouches_for(known.cluster))]
         if not clusters or not (state.source_up and state.caught_up):
-            return PlainTextResponse("the brokers are not known\n", status_code=503)
+            return PlainTextResponse("the brokers are unknown\n", status_code=503)
         if silent:
-            return PlainTextResponse(f"the brokers of {', '.join(silent)} are not known\n", status_code=503)
+            return PlainTextResponse(f"the brokers of {', '.join(silent)} are unknown\n", status_code=503)
         return JSONResponse([target for known in clusters for target in targets(known, self._config.jmx_port)])
 
     async def _healthz(self, _: Request) -> Response:
         if self._follower.alive:
             return PlainTextResponse("ok\n")
-        return PlainTextResponse("the outputs are no longer read\n", status_code=503)
+        return PlainTextResponse("the exporter stopped reading the outputs\n", status_code=503)
 
     def _readyz(self, _: Request) -> Response:
         state = self._reading.snapshot()
         if not state.source_up:
-            return PlainTextResponse("the outputs cannot be read; the log says why\n", status_code=503)
+            return PlainTextResponse("the outputs cannot be read (the log has the reason)\n", status_code=503)
         if state.is_empty:
             source = self._config.source
-            what = f"{source} holds no outputs: start `kontrast stream --to {source}`, or check the address\n"
+            what = f"{source} holds no outputs. Start `kontrast stream --to {source}`, or check the address\n"
             return PlainTextResponse(what, status_code=503)
         if not state.caught_up:
-            return PlainTextResponse("what the outputs hold is still being read\n", status_code=503)
+            return PlainTextResponse("the exporter is still reading the outputs\n", status_code=503)
         if state.newer:
-            return PlainTextResponse("a newer Kontrast wrote the outputs: upgrade this exporter\n", status_code=503)
+            return PlainTextResponse("a newer Kontrast wrote the outputs. Upgrade this exporter\n", status_code=503)
         lacking = [cluster for cluster in self._view.readiness() if state.lacks_rows_of(cluster)]
         if lacking:
             return PlainTextResponse(_LACKS_ROWS.format(clusters=", ".join(lacking)), status_code=503)
@@ -203,12 +203,12 @@ async def _on_event_loop(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 def _switched_off(path: str, key: str) -> Route:
     def answer(_: Request) -> Response:
-        return PlainTextResponse(f"{path} is switched off: set {key} = true in [serve]\n", status_code=404)
+        return PlainTextResponse(f"{path} is switched off. Set {key} = true in [serve]\n", status_code=404)
 
     return Route(path, answer)
 
 
 _LACKS_ROWS = (
-    "rows of {clusters} were dropped or damaged before they were read: `kontrast stream --rebuild` has all of them "
-    "written again\n"
+    "rows of {clusters} were dropped or damaged before they were read. Write them again with "
+    "`kontrast stream --rebuild`\n"
 )

@@ -81,7 +81,7 @@ class Follower:
         self._stop.set()
         self._thread.join(_JOIN_SECONDS)
         if self._thread.is_alive():  # a daemon, so that the process can end
-            _logger.warning("the source does not let go; leaving without it")
+            _logger.warning("the source did not stop in time, exiting without it")
 
     def _run(self) -> None:
         try:
@@ -92,7 +92,7 @@ class Follower:
             self.failure = error
         except Exception as error:  # a bug must end the exporter, or it would show old values as if they were new
             _logger.exception("reading the outputs failed")
-            self.failure = ServeError(f"reading the outputs failed: {error!r}; the log has the details")
+            self.failure = ServeError(f"reading the outputs failed with {error!r} (details in the log)")
         finally:
             self._reading.source_is(up=False)
             self._source.close()
@@ -108,15 +108,13 @@ class Follower:
                 self._reading.source_is(up=False)
                 if give_up_at is not None and time.monotonic() >= give_up_at:
                     raise ServeError(f"{error}; gave up after {self._connect_timeout_seconds:g} s") from error
-                _logger.log(
-                    logging.WARNING if down_since is None else logging.DEBUG, "%s; trying again until it works", error
-                )
+                _logger.log(logging.WARNING if down_since is None else logging.DEBUG, "%s, retrying", error)
                 down_since = down_since or time.monotonic()
                 self._stop.wait(retry_seconds)
                 retry_seconds = min(2 * retry_seconds, _LONGEST_RETRY_SECONDS)
                 continue
             if down_since is not None:
-                _logger.warning("the outputs are read again after %.1f s", time.monotonic() - down_since)
+                _logger.warning("reads the outputs again after %.1f s", time.monotonic() - down_since)
             give_up_at, retry_seconds, down_since = None, _FIRST_RETRY_SECONDS, None
             self._take(chunks)
 
@@ -132,7 +130,7 @@ class Follower:
 
     def _take_chunk(self, chunk: Chunk) -> None:
         if chunk.begins_anew:
-            _logger.warning("output %s was replaced: reading it from its beginning", chunk.output)
+            _logger.warning("output %s was replaced, reading the new one from its beginning", chunk.output)
             self._view.forget(chunk.output)
             self._reading.nothing_newer(chunk.output)
             self._reading.starts_over(chunk.output)
@@ -174,7 +172,7 @@ class Follower:
     def _note_newer(self, cluster: str, output: str) -> None:
         if self._reading.newer_row(cluster, output):
             self._view.know(cluster)
-            what = "a newer Kontrast wrote %s of cluster %s: not exported until this exporter is upgraded"
+            what = "a newer Kontrast wrote %s of cluster %s. Upgrade this exporter to export them"
             _logger.error(what, output, cluster)
 
     def _log_bad_row(self, output: str, error: BadRowError) -> None:

@@ -56,10 +56,10 @@ class Transitions:
         """Return the reason why transitions may be missing, if any."""
         follower, state = self._follower, self._reading.snapshot()
         if follower is not None and follower.failure is not None:
-            return f"what the controller did cannot be read: {follower.failure}"
+            return f"the transitions cannot be read: {follower.failure}"
         if state.missing:
-            return "what the controller did is not in the outputs: they have no transitions"
-        return None if state.caught_up else "what the controller did is still being read: look again in a moment"
+            return "the controller's actions are missing, because the outputs have no transitions"
+        return None if state.caught_up else "the controller's actions are still being read, look again in a moment"
 
     def apply(self, row: Row | JobRow) -> bool:
         """Keep a transition. Drop the oldest one if there is no room."""

@@ -100,10 +100,10 @@ class Answers:
         """Return the reason why the cluster's state is unknown, if it is."""
         found = self._view.cluster(cluster)
         if found is None:
-            return "there is no cluster of this name"
+            return "no cluster has this name"
         unknown = self._why_unknown(found)
         if unknown is None and at_ms is not None and not self._view.was_ready(cluster, at_ms):
-            return "no complete read of it had come through at that moment"
+            return "Kontrast had not read the cluster completely at that moment"
         return unknown
 
     def topics(self, cluster: str, contains: str = "", after: str = "", *, lacking: bool = False) -> TopicList:
@@ -192,11 +192,11 @@ class Answers:
     def _why_unknown(self, found: ClusterSnapshot) -> str | None:
         state = self._reading.snapshot()
         if not state.source_up:
-            return "the outputs cannot be read: what the cluster does is not known (see the log of kontrast serve)"
+            return "Kontrast cannot read its outputs (see the log of kontrast serve)"
         if not state.caught_up:
-            return "what the outputs hold is still being read"
+            return "Kontrast is still reading its outputs"
         if not state.vouches_for(found.cluster):
-            return "rows are missing or of a newer Kontrast: see /readyz and `kontrast status`"
+            return "rows are missing or of a newer Kontrast (see /readyz and `kontrast status`)"
         return why_unread(found)
 
     def overview_at(self, found: ClusterSnapshot, now_ms: int | None, at_ms: int | None = None) -> Overview:

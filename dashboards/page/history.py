@@ -40,10 +40,10 @@ WINDOWS_SECONDS: Final = MappingProxyType(
         **{21_600: "6 hours", 86_400: "a day", 604_800: "a week"},
     }
 )
-"""How much of the time around a moment may be asked for, and how that is said."""
+"""Lengths of the time around a moment, with their names."""
 
-OLDEST: Final = "nothing before this moment is kept: this is the oldest that can be shown"
-"""What is said where an earlier moment was asked for."""
+OLDEST: Final = "this is the oldest kept moment"
+"""Note for a request of an earlier moment."""
 
 
 class AskedMoment(msgspec.Struct, frozen=True):
@@ -125,8 +125,8 @@ class Histories:
         story = _beginnings_and_newest(every)
         if len(story) < len(every):
             notes.append(
-                f"{len(every) - len(story)} of {len(every)} changes have no entry below: the list has the beginning of "
-                "each incident and the newest changes, the picture has all"
+                f"{len(every) - len(story)} of {len(every)} changes have no entry below. The list has the beginning of "
+                "each incident and the newest changes. The picture has every change"
             )
         context = new_context(cluster, chunk_count=1)
         picture = Picture(origin=Origin.HISTORY, context=context, story=tuple(story), as_of_ms=end_ms)

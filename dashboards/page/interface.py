@@ -52,13 +52,13 @@ class Path(NamedTuple):
 _REFUSALS: Final = {
     400: "The question cannot be understood",
     403: "A web page asks, or a request of another machine while serve has no login",
-    404: "There is none",
-    503: "It is not known now, or other pages are computed: then Retry-After has the seconds to wait",
+    404: "The cluster or the subject does not exist",
+    503: "Kontrast does not know the answer now, or computes other pages and sets Retry-After to the seconds to wait",
 }
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer", "minimum": 0}
 _MOMENT: Final = "2024-05-01T03:12:00Z or milliseconds since 1970"
-AT: Final = Query("at", f"The moment: {_MOMENT}, or the nearest that is kept. None: the newest.", _TEXT)
+AT: Final = Query("at", f"Moment, as {_MOMENT}. Default: the newest. The answer uses the nearest kept moment.", _TEXT)
 _NAMED_IN_PATHS: Final = {
     "cluster": "The cluster's name, percent-encoded.",
     "topic": "The topic's name, percent-encoded.",
@@ -70,7 +70,7 @@ SHORTEST_LEASE_SECONDS: Final = 10
 LONGEST_LEASE_SECONDS: Final = 3600  # the holder extends it, so that a lost holder blocks restarts for an hour at most
 _LEASE_SECONDS: Final = {"type": "integer", "minimum": SHORTEST_LEASE_SECONDS, "maximum": LONGEST_LEASE_SECONDS}
 _ACCEPT_TOPIC: Final = Query(
-    "accept_topic", "Topics that may go offline or refuse acks=all: scratch-*.", _TEXT, repeats=True
+    "accept_topic", "Topics that may go offline or refuse acks=all, for example scratch-*.", _TEXT, repeats=True
 )
 
 FLEET: Final = Path("/clusters", "Every cluster on one screen, the worst first", tuple[Overview, ...], ())
@@ -81,9 +81,9 @@ TOPICS: Final = Path(
     TopicList,
     (404, 503),
     (
-        Query("words", "Only names that contain it, in any case.", _TEXT),
-        Query("lacking", "1: only topics with a problem, the most important first.", _TEXT),
-        Query("after", "Only names after this one: `next` of the former answer.", _TEXT),
+        Query("words", "Only names that contain this text, in any case.", _TEXT),
+        Query("lacking", "1 returns only topics with a problem, the most important first.", _TEXT),
+        Query("after", "Only names after this one. Use `next` of the former answer.", _TEXT),
     ),
 )
 TOPIC: Final = Path(
@@ -91,7 +91,7 @@ TOPIC: Final = Path(
     "A topic explained, with a hundred of its partitions",
     TopicAnswer,
     (400, 404, 503),
-    (Query("first", "Partitions from this number on: `next` of the former answer.", _NUMBER), AT),
+    (Query("first", "Partitions from this number on. Use `next` of the former answer.", _NUMBER), AT),
 )
 PARTITION: Final = Path(
     f"{_CLUSTER}/topics/{{topic}}/{{partition}}", "A partition explained", Explanation, (400, 404, 503), (AT,)
@@ -105,31 +105,31 @@ BROKER: Final = Path(
 )
 CONTROLLER: Final = Path(
     f"{_CLUSTER}/controller",
-    "The controller explained, or that there is none",
+    "The controller or its absence explained",
     Explanation,
     (400, 404, 503),
     (AT,),
 )
 TIMELINE: Final = Path(
     f"{_CLUSTER}/timeline",
-    "The cluster as of a moment that is kept, and what happened around it",
+    "The cluster at a kept moment, and the events around it",
     History,
     (400, 404, 503),
     (
         AT,
-        Query("window", "Seconds of the time around it.", {"type": "integer", "enum": list(WINDOWS_SECONDS)}),
-        Query("of", "Only what is about orders-7, orders, broker 3 or controller.", _TEXT),
+        Query("window", "Seconds of the time around the moment.", {"type": "integer", "enum": list(WINDOWS_SECONDS)}),
+        Query("of", "Only events of this subject, for example orders-7, orders, broker 3 or controller.", _TEXT),
     ),
 )
 CONSEQUENCES: Final = Path(
     f"{_CLUSTER}/consequences",
-    "What the loss of brokers or racks would take; at least one is named",
+    "Consequences of losing the named brokers or racks",
     WhatIf,
     (400,),
     (
-        Query("broker", "A broker that is lost.", _NUMBER, repeats=True),
-        Query("rack", "A rack that is lost.", _TEXT, repeats=True),
-        Query("controlled", "1: they shut down in order, one after the other; else they crash at once.", _TEXT),
+        Query("broker", "A lost broker. Name at least one broker or rack.", _NUMBER, repeats=True),
+        Query("rack", "A lost rack.", _TEXT, repeats=True),
+        Query("controlled", "1 shuts them down in order, one after the other. Otherwise they crash at once.", _TEXT),
     ),
 )
 RESTARTABLE: Final = Path(
@@ -169,7 +169,7 @@ RELEASE_LEASE: Final = Path(
 )
 _WORDS: Final = Query("of", "A part of a name in any case, orders-7, broker 3, or key 4711 of orders.", _TEXT)
 SEARCH: Final = Path(
-    f"{_CLUSTER}/search", "Things of the cluster by a part of their name", Found, (404, 503), (_WORDS,)
+    f"{_CLUSTER}/search", "Topics, partitions and brokers by a part of their name", Found, (404, 503), (_WORDS,)
 )
 SEARCH_ALL: Final = Path(
     "/search", "Clusters and topics by a part of their name", Found, (), (_WORDS,), operation="searchAll"

@@ -153,7 +153,7 @@ def why_unread(found: ClusterSnapshot) -> str | None:
     """Return the reason why the cluster is unknown until a complete read."""
     if found.ready and found.controller is not None:
         return None
-    return "no complete read of the cluster has come through yet: see `kontrast status`"
+    return "no complete read of the cluster has arrived yet (see `kontrast status`)"
 
 
 def picture_with(

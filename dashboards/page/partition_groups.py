@@ -23,7 +23,7 @@ TROUBLES: Final = {
     Problem.NOT_YET_CREATED: ("not created", "The controller must write the first state."),
     Problem.UNDER_MIN_ISR: ("refuses acks=all", "Fewer replicas are in sync than min.insync.replicas."),
 }
-"""For each problem of clients: its short name, and its cause."""
+"""Short name and cause of each problem of clients."""
 
 
 class PartitionLine(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ def _cause(row: PartitionRow) -> str:
     if problem is Problem.UNDER_MIN_ISR:
         in_sync = f"{len(row.isr)} of {len(row.replicas)} replicas in sync, {len(row.isr) + lacking} needed."
         if lacking > len(needs):
-            return f"{in_sync} No broker can help: lower min.insync.replicas."
+            return f"{in_sync} No broker can help. Lower min.insync.replicas."
         return f"{in_sync} {_needs(needs, lacking)}"
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA and needs:
         if len(row.replicas) == 1:

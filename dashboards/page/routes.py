@@ -251,7 +251,7 @@ class LivePage:
             raise HTTPException(400, f"window is one of {', '.join(map(str, WINDOWS_SECONDS))} seconds.")
         subject = subject_of(words)
         if words and subject is None:
-            raise HTTPException(400, "of is nothing to look for: expected orders-7, orders, broker 3 or controller.")
+            raise HTTPException(400, "of has no subject. Write orders-7, orders, broker 3 or controller.")
         moment = AskedMoment(_asked_ms(request), int(window), subject)
         return found(self._histories.history(cluster, moment), _nothing_kept(cluster))
 
@@ -280,7 +280,9 @@ class LivePage:
         except UnknownBrokersError as error:
             raise HTTPException(400, str(error)) from error
         if not brokers:
-            raise HTTPException(400, "Name brokers or racks to lose: ?broker=3&rack=eu-1, with &controlled=1 in order.")
+            raise HTTPException(
+                400, "Name the brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down in order."
+            )
         return Losses(tuple(sorted(brokers)), asked.get("controlled") == "1")
 
     def _moment(self, request: Request) -> _Moment:
@@ -356,7 +358,7 @@ def _there_is(at_ms: int | None) -> str:
 
 
 def _nothing_kept(cluster: str) -> str:
-    return f"Nothing of the past of cluster {cluster} is kept yet."
+    return f"Kontrast keeps no past of cluster {cluster} yet."
 
 
 def _asked_ms(request: Request) -> int | None:
@@ -369,5 +371,5 @@ def _asked_ms(request: Request) -> int | None:
     try:
         moment = datetime.fromisoformat(said[:-1] + "+00:00" if said.endswith("Z") else said)
     except ValueError:
-        raise HTTPException(400, "at is no moment: expected 2024-05-01T03:12:00Z or milliseconds since 1970.") from None
+        raise HTTPException(400, "at is no moment. Write 2024-05-01T03:12:00Z or milliseconds since 1970.") from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)

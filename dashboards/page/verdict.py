@@ -46,7 +46,7 @@ BLINDING: Final = {
     kinds.REPLICA_LACKS_RECORDS.name: "records were lost between `kontrast watch` and `kontrast stream`",
     kinds.CLUSTER_QUARANTINED.name: "Kontrast failed over records of this cluster",
 }
-"""Alerts while which nothing is known of the cluster, and the reason in words."""
+"""Alerts that hide the state of the cluster, and the reason in words."""
 
 _OF_REPLICA: Final = frozenset(kind.name for kind in kinds.ALERT_KINDS.values() if kind.of_replica)
 _HITS_CLIENTS: Final = frozenset({kinds.ZOOKEEPER_ROLLED_BACK.name})

@@ -32,8 +32,8 @@ def draw(board: Board, prometheus: Prometheus, view: View) -> str:
     picture.text(
         _MARGIN,
         40,
-        f"Cluster {view.filling.clusters}. Drawn from a Prometheus’ answers by Kontrast’s own code; "
-        "this is not Grafana, which draws the same data in its own way.",
+        f"Cluster {view.filling.clusters}. Kontrast drew this picture from Prometheus’ answers. "
+        "Grafana draws the same data in its own way.",
         color="faint",
     )
     marks = [

@@ -134,8 +134,8 @@ class BrokerConnection:
             answer = self._node.ask(request)
         except AnswerTooLongError as error:
             raise ProbeError(
-                f"{self.endpoint} answers with more than {largest_answer_bytes} bytes, twice what the cluster's "
-                f"partitions take: {error}"
+                f"{self.endpoint} answers with more than {largest_answer_bytes} bytes, twice the size of "
+                f"the cluster's metadata: {error}"
             ) from error
         except (NodeError, OSError, ValueError) as error:
             raise ProbeError(f"{self.endpoint} does not answer: {error}") from error

@@ -59,9 +59,9 @@ def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
         cause=f"broker {broker} gives clients old metadata of {counted(len(findings.found), 'partition')}, "
         f"they may miss leaders: {'; '.join(parts)}",
         expected="after every change the controller sends UpdateMetadata to every live broker, within a second or two",
-        action=f"clients that ask broker {broker} may look for leaders in the wrong place: see in its log whether the "
-        f"controller's requests reach it, and restart it if they do not; if none should differ, see that Kontrast's "
-        f"user may describe all topics",
+        action=f"check in the log of broker {broker} whether the controller's requests reach it. If not, restart "
+        f"the broker. Its clients may look for leaders in the wrong place. If the broker has no fault, check that "
+        f"Kontrast's user may describe all topics",
         evidence=(
             f"broker {broker} answered at {time_text(findings.answered_ms)}",
             f"the rows of ZooKeeper were at {gauges.generation}-{gauges.seq} (zxid {gauges.zxid:#x}, "

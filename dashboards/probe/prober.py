@@ -170,7 +170,7 @@ class ClusterProbe:
         backoff_seconds = self._config.interval_seconds * 2 ** min(broker.failures_in_a_row - 1, 10)
         broker.not_before = time.monotonic() + min(backoff_seconds, _LONGEST_BACKOFF_SECONDS) - _LOOK_SECONDS
         if broker.failures_in_a_row == 1:
-            _logger.warning("%s: broker %d was not compared: %s", self.cluster, broker.broker, error)
+            _logger.warning("%s: cannot compare broker %d: %s", self.cluster, broker.broker, error)
         self._let_go(broker)
 
     def _broker(self, row: BrokerRow) -> ProbedBroker:
@@ -226,7 +226,7 @@ class Prober:
         """Return the last answer of the cluster's KRaft quorum as a sentence, or the reason without one."""
         quorum = self._quorums.get(cluster)
         if quorum is None:
-            return "not asked: name the KRaft controllers in kafka_quorum, or switch the probe of brokers on"
+            return "not asked. Name the KRaft controllers in kafka_quorum, or switch the probe of brokers on"
         return quorum.sentence
 
     def active_alerts(self) -> Sequence[ActiveAlerts]:
@@ -271,4 +271,4 @@ class Prober:
             job(self._stop)
         except Exception as error:  # a bug must end the exporter, or it would be silent and look healthy
             _logger.exception("comparing brokers failed")
-            self.failure = ServeError(f"comparing brokers failed: {error!r}; the log has the details")
+            self.failure = ServeError(f"comparing brokers failed with {error!r} (details in the log)")

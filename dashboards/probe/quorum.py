@@ -28,7 +28,7 @@ from wording.sentences import counted
 SILENT = "silent"
 COMPARED = (Subject.REPLICAS, Subject.PARTITIONS)
 
-NONE_SPEAKS = "no node that is known speaks for it: name the KRaft controllers in kafka_quorum"
+NONE_SPEAKS = "no known node speaks for it. Name the KRaft controllers in kafka_quorum"
 
 _NOT_UNDER_WAY = (MigrationPhase.ZOOKEEPER.value, MigrationPhase.ROLLED_BACK.value)
 _TRY_AGAIN_SECONDS = 2.0
@@ -74,14 +74,14 @@ class QuorumProbe:
         """Return the last answer as a sentence."""
         seen = self.seen
         if seen is None:
-            return "asked, and not answered yet"
+            return "asked, without an answer yet"
         if seen.quorum is None:
             return NONE_SPEAKS
         nodes = ", ".join(f"{count} {mode}" for mode, count in sorted(seen.modes.items()))
-        lag = "" if seen.offset_lag is None else f"; ZooKeeper lacked {counted(seen.offset_lag, 'record')} of its log"
-        finalized = "; no controller has the migration flag: it is finalized" if _is_finalized(seen) else ""
+        lag = "" if seen.offset_lag is None else f", ZooKeeper lacked {counted(seen.offset_lag, 'record')} of its log"
+        finalized = ", the migration is finalized (no controller has its flag)" if _is_finalized(seen) else ""
         leads = f"controller {seen.quorum.leader} leads in epoch {seen.quorum.leader_epoch}"
-        return f"{leads}{lag}{finalized}; nodes: {nodes}"
+        return f"{leads}{lag}{finalized}, nodes: {nodes}"
 
     def run(self, stop: threading.Event) -> None:
         """Ask until `stop`."""
@@ -153,7 +153,7 @@ class QuorumProbe:
 
     def _complain(self, reason: str) -> None:
         if not self._complained:
-            _logger.warning("%s: the quorum was not compared: %s", self.cluster, reason)
+            _logger.warning("%s: cannot compare the quorum: %s", self.cluster, reason)
         self._complained = True
 
 

@@ -52,7 +52,7 @@ class BasicAuthentication:
         self._figures.wrong_logins += 1
         if count := self._complaints.due():
             client = (scope.get("client") or ("unknown",))[0]
-            _logger.warning("wrong logins: %d since this was last said, the newest from %s", count, client)
+            _logger.warning("%d wrong logins since the last such line, the newest from %s", count, client)
         await anyio.sleep(_WRONG_LOGIN_SECONDS)
 
     def _is_known(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -98,9 +98,11 @@ class Certificate:
         try:
             self._shown = self._load()
         except (OSError, ssl.SSLError) as error:
-            _logger.warning("%s changed and cannot be used, the old one is kept: %s", self._certificate_file, error)
+            _logger.warning(
+                "%s changed and is unusable, keeping the old certificate: %s", self._certificate_file, error
+            )
         else:
-            _logger.info("%s changed and is shown from now on", self._certificate_file)
+            _logger.info("%s changed, new connections get the new certificate", self._certificate_file)
 
     def _show_newest(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._shown

@@ -98,7 +98,7 @@ class BoundedListener(socket.socket):
             if oldest is not None and oldest.fileno() >= 0:
                 self._figures.dropped[Drop.LIMIT] += 1
                 if count := self._complaints.due():
-                    _logger.warning("too many connections, more than %d: the oldest are ended (%d)", self.most, count)
+                    _logger.warning("more than %d connections, ended the oldest (%d)", self.most, count)
                 with suppress(OSError):
                     oldest.shutdown(socket.SHUT_RDWR)
                 return True

@@ -68,7 +68,7 @@ class HttpServer:
     def check(self) -> None:
         """Raise ServeError if the server has ended. Call this at intervals, also for renewed certificates."""
         if not self._thread.is_alive():
-            raise ServeError(f"the HTTP server at {self.address} ended by itself; the log has the details")
+            raise ServeError(f"the HTTP server at {self.address} ended by itself (details in the log)")
         if self._certificate is not None:
             self._certificate.renew()
 
@@ -108,5 +108,5 @@ def _listening_socket(listening: Listening, figures: HttpFigures) -> socket.sock
     except (OSError, OverflowError) as error:
         listening_socket.close()
         reason = getattr(error, "strerror", None) or error
-        raise ServeError(f"cannot listen on {listen}: {reason}; free it or choose another") from error
+        raise ServeError(f"cannot listen on {listen}: {reason}. Free it or choose another") from error
     return listening_socket

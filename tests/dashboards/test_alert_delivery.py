@@ -448,11 +448,11 @@ def test_a_file_of_authorities_that_is_none_is_refused_at_the_start(tmp_path):
         ({"stale_after_seconds": -1}, "stale_after_seconds"),
         ({"external_labels": {"severity": "x"}}, "'severity'"),
         ({"external_labels": {"a-b": "x"}}, "'a-b'"),
-        ({"username": "me"}, "each needs the other"),
-        ({"password_variable": "HOME"}, "each needs the other"),
+        ({"username": "me"}, "each of these needs username"),
+        ({"password_variable": "HOME"}, "each of these needs username"),
         ({"bearer_token_variable": "NOT_THERE_AT_ALL"}, "NOT_THERE_AT_ALL"),
         ({"bearer_token_file": "/nowhere/token"}, "/nowhere/token"),
-        ({"bearer_token_variable": "HOME", "username": "a", "password_variable": "HOME"}, "one login is enough"),
+        ({"bearer_token_variable": "HOME", "username": "a", "password_variable": "HOME"}, "Keep one login"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused_in_one_sentence(settings, said):

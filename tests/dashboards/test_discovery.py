@@ -72,7 +72,7 @@ def test_it_refuses_while_no_broker_is_known_for_empty_answers_drop_all_targets(
     all_pages.write(rows.broker(1), south, rows.gauges(ready=False), rows.gauges(cluster="south"))
     all_pages.metrics_with(r'^kontrast_ready\{kafka_cluster="south"\} 1')
     status, _, body = all_pages.get("/sd/brokers")
-    assert (status, body) == (503, b"the brokers of north are not known\n")
+    assert (status, body) == (503, b"the brokers of north are unknown\n")
     assert [group["targets"] for group in brokers_of(all_pages, "?cluster=south")] == [["b9:7071"]]
     assert all_pages.get("/sd/brokers?cluster=north")[0] == 503
     assert all_pages.get("/sd/brokers?cluster=absent")[0] == 503

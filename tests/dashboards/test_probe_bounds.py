@@ -88,7 +88,7 @@ def test_a_frame_that_is_too_long_for_the_cluster_is_refused_by_its_length(lengt
         endless(broker, connection, framed(correlation, b"", length), b"\0" * 65536)
 
     with answering(answer) as (broker, connection):
-        with pytest.raises(ProbeError, match=rf"twice what the cluster's partitions take: .*{length}"):
+        with pytest.raises(ProbeError, match=rf"twice the size of the cluster's metadata: .*{length}"):
             connection.view(0)
         assert broker.ended.wait(60)
         assert broker.sent_bytes < 32 * MEBIBYTE  # the capacity of the sockets' buffers, and the current turn

@@ -68,15 +68,15 @@ def test_the_quorum_says_in_a_sentence_whether_it_is_finalized():
     assert prober.quorum_sentence("north").startswith("not asked: name the KRaft controllers in kafka_quorum")
     probe = QuorumProbe("north", ProbeConfig(), CurrentRows("north", view, reading))
     prober._quorums["north"] = probe
-    assert prober.quorum_sentence("north") == "asked, and not answered yet"
+    assert prober.quorum_sentence("north") == "asked, without an answer yet"
     probe.seen = QuorumSeen({"zookeeper-migrating": 3}, None, None)
     assert prober.quorum_sentence("north").startswith("no node that is known speaks for it")
     quorum = Quorum(3001, 9, 120, voters=(3001,))
     probe.seen = QuorumSeen({"kraft": 1, "controller-migrating": 1}, quorum, {}, offset=110)
-    said = "controller 3001 leads in epoch 9; ZooKeeper lacked 9 records of its log{}; nodes: 1 {}, 1 kraft"
+    said = "controller 3001 leads in epoch 9, ZooKeeper lacked 9 records of its log{}, nodes: 1 {}, 1 kraft"
     assert prober.quorum_sentence("north") == said.format("", "controller-migrating")
     probe.seen = QuorumSeen({"kraft": 1, "controller": 1}, quorum, {}, offset=110)
-    finalized = "; no controller has the migration flag: it is finalized"
+    finalized = ", the migration is finalized (no controller has its flag)"
     assert prober.quorum_sentence("north") == said.format(finalized, "controller")
 
 

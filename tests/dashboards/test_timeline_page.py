@@ -201,7 +201,7 @@ def test_where_there_are_no_transitions_that_is_said(tmp_path, start_exporter, r
         other.write(rows.controller(1), rows.gauges())
         other.page_with("/api/v1/clusters", '"unknown":null')
         found = eventually(lambda: history(other), lambda found: "still being read" not in "".join(found.notes))
-    assert found.notes == ("what the controller did is not in the outputs: they have no transitions",)
+    assert found.notes == ("the controller's actions are missing, because the outputs have no transitions",)
     assert found.timeline is not None
 
 
