@@ -108,7 +108,11 @@ class Follower:
                 self._reading.source_is(up=False)
                 if give_up_at is not None and time.monotonic() >= give_up_at:
                     raise ServeError(f"{error}; gave up after {self._connect_timeout_seconds:g} s") from error
-                _logger.log(logging.WARNING if down_since is None else logging.DEBUG, "%s, retrying", error)
+                _logger.log(
+                    logging.WARNING if down_since is None else logging.DEBUG,
+                    "trying again until the outputs are readable: %s",
+                    error,
+                )
                 down_since = down_since or time.monotonic()
                 self._stop.wait(retry_seconds)
                 retry_seconds = min(2 * retry_seconds, _LONGEST_RETRY_SECONDS)

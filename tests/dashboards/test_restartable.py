@@ -52,7 +52,7 @@ def test_rows_of_a_while_ago_give_no_answer(exporter, rows):
     exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
     answer = asked(exporter, "broker=2")
     assert (answer.verdict, answer.reasons) == (Verdict.UNKNOWN, ())
-    assert answer.doubts[0].startswith("the newest that is known is 12")
+    assert answer.doubts[0].startswith("the newest data is 12")
 
 
 @pytest.mark.parametrize(

@@ -65,12 +65,12 @@ def quorum_collector() -> QuorumCollector:
 def test_the_quorum_says_in_a_sentence_whether_it_is_finalized():
     view, reading = View(), Reading()
     prober = Prober(ProbeConfig(), view, reading)
-    assert prober.quorum_sentence("north").startswith("not asked: name the KRaft controllers in kafka_quorum")
+    assert prober.quorum_sentence("north").startswith("not asked. Name the KRaft controllers in kafka_quorum")
     probe = QuorumProbe("north", ProbeConfig(), CurrentRows("north", view, reading))
     prober._quorums["north"] = probe
     assert prober.quorum_sentence("north") == "asked, without an answer yet"
     probe.seen = QuorumSeen({"zookeeper-migrating": 3}, None, None)
-    assert prober.quorum_sentence("north").startswith("no node that is known speaks for it")
+    assert prober.quorum_sentence("north").startswith("no known node speaks for it")
     quorum = Quorum(3001, 9, 120, voters=(3001,))
     probe.seen = QuorumSeen({"kraft": 1, "controller-migrating": 1}, quorum, {}, offset=110)
     said = "controller 3001 leads in epoch 9, ZooKeeper lacked 9 records of its log{}, nodes: 1 {}, 1 kraft"
