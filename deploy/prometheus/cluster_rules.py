@@ -37,25 +37,24 @@ _BOARDS = {
 _BROKER_VIEW = AlertKind(
     name=BROKER_VIEW,
     severity=Severity.WARN,
-    meaning="A live broker gives clients old metadata of partitions, for longer than news travels.",
-    action="See in the broker's log whether the controller's requests reach it, and restart it if they do not.",
+    meaning="A live broker gives clients old metadata of partitions, for longer than updates travel.",
+    action="Check in the broker's log whether the controller's requests reach it. If they do not, restart the broker.",
     expected="to send UpdateMetadata to every live broker after every change",
 )
 
 _HEAD = """# Made from controller/contract/alert_kinds/ by deploy/prometheus/cluster_rules.py (`make boards`).
-# The alerts on watched clusters by way of Prometheus, where `kontrast serve` does not deliver them to
-# Alertmanager directly. Load kontrast-self.yml too. Written for Prometheus 2.42 and newer.
-# Kontrast judges what is an alert and how urgent it is: these rules only pass it on, with the names, labels and
-# runbooks of the direct way. A maintenance window or a shutdown in order makes both quiet.
-# runbook_url is the page's path in this repository, dashboard_url the board's path in Grafana, page_url the path of the
-# live page of `kontrast serve` that explains the alert: put the addresses where you have them in front
-# (`python deploy/prometheus/prometheus_rule.py --help` does it).
+# Alerts on watched clusters through Prometheus, for a `kontrast serve` without [serve.alertmanager]. Load
+# kontrast-self.yml too. Prometheus 2.42 or newer is needed.
+# Kontrast decides about alerts and their severity. These rules pass them on, with the names, labels and runbooks of
+# direct delivery. A maintenance window or a controlled shutdown silences both ways.
+# runbook_url is a path in this repository, dashboard_url a path in Grafana, and page_url a path of the live page of
+# `kontrast serve`. Put your addresses in front with `python deploy/prometheus/prometheus_rule.py` (see --help).
 # deploy/kubernetes/kontrast-cluster-prometheusrule.yml is made from this file.
 groups:
   - name: kontrast-cluster
     rules:
-      # Where an exporter delivers to Alertmanager directly, or did within five minutes, these rules are silent: no
-      # alert comes both ways.
+      # These rules are silent while an exporter delivers to Alertmanager directly, and for five minutes after. So
+      # no alert arrives twice.
       - record: kafka_cluster:kontrast_alerts_delivered_directly:max
         expr: >-
           max by (kafka_cluster) (
@@ -64,8 +63,8 @@ groups:
               or kontrast_alert_deliveries_total unless on (job, instance) max_over_time(kontrast_alertmanager_up[5m])
             )
           )
-      # The active alerts of any exporter, with the severities that are routed. While no exporter is certain of the
-      # cluster, the last evaluation's stay active, for an hour at most: a restart of `kontrast serve` is no all-clear.
+      # The active alerts of any exporter, with the severities for routing. While no exporter is certain of the
+      # cluster, earlier alerts stay active for up to an hour. A restart of `kontrast serve` resolves no alert.
       - record: kafka_cluster:kontrast_alert_since_timestamp_seconds:min
         expr: >-
           (
@@ -95,10 +94,10 @@ groups:
           component: replica
           group: replica
         annotations:
-          summary: "{{ $labels.kafka_cluster }}: {{ $value }} alerts are not named, and do not come by rules"
+          summary: "{{ $labels.kafka_cluster }}: {{ $value }} alerts are not named, and these rules omit them"
           description: >-
-            {{ $labels.kafka_cluster }} has more alerts than `kontrast serve` names (alert_detail_limit); {{ $value }}
-            of them reach nobody by the rules. The output `alerts` has all.
+            {{ $labels.kafka_cluster }} has more alerts than `kontrast serve` names (alert_detail_limit). These rules
+            omit {{ $value }} alerts. The output `alerts` has all.
           runbook_url: docs/runbooks/KontrastAlertsUnnamed.md
           dashboard_url: d/kontrast-overview?var-kafka_cluster={{ urlquery $labels.kafka_cluster }}
           page_url: clusters/{{ reReplaceAll "[+]" "%20" (urlquery $labels.kafka_cluster) }}

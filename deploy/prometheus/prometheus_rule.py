@@ -16,7 +16,7 @@ from pathlib import Path
 
 FILES = {name: Path(__file__).parent / f"kontrast-{name}.yml" for name in ("self", "cluster")}
 
-_HEAD = """# Made from deploy/prometheus/kontrast-{name}.yml by deploy/prometheus/prometheus_rule.py: change it there.
+_HEAD = """# Made from deploy/prometheus/kontrast-{name}.yml by deploy/prometheus/prometheus_rule.py. Change that file.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
@@ -48,11 +48,13 @@ def manifest(name: str, rules: str) -> str:
 def main() -> None:
     """Print the requested rules."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rules", choices=FILES, help="which file")
-    parser.add_argument("--docs", metavar="URL", help="where docs/ is published: runbook_url begins with it")
-    parser.add_argument("--grafana", metavar="URL", help="your Grafana: dashboard_url begins with it")
-    parser.add_argument("--page", metavar="URL", help="your `kontrast serve`: page_url begins with it")
-    parser.add_argument("--plain", action="store_true", help="a rules file for Prometheus, no PrometheusRule")
+    parser.add_argument("rules", choices=FILES, help="rules to print")
+    parser.add_argument("--docs", metavar="URL", help="address of the published docs/, for runbook_url")
+    parser.add_argument("--grafana", metavar="URL", help="address of your Grafana, for dashboard_url")
+    parser.add_argument("--page", metavar="URL", help="address of your `kontrast serve`, for page_url")
+    parser.add_argument(
+        "--plain", action="store_true", help="print a rules file for Prometheus instead of a PrometheusRule"
+    )
     arguments = parser.parse_args()
     rules = FILES[arguments.rules].read_text(encoding="utf-8")
     rules = with_addresses(rules, arguments.docs, arguments.grafana, arguments.page)
