@@ -107,7 +107,7 @@ def _ask_zookeeper(config: IngestConfig) -> Callable[[threading.Event], str]:
         if read.forbidden:
             paths = sorted(read.forbidden)
             more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-            raise IngestError(f"{paths[0]}{more} may not be read: the ACL does not let this session in")
+            raise IngestError(f"the ACL of {paths[0]}{more} denies read access to this session")
         if not read.values:
             others = [f"{config.servers}{chroot.rstrip('/')}" for chroot in find_chroots(config, stop)]
             there_is = f"there is one at {' and at '.join(others)}" if others else "check the address"
@@ -185,7 +185,7 @@ def _ask_to_read(source: Address, timeout_seconds: float, refuse: Refusal) -> Ca
 
     def ask(_: threading.Event) -> str:
         end = end_offset(directory)
-        return f"{end:,} bytes were written" if directory.exists() else "missing; the job waits for `kontrast watch`"
+        return f"{end:,} bytes were written" if directory.exists() else "missing, the job waits for `kontrast watch`"
 
     return ask
 
@@ -282,8 +282,8 @@ def _ask_outputs(config: ServeConfig, *, they_exist: bool) -> Callable[[threadin
             source.close()
         if len(source.missing) == len(FOLLOWED_OUTPUTS):
             if not they_exist:
-                return "missing; `kontrast stream` creates them"
-            raise ServeError("missing; check the address, and run `kontrast stream`")
+                return "missing, `kontrast stream` creates them"
+            raise ServeError("missing. Check the address, and run `kontrast stream`")
         return "they can be read"
 
     return ask

@@ -136,4 +136,4 @@ def without_waiting_words() -> Iterator[None]:
 
 def nothing_there(address: Address, output: str = "outputs") -> ServeError:
     """Return the error for an address without such data."""
-    return ServeError(f"{address} holds no {output}: check the address, and that `kontrast stream` has run")
+    return ServeError(f"{address} holds no {output}. Check the address, and that `kontrast stream` has run")

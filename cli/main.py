@@ -34,7 +34,7 @@ _SECTIONS: Final = {
     "Ask": Section(
         "cli.commands.ask",
         {
-            "check": "Check a cluster: its problems, worst first, with start and next step.",
+            "check": "List a cluster's problems, worst first, with start and next step.",
             "explain": "Explain the state of a partition, topic, broker or controller.",
             "timeline": "Print the events of a cluster in order, or write a page with a picture.",
             "report": "Report availability, failovers and alerts of one or hundreds of clusters over weeks.",

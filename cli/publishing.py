@@ -22,7 +22,7 @@ def publish(history: History, publication: Publication, stop: threading.Event) -
         output.say(note)
     if has_znodes:
         count, until = counted(publication.records, "record"), time_of(publication.as_of_ms)
-        ends = "stopped; to go on, begin again with an empty stream" if stop.is_set() else "the past ends there"
+        ends = "stopped. To go on, begin again with an empty stream" if stop.is_set() else "the past ends there"
         output.say(f"{publication.to} has {count} of the past, up to {until}: {ends}")
     return has_znodes
 

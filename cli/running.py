@@ -91,7 +91,7 @@ def run_until_stopped(
             except queue.Empty:
                 continue
             if isinstance(event, _Stop):
-                output.say(f"stopping on {signal.Signals(event).name}; a second one ends at once")
+                output.say(f"stopping on {signal.Signals(event).name}, a second one ends at once")
                 stopped_by, end_at = event, time.monotonic() + finish_within_seconds
                 service.stop()
             else:

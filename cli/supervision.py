@@ -148,7 +148,9 @@ class Supervisor:
     def _look_at(self, child: SupervisedChild, selector: selectors.BaseSelector) -> None:
         """Start children that are due, kill silent ones, and note ended ones."""
         if child.is_silent:
-            output.complain(f"{child.name} has not reported for {_SILENT_SECONDS:g} s: it is killed and starts again")
+            output.complain(
+                f"{child.name} has not reported for {_SILENT_SECONDS:g} s, so it is killed and starts again"
+            )
             child.process.kill()
         if child.process.running:
             return
@@ -163,11 +165,11 @@ class Supervisor:
         self._close_output(child, selector)
         status = child.process.exit_status or ExitCode.OK
         if status == ExitCode.USAGE or (status == ExitCode.UNAVAILABLE and not child.was_ready):
-            output.complain(f"{child.name} {_how(status)}, which no new start mends: all is stopped")
+            output.complain(f"{child.name} {_how(status)}, which a restart cannot mend, so everything stops")
             self.exit_code = status
             return
         self._is_told = False
-        output.warn(f"{child.name} {_how(status)}; it starts again in {child.start_at - time.monotonic():.0f} s")
+        output.warn(f"{child.name} {_how(status)}, and starts again in {child.start_at - time.monotonic():.0f} s")
 
     def _take(self, selector: selectors.BaseSelector) -> None:
         """Take reports and lines as they come, for a moment."""
@@ -200,7 +202,7 @@ class Supervisor:
         while child.process.running and time.monotonic() < end_at:
             self._take(selector)
         if child.process.running:
-            output.complain(f"{child.name} did not end within {_END_SECONDS:g} s: it is killed")
+            output.complain(f"{child.name} did not end within {_END_SECONDS:g} s, so it is killed")
         child.process.kill()
         self._close_output(child, selector)
         status = child.process.exit_status or ExitCode.OK

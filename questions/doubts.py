@@ -16,13 +16,13 @@ _NAMED_PATHS: Final = 3
 def doubts(picture: Picture, now_ms: int | None) -> Iterator[str]:
     """Return each reason in a sentence. `now_ms` is the present, for a picture of now."""
     if now_ms is not None and picture.is_replayed:
-        yield "this is a past that `kontrast replay` published, not the present"
+        yield "this shows a past that `kontrast replay` published, not the present"
     elif now_ms is not None and now_ms - picture.as_of_ms > OLD_AFTER_MS:
         age_seconds = (now_ms - picture.as_of_ms) // 1_000
-        yield f"the newest that is known is {age_seconds} s old, so this may have changed; see `kontrast status`"
+        yield f"the newest data is {age_seconds} s old, so this may have changed (see `kontrast status`)"
     if picture.header.phase is not FOLLOWING:
-        yield "no complete read has come in since changes were lost: what is said here may be over"
+        yield "changes were lost without a complete read since, so this answer may be outdated"
     if picture.forbidden:
         hidden = sorted(picture.forbidden)
         named = ", ".join(hidden[:_NAMED_PATHS]) + (", …" if len(hidden) > _NAMED_PATHS else "")
-        yield f"{counted(len(hidden), 'znode')} may not be read, nor what is below: {named}"
+        yield f"Kontrast may not read {counted(len(hidden), 'znode')}, nor the children: {named}"

@@ -31,7 +31,7 @@ _ONLINE: Final = PartitionState.ONLINE.word
 _UNREADABLE_STATE: Final = "its state cannot be read"
 
 Sound = Mapping[str, Collection[int]]
-"""Partitions that are judged by their znodes, by topic."""
+"""Partitions that Kontrast judges by their znodes, by topic."""
 
 _Key = tuple[str, int]
 

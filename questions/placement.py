@@ -161,12 +161,12 @@ def _usable(context: Context, brokers: Collection[int], goal: Goal) -> dict[int,
     registered = context.header.brokers
     absent = sorted(set(brokers) - registered.keys())
     if absent:
-        raise UnplaceableError(f"broker {', '.join(map(str, absent))} is not registered: it can get no replicas")
+        raise UnplaceableError(f"broker {', '.join(map(str, absent))} is not registered, so it cannot get replicas")
     usable = sorted(set(brokers or registered) - goal.drain)
     racks = {broker: registered[broker].rack for broker in usable}
     without = [broker for broker, rack in racks.items() if rack is None]
     if goal.rack_aware and without:
-        raise UnplaceableError(f"broker {', '.join(map(str, without))} has no rack: set broker.rack, and restart it")
+        raise UnplaceableError(f"broker {', '.join(map(str, without))} has no rack. Set broker.rack and restart it")
     return racks
 
 
@@ -175,7 +175,7 @@ def _moved(
 ) -> tuple[int, ...]:
     factor = goal.replication_factor or len(replicas)
     if factor > len(racks) and (goal.replication_factor or goal.drain.intersection(replicas)):
-        raise UnplaceableError(f"{tp} needs {factor} replicas, and there are {len(racks)} brokers for them")
+        raise UnplaceableError(f"{tp} needs {factor} replicas, but only {len(racks)} brokers can host them")
     most = -(-factor // len(set(racks.values()))) if goal.rack_aware and racks else factor
     kept: list[int | None] = []
     in_rack: Counter[str | None] = Counter()
@@ -202,7 +202,7 @@ def _next_broker(
 ) -> int:
     free = [broker for broker in racks if broker not in kept]
     if not free:
-        raise UnplaceableError(f"{tp} needs {len(kept)} replicas, and there are {len(racks)} brokers for them")
+        raise UnplaceableError(f"{tp} needs {len(kept)} replicas, but only {len(racks)} brokers can host them")
     if not in_rack:
         return min(free, key=load.__getitem__)  # of the brokers with the fewest the first by id, as below
     return min(free, key=lambda broker: (in_rack[racks[broker]], load[broker]))

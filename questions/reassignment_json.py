@@ -29,14 +29,14 @@ def decode_reassignment(content: bytes) -> dict[TopicPartition, tuple[int, ...]]
     try:
         file = msgspec.json.decode(content, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ReassignmentJsonError(f"it is no reassignment as JSON: {error}") from error
+        raise ReassignmentJsonError(f"it is no reassignment in JSON: {error}") from error
     targets: dict[TopicPartition, tuple[int, ...]] = {}
     for entry in file.partitions:
         tp = TopicPartition(entry.topic, entry.partition)
         if tp in targets:
             raise ReassignmentJsonError(f"it names partition {tp} twice")
         if not entry.replicas or len(set(entry.replicas)) < len(entry.replicas):
-            raise ReassignmentJsonError(f"partition {tp} needs replicas on different brokers, and has {entry.replicas}")
+            raise ReassignmentJsonError(f"partition {tp} needs replicas on different brokers, but has {entry.replicas}")
         targets[tp] = entry.replicas
     return targets
 

@@ -167,9 +167,9 @@ def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str]) -> Reason
 def _brokers_away(header: Header) -> Iterator[Reason]:
     """Yield a reason for each broker that is shutting down, or hosts replicas and is not registered."""
     for away in sorted(replicas_by_broker(header).keys() - header.brokers.keys()):
-        yield Reason(Obstacle.BROKER_DOWN, f"broker {away} is down: start it and wait until its replicas are in sync")
+        yield Reason(Obstacle.BROKER_DOWN, f"broker {away} is down (start it and wait until its replicas are in sync)")
     for leaving in sorted(set(header.shutdowns.under_way) & header.brokers.keys()):
-        yield Reason(Obstacle.SHUTTING_DOWN, f"broker {leaving} is shutting down: wait until it is back")
+        yield Reason(Obstacle.SHUTTING_DOWN, f"broker {leaving} is shutting down, and must be back first")
 
 
 def _catching_up(context: Context, broker: int) -> Iterator[Reason]:
@@ -188,27 +188,25 @@ def _catching_up(context: Context, broker: int) -> Iterator[Reason]:
         behind = topics.total()
         yield _by_topic(
             Obstacle.CATCHING_UP,
-            f"{counted(behind, 'replica')} of broker {replica} {plural(behind, 'is', 'are')} not in sync: wait",
+            f"{counted(behind, 'replica')} of broker {replica} {plural(behind, 'is', 'are')} not in sync yet",
             topics,
         )
 
 
 def _controller(header: Header) -> Iterator[Reason]:
     if not header.acting:
-        yield Reason(
-            Obstacle.NO_CONTROLLER, "no broker acts as controller: it would elect no new leaders for the partitions"
-        )
+        yield Reason(Obstacle.NO_CONTROLLER, "no broker acts as controller, so the partitions would get no new leaders")
         return
     due = sum(event.writes_due for event in header.events.values())
     if due:
         yield Reason(
-            Obstacle.CONTROLLER_BUSY, f"the controller has {counted(due, 'write')} to do for earlier events: wait"
+            Obstacle.CONTROLLER_BUSY, f"the controller still has {counted(due, 'write')} to do for earlier events"
         )
 
 
 def _work_under_way(counts: Counts) -> Iterator[Reason]:
     if counts.reassigning:
         moving = counted(counts.reassigning, "partition")
-        yield Reason(Obstacle.REASSIGNMENT, f"the controller is reassigning {moving}: wait")
+        yield Reason(Obstacle.REASSIGNMENT, f"the controller is still reassigning {moving}")
     if counts.topics_to_delete:
-        yield Reason(Obstacle.DELETION, f"the controller is deleting {counted(counts.topics_to_delete, 'topic')}: wait")
+        yield Reason(Obstacle.DELETION, f"the controller is still deleting {counted(counts.topics_to_delete, 'topic')}")

@@ -94,7 +94,7 @@ class Stage:
 
     def _start(self) -> None:
         if accepts_connections(int(self._listen.rpartition(":")[2])):
-            raise StageError(f"{self._listen} is in use: choose another --port")
+            raise StageError(f"{self._listen} is in use. Choose another --port")
         with self._narrator.progress(f"start ZooKeeper and Kafka 3.9.2 brokers {', '.join(map(str, BROKER_IDS))}"):
             self.cluster.start()
         with self._narrator.progress("start kontrast watch, stream and serve, and wait for the first picture"):

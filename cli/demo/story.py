@@ -69,7 +69,7 @@ class _Story:
     def a_broker_is_killed(self, before: PublishedCluster) -> int:
         # Not the controller, whose successor would have to be elected first. That is another story.
         victim = next(broker for broker in reversed(BROKER_IDS) if broker != before.controller)
-        self._narrator.chapter(f"Broker {victim} is killed; its ZooKeeper session ends after {SESSION_SECONDS} s")
+        self._narrator.chapter(f"Broker {victim} is killed, and its ZooKeeper session ends after {SESSION_SECONDS} s")
         lost = [name for name, replicas in _assignments(TOPICS).items() if replicas == (victim,)]
         moved = [name for name, leader in before.leaders.items() if leader == victim and name not in lost]
         self._stage.cluster.brokers[victim].kill()
@@ -146,7 +146,7 @@ class _Story:
                 return
             except KafkaError as error:
                 if attempt == _ADMIN_ATTEMPTS:
-                    raise ChapterFailedError(f"the cluster refused what the story needs: {error}") from error
+                    raise ChapterFailedError(f"the cluster refused a step of the story: {error}") from error
                 time.sleep(1)
             else:
                 return
@@ -154,7 +154,7 @@ class _Story:
 
 def _differences(picture: PublishedCluster | None, expectations: _Expectations) -> list[str]:
     if picture is None:
-        return ["nothing: the exporter does not answer, or has no complete picture"]
+        return ["no answer of the exporter, or no complete picture"]
     pairs = {what: look(picture) for what, look in expectations.items()}
     return [f"{what}: expected {expected}, saw {seen}" for what, (seen, expected) in pairs.items() if seen != expected]
 

@@ -67,7 +67,7 @@ def pyspark_jars(patterns: Sequence[str]) -> list[Path]:
     for pattern in patterns:
         found = sorted(directory.glob(pattern))
         if not found:
-            raise EmbeddedError(f"{directory} has no {pattern}: install the pinned pyspark again")
+            raise EmbeddedError(f"{directory} has no {pattern}. Install the pinned pyspark again")
         jars += found
     return jars
 

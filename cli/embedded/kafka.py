@@ -111,7 +111,7 @@ class KafkaBroker(Server):
             client.start(timeout=_ZOOKEEPER_SECONDS)
             yield client
         except KazooTimeoutError as error:
-            raise EmbeddedError(f"ZooKeeper at {self._zookeeper_connect} does not answer: start it first") from error
+            raise EmbeddedError(f"ZooKeeper at {self._zookeeper_connect} does not answer. Start it first") from error
         finally:
             client.stop()
             client.close()
@@ -127,7 +127,7 @@ class KafkaBroker(Server):
                 if time.monotonic() > deadline:
                     raise EmbeddedError(
                         f"{self._process.name} is still registered in {self._zookeeper_connect} after "
-                        f"{_OLD_SESSION_SECONDS} seconds: end the other broker with this id"
+                        f"{_OLD_SESSION_SECONDS} seconds. End the other broker with this id"
                     )
                 time.sleep(0.1)
 

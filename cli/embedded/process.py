@@ -170,7 +170,7 @@ def free_port() -> int:
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
-    raise EmbeddedError("no free loopback port between 20000 and 32000: end what holds them")
+    raise EmbeddedError("no free loopback port between 20000 and 32000. End the processes that hold them")
 
 
 def accepts_connections(port: int) -> bool:

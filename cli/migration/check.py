@@ -37,8 +37,8 @@ Examples:
 
 \b
 Exit codes:
-  0  nothing was found, and everything that a znode can show was read
-  1  something was found, or something may not be read; each is named
+  0  no obstacle, and everything that a znode can show was read
+  1  the printed obstacles exist, or the printed znodes may not be read
   2  a flag, a setting or the chroot is wrong
   3  ZooKeeper cannot be reached, or the files cannot be read
 """
@@ -71,7 +71,7 @@ def _read_release(_ctx: click.Context, _param: click.Parameter, text: str | None
     "--release",
     callback=_read_release,
     metavar="VERSION",
-    help="The migrating release, like 3.9.2. Default: all releases with such znodes.",
+    help="The migrating release, like 3.9.2. By default all releases with such znodes.",
 )
 @click.option(
     "--controller-ids",
@@ -105,7 +105,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     if directories and "zookeeper" in given:
         raise ConfigError("give either --zookeeper or --zk-data")
     if chroot is not None and not (directories and chroot.startswith("/")):
-        raise ConfigError("--chroot belongs to --zk-data and begins with /; an address has its own behind its ports")
+        raise ConfigError("--chroot belongs to --zk-data and begins with /. An address has its own behind its ports")
     settings = read_settings(config_file, os.environ)
     config = None if directories else snapshot_config(settings, cluster, given, {})[0]
     login = read_login(settings, cluster, flags)
@@ -137,7 +137,7 @@ def _with_nodes(tree: Tree, bootstrap: tuple[str, ...], config: KafkaLoginConfig
 
 def _examine(tree: Tree, release: Patch | None, *, as_json: bool) -> ExitCode:
     if tree.is_ruled_by_kraft:
-        output.say("the migration is under way and a KRaft controller leads; findings affect its next sync")
+        output.say("the migration is under way and a KRaft controller leads, so findings affect its next sync")
     report = examine(tree, release)
     (print_json if as_json else print_report)(report)
     return ExitCode.OK if report.is_clean else ExitCode.FAILED
@@ -165,6 +165,6 @@ def _tree_of_files(
         output.say(note)
     if not znodes and not stop.is_set():
         others = " and ".join(sorted(files.other_chroots))
-        hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
-        raise NotFoundError(f"the files have no Kafka cluster below {chroot}; {hint}")
+        hint = f"they have one below {others}. Give --chroot" if others else "check --zk-data"
+        raise NotFoundError(f"the files have no Kafka cluster below {chroot}, {hint}")
     return Tree(znodes, controller_ids=controller_ids)

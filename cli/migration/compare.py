@@ -35,7 +35,7 @@ Examples:
 
 \b
 Exit codes:
-  0  ZooKeeper has all that the quorum says, as far as that can be asked; what cannot is named
+  0  ZooKeeper has everything that the quorum reports. Facts that it does not report are printed
   1  ZooKeeper differs from the quorum, or lags behind it
   2  a flag, a setting or the chroot is wrong, or no quorum rules this cluster
   3  ZooKeeper or the quorum cannot be reached
@@ -50,7 +50,7 @@ Exit codes:
     required=True,
 )
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line: nodes, subjects, the whole.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line (nodes, subjects, the whole).")
 def compare(
     config_file: Path | None, cluster: str | None, bootstrap: tuple[str, ...], *, as_json: bool, **flags: object
 ) -> int:
@@ -112,7 +112,7 @@ def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLog
     if nodes.quorum is None:
         reasons = "; ".join(f"{node.name}: {node.mode.words if node.mode else node.reason}" for node in nodes.nodes)
         output.complain(
-            f"none of the nodes says how far the quorum is: {reasons}. Name a KRaft controller that leads, or a broker "
+            f"no node reports the quorum's position: {reasons}. Name a KRaft controller that leads, or a broker "
             "in KRaft mode, with --bootstrap"
         )
         return ExitCode.UNAVAILABLE
@@ -134,6 +134,6 @@ def _why_nothing_to_compare(zookeeper: _ZooKeeper, tree: Tree) -> str:
     if not tree.znodes:
         return where_clusters_are(zookeeper.config, zookeeper.stop)
     return (
-        "there is nothing to compare: no KRaft quorum rules this cluster, or it has not yet copied ZooKeeper's "
+        "there is no comparison, because no KRaft quorum rules this cluster, or it has not yet copied ZooKeeper's "
         "metadata (/controller is a broker's, or /migration has no offset)"
     )

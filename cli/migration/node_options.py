@@ -23,7 +23,7 @@ _NOT_OF_A_LOGIN = keys_of(ProbeConfig).keys() - keys_of(KafkaLoginConfig).keys()
 def _read_addresses(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[str, ...]:
     addresses = tuple(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
     if text is not None and not addresses:
-        raise click.BadParameter("it names no node: expected HOST:PORT[,HOST:PORT...].")
+        raise click.BadParameter("it names no node. Write HOST:PORT[,HOST:PORT...].")
     for address in addresses:
         try:
             split_address(address)

@@ -20,10 +20,10 @@ _LONGEST: Final = 1_000
 _COLOURS: Final = {Verdict.DIFFERENT: "red", Verdict.LAGGING: "yellow", Verdict.EQUAL: "green"}
 _SENTENCES: Final = {
     Verdict.EQUAL: "ZooKeeper equals the quorum",
-    Verdict.LAGGING: "ZooKeeper is behind the quorum: a rollback now would lose what it lacks; if this lasts, restart "
-    "the quorum's leader, which writes everything again",
-    Verdict.DIFFERENT: "ZooKeeper differs from the quorum, and the dual write does not mend it: a rollback now would "
-    "bring ZooKeeper's values back; the quorum's next leader sets them to its own",
+    Verdict.LAGGING: "ZooKeeper is behind the quorum. A rollback now would lose the missing records. If this lasts, "
+    "restart the quorum's leader, which writes everything again",
+    Verdict.DIFFERENT: "ZooKeeper differs from the quorum, and the dual write does not mend it. A rollback now would "
+    "bring ZooKeeper's values back. The quorum's next leader sets them to its own",
 }
 
 
@@ -39,7 +39,7 @@ def _lines(nodes: Nodes, comparison: Comparison) -> Iterator[RenderableType]:
         yield from _subject(result)
     if comparison.verdict is not Verdict.EQUAL and nodes.in_mode(Mode.CONTROLLER):
         yield line(
-            "a controller is without the migration's flag: if the migration is finalized, ZooKeeper is never written "
+            "a controller lacks the migration's flag. If the migration is finalized, no process writes to ZooKeeper "
             "again, and there is no way back"
         )
     quorum = nodes.quorum
@@ -48,7 +48,7 @@ def _lines(nodes: Nodes, comparison: Comparison) -> Iterator[RenderableType]:
         f"/migration is at offset {comparison.offset}, the quorum's high watermark is "
         f"{comparison.high_watermark} (lag {comparison.lag}){leader}"
     )
-    yield line(f"{_SENTENCES[comparison.verdict]}; {position}")
+    yield line(f"{_SENTENCES[comparison.verdict]} ({position})")
 
 
 def _subject(result: SubjectResult) -> Iterator[RenderableType]:
@@ -61,7 +61,7 @@ def _subject(result: SubjectResult) -> Iterator[RenderableType]:
     for key, difference in list(result.differences.items())[:_SHOWN]:
         yield line(f"{_cut(str(key))}: {_sides(difference)}", indent=2)
     if len(result.differences) > _SHOWN:
-        yield line(f"and {len(result.differences) - _SHOWN} more; --json names all", indent=2)
+        yield line(f"and {len(result.differences) - _SHOWN} more (--json names all)", indent=2)
     for group, reason in sorted(result.withheld.items()):
         yield line(f"not compared: {_cut(group)}: {_cut(reason)}", indent=2)
 

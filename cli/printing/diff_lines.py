@@ -38,7 +38,7 @@ def _lines(differences: Differences, most: int | None) -> Iterator[RenderableTyp
         compared = ", ".join(counted(count, kind) for kind, count in differences.compared.items() if count)
         yield line(title, ": ", ("the same", "green"), f" ({compared or 'nothing to compare'})")
         return
-    yield line(title, f": what differs is {', '.join(parts)}")
+    yield line(title, f": differences in {', '.join(parts)}")
     named = differences.differences[:most]
     for one in named:
         yield line(f"{one.subject}: {_said(one)}", indent=2)

@@ -40,10 +40,10 @@ def _found(found: Found, word: str) -> Iterator[RenderableType]:
     for finding in found.findings[:_SHOWN]:
         yield line(f"{_cut(finding.znode)}: {_cut(finding.detail)}", indent=2)
     if len(found.findings) > _SHOWN:
-        yield line(f"and {len(found.findings) - _SHOWN} more; --json names all", indent=2)
+        yield line(f"and {len(found.findings) - _SHOWN} more (--json names all)", indent=2)
     yield line(f"means: {check.means}", indent=2)
     yield line(f"do: {check.mend}", indent=2)
-    yield line(f"releases: {check.releases}; source: {check.source}", indent=2)
+    yield line(f"releases: {check.releases}. Source: {check.source}", indent=2)
 
 
 def _sum(report: Report) -> str:
@@ -57,10 +57,10 @@ def _sum(report: Report) -> str:
         if parts
         else "no problem was found in the znodes that were read"
         if forbidden
-        else "nothing was found"
+        else "no obstacle was found"
     )
-    unchecked = f"; {len(report.unchecked)} checks not made, or not of all znodes" if report.unchecked else ""
-    return f"{what}{unchecked}; {_releases(report)}"
+    unchecked = f" ({len(report.unchecked)} checks not made, or not of all znodes)" if report.unchecked else ""
+    return f"{what}{unchecked}, {_releases(report)}"
 
 
 def _releases(report: Report) -> str:

@@ -62,14 +62,14 @@ def _partition_lines(snapshot: JudgedCluster, selection: Selection) -> Iterator[
         chosen = sorted(filter(selection.has, snapshot.partitions), key=_worst_first)
         yield from map(_partition_line, chosen)
         if not chosen:
-            yield "no partition is as asked for"
+            yield "no partition matches"
         return
     unwell = sorted((partition for partition in snapshot.partitions if _is_unwell(partition)), key=_worst_first)
     yield from map(_partition_line, unwell[:_NAMED_PARTITIONS])
     if len(unwell) > _NAMED_PARTITIONS:
         rest = Counter(_word(partition) for partition in unwell[_NAMED_PARTITIONS:])
         counts = ", ".join(f"{count} {word}" for word, count in rest.items())
-        yield (f"and {len(unwell) - _NAMED_PARTITIONS} more ({counts}): --only names all of one kind, --json all")
+        yield (f"and {len(unwell) - _NAMED_PARTITIONS} more ({counts}, --only names all of one kind, --json all)")
 
 
 def _cluster_lines(snapshot: JudgedCluster) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _cluster_lines(snapshot: JudgedCluster) -> Iterator[str]:
     topics = counted(len({line.topic for line in partitions}), "topic")
     yield f"{topics}, {counted(len(partitions), 'partition')}: {counts}"
     if snapshot.unreadable:
-        yield f"incomplete: {counted(len(snapshot.unreadable), 'znode')} cannot be read, nor what is below"
+        yield f"incomplete: {counted(len(snapshot.unreadable), 'znode')} cannot be read, nor their children"
 
 
 def _is_unwell(partition: JudgedPartition) -> bool:

@@ -35,11 +35,11 @@ def print_scenario(scenario: Scenario, *, is_all: bool, as_json: bool) -> None:
 
 def _step(title: str, taken: Consequences, most: int | None) -> Iterator[RenderableType]:
     harmless = not (taken.newly_offline or taken.newly_unwritable or taken.unclean)
-    yield line((title, "bold"), ": ", ("nothing is taken from clients", "green") if harmless else "")
+    yield line((title, "bold"), ": ", ("no effect on clients", "green") if harmless else "")
     who = f"broker {taken.controller} is controller" if taken.controller >= 0 else "no broker is left"
     yield line(f"{counted(len(taken.moved_leaders), 'leader')} moved, {who}", indent=2)
     yield from _named("page", "offline", taken.newly_offline, most)
-    yield from _named("page", "led uncleanly: acknowledged records may be lost", taken.unclean, most)
+    yield from _named("page", "led uncleanly (acknowledged records may be lost)", taken.unclean, most)
     yield from _named("warn", "refuse acks=all", taken.newly_unwritable, most)
 
 
@@ -52,14 +52,14 @@ def _named(word: str, what: str, changes: Sequence[PartitionChange], most: int |
         led = f"leader {change.leader_before} → {change.leader}" if change.leader >= 0 else "no leader"
         yield line(f"{change.topic}-{change.partition}: {led}; {change.reason or 'in sync'}", indent=4)
     if most is not None and len(changes) > most:
-        yield line(f"and {len(changes) - most} more: --all names them", indent=4)
+        yield line(f"and {len(changes) - most} more (--all names them)", indent=4)
 
 
 def _left(scenario: Scenario) -> Iterator[RenderableType]:
     after = scenario.in_all
     yield line(
         f"In the end: {after.offline} offline ({after.offline_before} now), {after.under_min_isr} under min ISR "
-        f"({after.under_min_isr_before} now); leaders by broker: {_leaders(after)}"
+        f"({after.under_min_isr_before} now). Leaders by broker: {_leaders(after)}"
     )
 
 
@@ -93,7 +93,7 @@ def print_rolling(header: Header, order: RollingOrder, *, as_json: bool) -> None
 
 def _rolling(header: Header, order: RollingOrder) -> Iterator[RenderableType]:
     total = sum(map(len, order.batches))
-    yield line(f"{counted(total, 'broker')} in {len(order.batches)} batches; after each, wait until all are in sync:")
+    yield line(f"{counted(total, 'broker')} in {len(order.batches)} batches. After each, wait until all are in sync:")
     for number, batch in enumerate(order.batches, start=1):
         notes = ", the controller" if header.controller in batch else ""
         racks = sorted({header.brokers[broker].rack or "" for broker in batch} - {""})
@@ -106,8 +106,8 @@ def _rolling(header: Header, order: RollingOrder) -> Iterator[RenderableType]:
 def _obstacle(obstacle: Obstacle) -> Iterator[RenderableType]:
     more = f" and {obstacle.more_topics} more" if obstacle.more_topics else ""
     yield line(
-        ("not without a gap: ", "yellow"),
-        f"{counted(obstacle.partitions, 'partition')}, {obstacle.reason}; while one of their brokers restarts, "
+        ("with a gap: ", "yellow"),
+        f"{counted(obstacle.partitions, 'partition')}, {obstacle.reason}. While one of their brokers restarts, "
         f"{obstacle.consequence}",
     )
     yield line(f"topics: {', '.join(obstacle.topics)}{more}", indent=4)

@@ -115,7 +115,7 @@ def build(config_type: type[Config], section: str, *layers: Layer, subject: str 
     for key in keys.values():
         if key.required and key.name not in settings:
             raise ConfigError(
-                f"{subject or section}: {key.name!r} is not set: give {key.flag}, {variable_name(section, key)}, "
+                f"{subject or section}: {key.name!r} is not set. Give {key.flag}, {variable_name(section, key)}, "
                 f"or {key.name} in the [{section}] table of the --config file"
             )
     try:
@@ -131,7 +131,7 @@ def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> li
     names = list(dict.fromkeys(chosen or ([str(default_cluster.value)] if default_cluster else settings.clusters)))
     if not names:
         raise ConfigError(
-            "no cluster to watch: give --cluster NAME --zookeeper HOST:PORT --to ADDRESS, "
+            "no cluster to watch. Give --cluster NAME --zookeeper HOST:PORT --to ADDRESS, "
             "or a [clusters.NAME] table in the --config file"
         )
     configs = []
@@ -194,7 +194,7 @@ def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
             break
     key = keys_of(IngestConfig)["maintenance_file"]
     raise ConfigError(
-        f"cluster {cluster}: 'maintenance_file' is not set: give {key.flag}, {variable_name('watch', key)}, "
+        f"cluster {cluster}: 'maintenance_file' is not set. Give {key.flag}, {variable_name('watch', key)}, "
         "or maintenance_file in the [watch] table of the --config file"
     )
 
@@ -231,7 +231,7 @@ def maintenance_files(settings: Settings, flags: Layer) -> list[Path]:
     files = [layer["maintenance_file"].value for layer in layers if "maintenance_file" in layer]
     found = dict.fromkeys(file for file in files if isinstance(file, Path))
     if not found:
-        raise ConfigError("'maintenance_file' is not set anywhere: give --maintenance-file, or set it in [watch]")
+        raise ConfigError("'maintenance_file' is not set. Give --maintenance-file, or set it in [watch]")
     return list(found)
 
 
@@ -369,5 +369,5 @@ def _unknown(message: str, name: str, known: Iterable[str]) -> str:
     choices = list(known)
     near = difflib.get_close_matches(name, choices, cutoff=0.7)
     if near:
-        return f"{message}: did you mean {' or '.join(near)}?"
-    return f"{message}: expected one of {', '.join(choices)}"
+        return f"{message}. Did you mean {' or '.join(near)}?"
+    return f"{message}. Expected one of {', '.join(choices)}"

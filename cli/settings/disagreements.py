@@ -24,13 +24,13 @@ def refuse_parted_pipeline(configs: Sequence[IngestConfig], stream: StreamConfig
     for config in configs:
         if config.to != stream.source:
             raise ConfigError(
-                f"cluster {config.cluster} is forwarded to {config.to}, and [stream] reads {stream.source}: "
-                "one pipeline needs the same address for both"
+                f"cluster {config.cluster} is forwarded to {config.to}, and [stream] reads {stream.source}. "
+                "One pipeline needs the same address for both"
             )
     if serve.source != stream.sink:
         raise ConfigError(
-            f"[stream] writes {stream.sink}, and [serve] reads {serve.source}: "
-            "one pipeline needs the same address for both"
+            f"[stream] writes {stream.sink}, and [serve] reads {serve.source}. "
+            "One pipeline needs the same address for both"
         )
 
 
@@ -40,8 +40,8 @@ def _refuse_shared_zookeeper(configs: Sequence[IngestConfig]) -> None:
         first = first_by_zookeeper.setdefault(config.zookeeper, config.cluster)
         if first != config.cluster:
             raise ConfigError(
-                f"the clusters {first} and {config.cluster} have the same zookeeper {config.zookeeper}: "
-                "give each its own, or choose one with --cluster"
+                f"the clusters {first} and {config.cluster} have the same zookeeper {config.zookeeper}. "
+                "Give each its own, or choose one with --cluster"
             )
 
 
@@ -56,7 +56,7 @@ def _refuse_disagreement_about_a_journal(configs: Sequence[IngestConfig]) -> Non
             if name.startswith("journal_") and getattr(config, name) != getattr(first, name):
                 raise ConfigError(
                     f"the clusters {first.cluster} and {config.cluster} write the same {config.to} with a different "
-                    f"{name}: set it in [watch] for both, or give each its own journal"
+                    f"{name}. Set it in [watch] for both, or give each its own journal"
                 )
 
 
@@ -70,5 +70,5 @@ def _refuse_disagreement_about_metrics(configs: Sequence[IngestConfig]) -> None:
         if first.listening != config.listening:
             raise ConfigError(
                 f"the clusters {first.cluster} and {config.cluster} have the same metrics_listen "
-                f"{config.metrics_listen} with different certificates or logins: set these in [watch] for both"
+                f"{config.metrics_listen} with different certificates or logins. Set these in [watch] for both"
             )

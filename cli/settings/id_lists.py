@@ -16,7 +16,7 @@ def read_ids(_ctx: click.Context, _param: click.Parameter, text: str | None) -> 
         return ()
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts or not all(map(_is_id, parts)):
-        raise click.BadParameter(f"{text!r} is no list of ids: write 1,2,3 (an id is at most {HIGHEST_ID}).")
+        raise click.BadParameter(f"{text!r} is no list of ids. Write 1,2,3 (an id is at most {HIGHEST_ID}).")
     return tuple(dict.fromkeys(map(int, parts)))
 
 

@@ -150,7 +150,7 @@ def _as_texts(table: object) -> object:
         return table
     for name, value in table.items():
         if isinstance(value, dict):
-            raise ValueError(f'{name!r} is a table: write names with dots in quotes, like "min.insync.replicas" = 2')
+            raise ValueError(f'{name!r} is a table. Write names with dots in quotes, like "min.insync.replicas" = 2')
         if not isinstance(value, (str, int)):
             raise ValueError(f"{name} must be a text, a whole number, true or false, not {value!r}")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in table.items()}

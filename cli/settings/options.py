@@ -21,47 +21,47 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
     "watch": {
         "cluster": "Name of the cluster. Required if the file has no [clusters.NAME] table.",
         "zookeeper": "The cluster's ensemble: HOST:PORT[,HOST:PORT...][/chroot].",
-        "zookeeper_username": "SASL user name (DIGEST-MD5). Unset: no login.",
-        "zookeeper_password_file": "File that contains only the password. Alternative: the variable below.",
+        "zookeeper_username": "SASL user name (DIGEST-MD5). No login if unset.",
+        "zookeeper_password_file": "File that contains only the password. Or use the variable below.",
         "zookeeper_password_variable": "Environment variable with the password.",
         "zookeeper_tls": "Use TLS to ZooKeeper. Its certificate must be valid for the host in the address.",
-        "zookeeper_ca_file": "Trusted authorities (PEM). Unset: those of the system.",
+        "zookeeper_ca_file": "Trusted authorities (PEM). The system's if unset.",
         "zookeeper_certificate_file": "Client certificate (PEM). Optional unless ZooKeeper requires client "
         "authentication.",
         "zookeeper_key_file": "Key of the client certificate (PEM), without a passphrase.",
-        "to": "Stream of changes: journal:DIRECTORY or kafka://HOST:PORT/TOPIC. Never a topic of a watched cluster.",
+        "to": "Stream of changes, as journal:DIRECTORY or kafka://HOST:PORT/TOPIC. Never a topic of a watched cluster.",
         "coalesce_ms": "Changes within this many milliseconds are read together.",
         "heartbeat_seconds": "Heartbeat interval. Kontrast measures deadlines in heartbeats.",
         "connect_timeout_seconds": "Longest wait for ZooKeeper at the start.",
         "session_timeout_seconds": "ZooKeeper session timeout to request.",
         "multi_read_paths": "Most znodes per request.",
-        "read_budget_znodes_per_second": "Most znodes read per second. Unset: unlimited.",
+        "read_budget_znodes_per_second": "Most znodes read per second. Unlimited if unset.",
         "resync_jitter_seconds": "Longest random pause before the complete read after a lost connection.",
         "election_zookeeper": "Ensemble in which several watchers of a cluster elect one, HOST:PORT[,HOST:PORT...]"
-        "[/chroot]. Kontrast writes to it. Unset: this watcher is the only one.",
+        "[/chroot]. Kontrast writes to it. If unset, this watcher is the only one.",
         "election_on_watched": "Allow the watched ensemble for election_zookeeper. It then gets the election's znodes.",
-        "metrics_listen": "HOST:PORT for the watcher's metrics. Port 0 takes any free port. Unset: no metrics.",
-        "metrics_tls_certificate_file": "Server certificate with its chain (PEM) for the metrics. Unset: no TLS.",
+        "metrics_listen": "HOST:PORT for the watcher's metrics. Port 0 takes any free port. No metrics if unset.",
+        "metrics_tls_certificate_file": "Server certificate with its chain (PEM) for the metrics. No TLS if unset.",
         "metrics_tls_key_file": "Key of the server certificate (PEM), without a passphrase.",
-        "metrics_username": "User name for HTTP basic authentication. Unset: no login.",
-        "metrics_password_file": "File that contains only the password. Alternative: the variable below.",
+        "metrics_username": "User name for HTTP basic authentication. No login if unset.",
+        "metrics_password_file": "File that contains only the password. Or use the variable below.",
         "metrics_password_variable": "Environment variable with the password.",
         "metrics_allowed_hosts": "Host names in requests besides this machine's. * allows all.",
         "maintenance_file": "File of maintenance windows, for all clusters or one. Its folder must exist. "
-        "Unset: no windows.",
-        "journal_fsync": "When to force a journal to disk: always, interval or never.",
-        "journal_retain_bytes": "Size limit of a journal. The oldest segments are dropped first. none: unlimited.",
-        "journal_retain_seconds": "Age limit of a journal. The oldest segments are dropped first. Unset: unlimited.",
+        "No windows if unset.",
+        "journal_fsync": "When to force a journal to disk (always, interval or never).",
+        "journal_retain_bytes": "Size limit of a journal, or none. The oldest segments are dropped first.",
+        "journal_retain_seconds": "Age limit of a journal. The oldest segments are dropped first. Unlimited if unset.",
     },
     "stream": {
         "from": "Stream of `kontrast watch`.",
-        "to": "Outputs: a directory with one journal per output, or a prefix of Kafka topics.",
+        "to": "Outputs, as a directory with one journal per output or a prefix of Kafka topics.",
         "checkpoint": "Directory of the job's state. Put it on a volume that survives the loss of the machine.",
-        "master": "Cores of this machine for Spark: local[N], or local[*] for all.",
+        "master": "Cores of this machine for Spark, as local[N], or local[*] for all.",
         "driver_memory": "Heap of the Java process, like 512m or 2g.",
-        "file_system": "Writer of the checkpoint: fast, or hadoop for Hadoop's own, slower way.",
+        "file_system": "Writer of the checkpoint, fast, or hadoop for Hadoop's own, slower way.",
         "chunk_count": "Chunks of a cluster's topics. The first start of a checkpoint fixes it.",
-        "shuffle_partitions": "Clusters processed at a time. The first start fixes it. Unset: one per core, at most "
+        "shuffle_partitions": "Clusters processed at a time. The first start fixes it. If unset, one per core, at most "
         "one per configured cluster.",
         "max_batch_bytes": "Most bytes of a batch from a journal.",
         "max_batch_records": "Most records of a batch from Kafka.",
@@ -69,20 +69,20 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "stalled_after_seconds": "Longest time without a finished batch while records wait. The job then ends with "
         "exit code 4. Raise it together with max_batch_bytes.",
         "broker_config": "Settings in the files of all clusters' brokers, by Kafka's names.",
-        "kafka_version": "Release of all clusters' brokers, like 2.8. Unset: inferred from the znodes.",
-        "preferred_controllers": "Brokers that should be controller. Unset: any.",
-        "output_retain_bytes": "Size limit of an output's journal, by its name, like transitions. Default 4294967296, "
-        "none: unlimited. Current rows of metadata, alerts, gauges and job always stay.",
-        "output_retain_seconds": "Age limit of an output's journal, by its name. Default: unlimited.",
+        "kafka_version": "Release of all clusters' brokers, like 2.8. Inferred from the znodes if unset.",
+        "preferred_controllers": "Brokers that should be controller. Any if unset.",
+        "output_retain_bytes": "Size limit of an output's journal, by its name, like transitions. 4294967296 by "
+        "default, or none. Current rows of metadata, alerts, gauges and job always stay.",
+        "output_retain_seconds": "Age limit of an output's journal, by its name. Unlimited by default.",
     },
     "serve": {
         "from": "Outputs of `kontrast stream`.",
         "listen": "HOST:PORT or [IPV6]:PORT of the pages. Port 0 takes any free port.",
         "connect_timeout_seconds": "Longest wait for the outputs at the start.",
-        "tls_certificate_file": "Server certificate with its chain (PEM). Unset: no TLS.",
+        "tls_certificate_file": "Server certificate with its chain (PEM). No TLS if unset.",
         "tls_key_file": "Key of the server certificate (PEM), without a passphrase.",
-        "username": "User name for HTTP basic authentication. Unset: no login.",
-        "password_file": "File that contains only the password. Alternative: the variable below.",
+        "username": "User name for HTTP basic authentication. No login if unset.",
+        "password_file": "File that contains only the password. Or use the variable below.",
         "password_variable": "Environment variable with the password.",
         "allowed_hosts": "Host names in requests, as behind a proxy, besides localhost, the name in `listen` and this "
         "machine's names. IP addresses are always allowed. * allows all.",
@@ -91,28 +91,28 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "alert_detail_limit": "Most alerts per cluster by name in /metrics. All are counted.",
         "topic_weights": "Importance of topics on the page, by pattern: `ledger* = 10`. The default of a topic is 0.",
         "start_command": "Command that starts a broker, to copy from the page. The page replaces {host} and {broker}.",
-        "past_rows": "Earlier rows that the page keeps in memory, per cluster and output; about 1 kB each.",
+        "past_rows": "Earlier rows that the page keeps in memory, per cluster and output, about 1 kB each.",
         "partitions_page": "Serve /metrics/partitions with every partition of every cluster.",
         "jmx_page": "Serve /metrics/jmx with metadata under the names of Kafka's JMX exporter. Only for clusters whose "
         "JMX is not scraped, because two sources double every sum.",
-        "jmx_port": "Port of the brokers' JMX exporters, for /sd/brokers and /metrics/jmx. Unset: their listener's.",
+        "jmx_port": "Port of the brokers' JMX exporters, for /sd/brokers and /metrics/jmx. Their listener's if unset.",
     },
     "serve.alertmanager": {
-        "urls": "Alertmanagers, http://HOST:PORT each. Each gets every alert. Unset: no direct delivery.",
-        "username": "User name for HTTP basic authentication. Unset: no login.",
+        "urls": "Alertmanagers, http://HOST:PORT each. Each gets every alert. No direct delivery if unset.",
+        "username": "User name for HTTP basic authentication. No login if unset.",
         "password_file": "File that contains only the password. Read again at each delivery.",
         "password_variable": "Environment variable with the password.",
         "bearer_token_file": "File with a bearer token, instead of a login. Read again at each delivery.",
         "bearer_token_variable": "Environment variable with the bearer token.",
-        "ca_file": "Trusted authorities (PEM) for https. Unset: those of the system.",
+        "ca_file": "Trusted authorities (PEM) for https. The system's if unset.",
         "timeout_seconds": "Longest answer time of an Alertmanager.",
         "resend_interval_seconds": "Interval at which an open alert is sent again.",
         "resolve_timeout_seconds": "Time after which Alertmanager ends an alert that is no longer sent.",
         "stale_after_seconds": "Age of the newest heartbeat after which a cluster's alerts are unknown.",
         "external_labels": "Labels of every alert, like those of a Prometheus.",
-        "generator_url": "Target of Alertmanager's source link. Unset: no link.",
-        "page_url": "Address of this exporter's live page, for the annotation page_url. Unset: no annotation.",
-        "runbook_url": "Address where you publish docs/runbooks, before /ALERT.md. Unset: no link.",
+        "generator_url": "Target of Alertmanager's source link. No link if unset.",
+        "page_url": "Address of this exporter's live page, for the annotation page_url. No annotation if unset.",
+        "runbook_url": "Address where you publish docs/runbooks, before /ALERT.md. No link if unset.",
     },
     "serve.probe": {
         "brokers": "Ask each live broker for its metadata, and compare it with ZooKeeper. Reads only.",
@@ -120,27 +120,27 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "confirm_seconds": "Shortest duration of a difference that counts.",
         "timeout_seconds": "Longest time for a broker's connection, and for its answer.",
         "requests_per_second": "Most brokers of a cluster to ask per second.",
-        "kafka_listener": "Listener of the brokers to ask. Unset: the one named like the protocol.",
+        "kafka_listener": "Listener of the brokers to ask. If unset, the one named like the protocol.",
         "kafka_quorum": "HOST:PORT of the KRaft controllers of a migrating cluster, and of a first broker in KRaft "
-        "mode. Kontrast asks for their modes and compares the quorum's metadata with ZooKeeper's. Unset: it asks "
+        "mode. Kontrast asks for their modes and compares the quorum's metadata with ZooKeeper's. If unset, it asks "
         "through the brokers during a migration, if `brokers` is on.",
         "kafka_tls": "Use TLS to brokers. A certificate must be valid for the registered host.",
-        "kafka_ca_file": "Trusted authorities (PEM). Unset: those of the system.",
+        "kafka_ca_file": "Trusted authorities (PEM). The system's if unset.",
         "kafka_certificate_file": "Client certificate (PEM). Optional unless brokers require client authentication.",
         "kafka_key_file": "Key of the client certificate (PEM), without a passphrase.",
-        "kafka_sasl_mechanism": "Login mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Unset: no login.",
-        "kafka_username": "SASL user name. It needs permission to describe all topics. Unset: no login.",
-        "kafka_password_file": "File that contains only the password. Alternative: the variable below.",
+        "kafka_sasl_mechanism": "Login mechanism, PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. No login if unset.",
+        "kafka_username": "SASL user name. It needs permission to describe all topics. No login if unset.",
+        "kafka_password_file": "File that contains only the password. Or use the variable below.",
         "kafka_password_variable": "Environment variable with the password.",
     },
     "kafka": {
-        "tls": "Speak TLS to the brokers; a certificate must be valid for the host in the address.",
-        "ca_file": "PEM file with the authorities to trust. Unset: those of the system.",
-        "certificate_file": "PEM file with the certificate to show. Unset: none is shown.",
-        "key_file": "PEM file with that certificate's key (PKCS #8), without a passphrase.",
-        "sasl_mechanism": "How to log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
-        "username": "User name of PLAIN and SCRAM. Unset: no login.",
-        "password_file": "File with the password and nothing else. Alternative: password_variable.",
+        "tls": "Use TLS to the brokers. A certificate must be valid for the host in the address.",
+        "ca_file": "Trusted authorities (PEM). The system's if unset.",
+        "certificate_file": "Client certificate (PEM). Optional unless brokers require client authentication.",
+        "key_file": "Key of the client certificate (PEM, PKCS #8), without a passphrase.",
+        "sasl_mechanism": "Login mechanism, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
+        "username": "User name of PLAIN and SCRAM. No login if unset.",
+        "password_file": "File that contains only the password. Or use password_variable.",
         "password_variable": "Name of the environment variable that holds the password.",
         "token_file": "File with the token of OAUTHBEARER, which another program renews.",
     },
@@ -157,7 +157,7 @@ config_option = click.option(
 
 
 check_option = click.option(
-    "--check", is_flag=True, help="Validate the settings and connect to everything that they name. Start nothing."
+    "--check", is_flag=True, help="Validate the settings and connect to everything that they name, without a start."
 )
 
 # Headings of the options of a section on help pages.
@@ -191,7 +191,7 @@ def service_command(
         f"\b\nExamples:\n{examples.strip(chr(10))}\n\n\b\nExit codes:\n"
         f"  0  {ended}, or --check passed\n"
         "  1  failed unexpectedly\n"
-        "  2  a setting is wrong, and nothing was started\n"
+        "  2  a setting is wrong, before anything started\n"
         "  3  a required service or file cannot be used\n"
         f"{more_codes}"
     )

@@ -51,7 +51,7 @@ class EarlierRows:
     def side(self, address: Address) -> Side:
         """Return the cluster as one side of a comparison. Raise NotFoundError if it is unknown at the moment."""
         if not self.is_readable:
-            raise NotFoundError(f"a newer Kontrast wrote of cluster {self.cluster}: upgrade this one")
+            raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {self.cluster}. Upgrade this one")
         first = self._known_from
         if first is not None and self.until.is_passed(first.zxid, first.time_ms):
             begins = moment_named(first.zxid, first.time_ms)

@@ -48,9 +48,9 @@ _OPTIONS: Final = (
         type=click.Path(path_type=Path),
         multiple=True,
         metavar="DIR",
-        help="Read the files of a ZooKeeper server instead: its dataDir, and its separate dataLogDir.",
+        help="Read the files of a ZooKeeper server instead, its dataDir and its separate dataLogDir.",
     ),
-    chroot_option("In --zk-data, the znode below which Kafka keeps everything."),
+    chroot_option("In --zk-data, the znode that contains Kafka's znodes."),
     click.option(
         "--until",
         type=MomentParameter(),
@@ -61,7 +61,7 @@ _OPTIONS: Final = (
         "stream",
         callback=read_address,
         metavar="ADDRESS",
-        help="Read Kontrast's data instead: the changes of `kontrast watch` or the outputs of `kontrast "
+        help="Read Kontrast's data instead, the changes of `kontrast watch` or the outputs of `kontrast "
         "stream`, as journal:DIRECTORY or kafka://HOST:PORT/TOPIC.",
     ),
     settings_options("stream", leave_out=_ONLY_OF_THE_JOB),
@@ -92,7 +92,7 @@ def source_of(flags: Mapping[str, Any], *, cuts_streams: bool = False, patience_
     zookeeper = read_flags("watch", flags)
     given = {"--zookeeper": "zookeeper" in zookeeper, "--zk-data": bool(directories), "--from": stream is not None}
     if sum(given.values()) > 1:
-        raise ConfigError(f"{' and '.join(name for name, is_given in given.items() if is_given)}: give one of them")
+        raise ConfigError(f"{' and '.join(name for name, is_given in given.items() if is_given)} exclude each other")
     if stream and flags["until"] is not None and not cuts_streams:
         raise ConfigError("--until needs --zk-data, because Kontrast's data is read to its end")
     if directories or stream:

@@ -49,7 +49,7 @@ class StreamSource:
         cluster = self._chosen(beginnings.keys())
         newest = beginnings[cluster]
         if newest is None:
-            raise NotFoundError(f"{address} holds no complete read of cluster {cluster}: wait for `kontrast watch`")
+            raise NotFoundError(f"{address} holds no complete read of cluster {cluster}. Wait for `kontrast watch`")
         return self._of_changes(cluster, 0 if scope.past else newest, scope, Until(), stop)
 
     def side_at(self, moment: Until, stop: threading.Event) -> Side:
@@ -87,10 +87,10 @@ class StreamSource:
             cluster = self._chosen(known.keys())
             rows: tuple[MetadataRow, ...] = (*outputs.view.topics(cluster), *outputs.view.partitions(cluster).values())
             if cluster in outputs.newer():
-                raise NotFoundError(f"a newer Kontrast wrote of cluster {cluster}: upgrade this one")
+                raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {cluster}. Upgrade this one")
         found = known[cluster]
         if found.gauges is None or not found.ready or found.controller is None:
-            raise NotFoundError(f"no complete read of cluster {cluster} has arrived yet; see `kontrast status`")
+            raise NotFoundError(f"no complete read of cluster {cluster} has arrived yet (see `kontrast status`)")
         empty, story = new_context(cluster), self._story(scope, cluster, stop)
         metadata = (*found.standing, *rows)
         return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms)
@@ -105,7 +105,7 @@ class StreamSource:
                 rows = filter(scope.keeps, _rows(self.where, name, cluster, stop))
                 kept.update(((row.generation, row.seq, row.ordinal), row) for row in rows)
             except ServeError as error:
-                output.warn(f"{error}; how it came about is not known")
+                output.warn(f"the causes are unknown, because {error}")
                 return None
         return tuple(kept[position] for position in sorted(kept))
 
@@ -117,7 +117,7 @@ class StreamSource:
                 )
             return self.cluster
         if not clusters:
-            raise NotFoundError(f"{self.where.address} has no cluster yet; see `kontrast status`")
+            raise NotFoundError(f"{self.where.address} has no cluster yet (see `kontrast status`)")
         if len(clusters) != 1:
             raise NotFoundError(f"which cluster? Give --cluster with one of {', '.join(sorted(clusters))}")
         return next(iter(clusters))

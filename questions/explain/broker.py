@@ -75,19 +75,23 @@ def _statements(picture: Picture, broker: int) -> Iterator[Statement]:
     header, hosted = picture.header, _hosted(picture.context, broker)
     registered = header.brokers.get(broker)
     if registered is not None and registered.inferred:
-        yield Statement("mode", "KRaft: not in /brokers/ids, but it leads or is in sync", Certainty.INFERRED)
-        yield Statement("listeners", ", ".join(registered.endpoints) or "not known")
+        yield Statement(
+            "mode", "KRaft, because it leads or is in sync without a registration in /brokers/ids", Certainty.INFERRED
+        )
+        yield Statement("listeners", ", ".join(registered.endpoints) or "unknown")
     elif registered is not None:
         rack = f", rack {registered.rack}" if registered.rack else ", without a rack"
         yield Statement("registered", f"epoch {registered.epoch:#x}, session {registered.session:#x}{rack}")
         yield Statement("listeners", ", ".join(registered.endpoints) or "none")
     if header.controller == broker:
-        yield Statement("controller", f"it is named in /controller, epoch {header.controller_epoch}")
+        yield Statement("controller", f"named in /controller, epoch {header.controller_epoch}")
     hosts = f"hosts {hosted.partitions}, preferred leader of {hosted.preferred}, leads {hosted.led}"
     yield Statement("partitions", hosts)
     if hosted.lagging:
         yield Statement("out of sync", f"in {counted(hosted.lagging, 'partition')} that it hosts")
     if hosted.alone:
         are = plural(hosted.alone, "is", "are") if registered is None else "would go"
-        says = f"{counted(hosted.alone, 'partition')} {are} offline without it: no other in-sync replica is live"
+        says = (
+            f"{counted(hosted.alone, 'partition')} {are} offline without it, because no other in-sync replica is alive"
+        )
         yield Statement("alone", says, Certainty.EXPECTED)

@@ -45,11 +45,11 @@ def _acts(picture: Picture) -> bool:
 def _headline(picture: Picture) -> str:
     header = picture.header
     if header.controller == NO_BROKER:
-        return "no broker is controller: dead leaders are not replaced, topics are neither created nor deleted"
+        return "no broker is controller, so dead leaders stay unreplaced, and no topic is created or deleted"
     who = f"broker {header.controller} in epoch {header.controller_epoch}"
     if header.kraft_owns_controller:
         claim = f"KRaft epoch {header.migration.claim.kraft_epoch}, /controller_epoch {header.controller_epoch}"
-        return f"KRaft controller {header.controller} owns /controller, {claim}: what it will do is not predicted"
+        return f"KRaft controller {header.controller} owns /controller, {claim}. Kontrast does not predict its actions"
     if _acts(picture):
         return f"{who} is active"
     return f"/controller names {who}, but {_why_not(picture)}"
@@ -58,13 +58,13 @@ def _headline(picture: Picture) -> str:
 def _why_not(picture: Picture) -> str:
     header = picture.header
     if header.migration.led_by_kraft:
-        return "the cluster migrates to KRaft: a KRaft controller acts"
+        return "the cluster migrates to KRaft, and a KRaft controller acts"
     if header.is_ghost:
-        return "that broker never took over: the znode was edited, or another session owns it"
+        return "that broker never took over, because the znode was edited or another session owns it"
     if header.term.duplicate_topic_ids:
-        return "two topics have one id: no broker can load them"
+        return "two topics share one id, so no broker can load them"
     if header.is_poisoned:
-        return "it can move no replica any more (KAFKA-12315)"
+        return "it can no longer move a replica (KAFKA-12315)"
     return "it has not taken over, or has resigned"
 
 
@@ -78,9 +78,9 @@ def _statements(picture: Picture) -> Iterator[Statement]:
             "broker", f"{header.controller}, registered with epoch {header.brokers[header.controller].epoch:#x}"
         )
     elif header.controller != NO_BROKER:
-        yield Statement("broker", f"{header.controller}, which is not registered: brokers do not find it")
+        yield Statement("broker", f"{header.controller} is not registered, so brokers cannot find it")
     if header.controller != NO_BROKER and not header.kraft_owns_controller:
-        yield Statement("session", f"/controller is owned by {header.term.session:#x}")
+        yield Statement("session", f"{header.term.session:#x} owns /controller")
     yield from _release(picture)
     yield from _due(header)
     for name in sorted(
@@ -88,9 +88,7 @@ def _statements(picture: Picture) -> Iterator[Statement]:
     ):
         yield Statement("deletion", f"of {name} waits for a broker", Certainty.EXPECTED)
     if header.former.changes:
-        yield Statement(
-            "changes", f"{counted(header.former.changes, 'controller')} took over in the history that is known"
-        )
+        yield Statement("changes", f"{counted(header.former.changes, 'controller')} took over in the known history")
 
 
 def _release(picture: Picture) -> Iterator[Statement]:
@@ -111,4 +109,4 @@ def _due(header: Header) -> Iterator[Statement]:
         writes = counted(event.writes_due, "write")
         yield Statement("next", f"{event.sentence}{since_zxid(event.zxid)}: {writes} due", Certainty.EXPECTED)
     if not due and header.acting:
-        yield Statement("next", "nothing: ZooKeeper has every write that it must do", Certainty.EXPECTED)
+        yield Statement("next", "no write is due", Certainty.EXPECTED)

@@ -24,8 +24,8 @@ class _Leftover(NamedTuple):
 
 # In the order that is safe for a person. Kafka would delete a topic that is created while its entry exists.
 _LEFTOVERS: Final = (
-    _Leftover("entry", "/admin/delete_topics", "the next controller deletes a topic that is created by this name"),
-    _Leftover("settings", "/config/topics", "a topic that is created by this name begins with these settings"),
+    _Leftover("entry", "/admin/delete_topics", "the next controller deletes a new topic with this name"),
+    _Leftover("settings", "/config/topics", "a new topic with this name begins with these settings"),
 )
 
 
@@ -40,7 +40,7 @@ def explain_deleted_topic(picture: Picture, name: str) -> Explanation:
     is_asked = left[0] is _LEFTOVERS[0]
     return Explanation(
         subject=f"topic {name}",
-        headline="its deletion stopped half-way" if is_asked else "it does not exist, and its settings are left",
+        headline="its deletion stopped half-way" if is_asked else "it does not exist, but its settings are left over",
         is_well=False,
         since=None,
         statements=tuple(_statements(name, left)),
@@ -56,9 +56,9 @@ def _left(picture: Picture, name: str) -> Iterator[_Leftover]:
 
 
 def _statements(name: str, left: list[_Leftover]) -> Iterator[Statement]:
-    yield Statement("topic", f"/brokers/topics/{name} does not exist: the controller deletes it first")
+    yield Statement("topic", f"/brokers/topics/{name} does not exist, because the controller deletes it first")
     for each in left:
-        yield Statement(each.about, f"{each.parent}/{name} is left: {each.effect}")
+        yield Statement(each.about, f"{each.parent}/{name} is left over, and {each.effect}")
     for place, each in enumerate(left):
         about = "do, in this order" if place == 0 else ""
         yield Statement(about, f"zookeeper-shell.sh ZOOKEEPER delete {each.parent}/{name}", Certainty.EXPECTED)

@@ -95,14 +95,14 @@ class _Asked:
         value = self._value
         yield Statement("state", self._partition.state.word, Certainty.EXPECTED)
         if value is None:
-            yield Statement("leader", "none: ZooKeeper has no state of it yet")
+            yield Statement("leader", "none, because ZooKeeper has no state yet")
             return
         leader = "none" if value.leader == NO_LEADER else f"broker {value.leader}"
         by = f"written under controller epoch {value.controller_epoch}"
         yield Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}")
         yield Statement("in sync", f"{bracketed(value.isr)} of {bracketed(self._partition.replicas)}")
         if value.recovering:
-            yield Statement("recovering", "from an unclean election: its leader has not confirmed it yet")
+            yield Statement("recovering", "from an unclean election, which its leader has not confirmed yet")
 
     def _replicas(self) -> Iterator[Statement]:
         partition, header = self._partition, self._header
@@ -122,7 +122,7 @@ class _Asked:
     def _acks_all(self) -> Statement:
         value, partition = self._value, self._partition
         if value is None or partition.problem in UNUSABLE:
-            return Statement("acks=all", "refused: it has no leader that is live")
+            return Statement("acks=all", "refused, because it has no live leader")
         rules = self._header.counting_rules
         needed = needed_in_sync(self._topic.min_insync_replicas, value.leader, len(partition.replicas), rules)
         certainty = Certainty.SEEN if self._topic.min_insync_replicas is not None else Certainty.ASSUMED
@@ -135,13 +135,13 @@ class _Asked:
             f"{partition.in_sync_lacking} of {bracketed(missing)} must get in sync" if missing else "no broker can help"
         )
         return Statement(
-            "acks=all", f"refused: {len(value.isr)} in sync, min.insync.replicas needs {needed}; {until}", certainty
+            "acks=all", f"refused: {len(value.isr)} in sync, min.insync.replicas needs {needed}, and {until}", certainty
         )
 
     def _next(self) -> Iterator[Statement]:
         header, partition = self._header, self._partition
         events = {action.event for action in partition.queue if action.writes} & header.events.keys()
-        elector = f"controller {header.controller}" if header.acting else "no controller is active; the next one"
+        elector = f"controller {header.controller}" if header.acting else "no controller is active. The next one"
         for event in (header.events[key] for key in sorted(events)):
             yield Statement("next", f"{elector} handles {event.sentence}{since_zxid(event.zxid)}", Certainty.EXPECTED)
         due = self._predicted
@@ -149,8 +149,8 @@ class _Asked:
             says = f"{elector} must write leader {due.leader}, epoch {due.leader_epoch}, in sync {bracketed(due.isr)}"
             yield Statement("next", says, Certainty.EXPECTED)
         if partition.reassigning:
-            says = f"a reassignment adds {bracketed(partition.adding)} and removes {bracketed(partition.removing)}"
-            yield Statement("next", f"{says} once what it adds is in sync", Certainty.EXPECTED)
+            says = f"a reassignment adds {bracketed(partition.adding)}, and removes {bracketed(partition.removing)}"
+            yield Statement("next", f"{says} once the added replicas are in sync", Certainty.EXPECTED)
 
     def _ways_back(self) -> Iterator[Statement]:
         """Return the ways to make an unusable partition usable, with and without a loss."""
@@ -163,7 +163,7 @@ class _Asked:
         partition, header, value = self._partition, self._header, self._value
         elector = f"controller {header.controller}" if header.acting else "the next controller"
         if partition.problem is Problem.NO_LIVE_REPLICA_AT_CREATION:
-            return f"when broker {either(partition.replicas)} registers: {elector} creates it then"
+            return f"when broker {either(partition.replicas)} registers. Then {elector} creates it"
         if value is None:
             return f"as soon as {elector} writes its first state"
         if partition.problem is Problem.ELECTION_DUE:
@@ -171,13 +171,15 @@ class _Asked:
             return "as soon as " + (f"broker {elected} is elected" if elected is not None else "a leader is elected")
         if partition.problem is Problem.LEADERLESS:
             live = [at for at in value.isr if at in header.brokers and at not in partition.offline_dirs]
-            soon = f"within seconds, if broker {either(live)} has just returned; else " if self._is_one_look else ""
-            return f"{soon}when the next controller elects broker {either(live)}: {kinds.PARTITIONS_LEADERLESS.action}"
+            soon = (
+                f"within seconds, if broker {either(live)} has just returned. Otherwise " if self._is_one_look else ""
+            )
+            return f"{soon}when the next controller elects broker {either(live)}. {kinds.PARTITIONS_LEADERLESS.action}"
         away = [at for at in value.isr if at not in header.brokers]
         failed = [at for at in value.isr if at in header.brokers]
         ways = [f"when broker {either(away)} returns"] if away else []
         ways += [f"when the log directory of broker {either(failed)} is back"] if failed else []
-        return f"{', or '.join(ways)}: it has every acknowledged record"
+        return f"{', or '.join(ways)}, with every acknowledged record"
 
     def _unclean(self, value: LeaderAndIsr) -> Statement:
         by_topic = self._topic.unclean_election
@@ -188,18 +190,18 @@ class _Asked:
         if elected is None:
             return Statement("unclean election", "would find no live replica either", Certainty.EXPECTED)
         if not elected.unclean:
-            return Statement("unclean election", "is not needed: a live replica is in sync", Certainty.EXPECTED)
+            return Statement("unclean election", "is not needed, because a live replica is in sync", Certainty.EXPECTED)
         setting = f"unclean.leader.election.enable={str(is_allowed).lower()}"
-        says = f"would make broker {elected.leader} leader and lose what only {bracketed(value.isr)} had"
+        says = f"would make broker {elected.leader} leader and lose the records that only {bracketed(value.isr)} had"
         return Statement(
-            "unclean election", f"{says}; {'allowed' if is_allowed else 'not allowed'} ({setting})", certainty
+            "unclean election", f"{says} ({'allowed' if is_allowed else 'not allowed'}, {setting})", certainty
         )
 
     def _next_leader(self, value: LeaderAndIsr) -> Statement:
         online = [at for at in self._header.brokers if at != value.leader and at not in self._partition.offline_dirs]
         elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=False)
         if elected is None:
-            return Statement("next leader", f"none: without broker {value.leader} it goes offline", Certainty.EXPECTED)
+            return Statement("next leader", f"none. Without broker {value.leader} it goes offline", Certainty.EXPECTED)
         return Statement(
             "next leader", f"broker {elected.leader}, should broker {value.leader} fail", Certainty.EXPECTED
         )

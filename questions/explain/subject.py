@@ -71,7 +71,7 @@ def read_partition(word: str) -> TopicPartition:
     """Return the partition that a word like orders-7 names. Raise ValueError."""
     found = _PARTITION.fullmatch(word)
     if found is None:
-        raise ValueError(f"{word!r} is no partition: expected TOPIC-PARTITION, like orders-7")
+        raise ValueError(f"{word!r} is no partition. Write TOPIC-PARTITION, like orders-7")
     return TopicPartition(found["topic"], int(found["number"]))
 
 
@@ -89,4 +89,4 @@ def read_subject(words: Sequence[str], *, is_topic: bool = False) -> Subject:
             return Subject(said, partition=TopicPartition(found["topic"], int(found["number"])), topic=name)
         case [name] if name != "broker":
             return Subject(said, topic=name)
-    raise ValueError(f"{said!r} is nothing to explain: expected TOPIC-PARTITION, TOPIC, broker N or controller")
+    raise ValueError(f"{said!r} is no subject. Write TOPIC-PARTITION, TOPIC, broker N or controller")

@@ -58,7 +58,7 @@ CHECKS: Final = (
         "duplicate-topic-id",
         Severity.PAGE,
         found_in.duplicate_ids,
-        "The next broker that is elected controller fails while it loads them, as does every other.",
+        "Every broker that is elected controller fails while it loads them.",
         kinds.DUPLICATE_TOPIC_ID.action,
     ),
     LintCheck(
@@ -66,13 +66,13 @@ CHECKS: Final = (
         Severity.PAGE,
         found_in.newer_than_the_controller,
         "/controller_epoch was set back. Brokers refuse the controller's requests as those of a deposed one.",
-        "Set /controller_epoch to the highest epoch that is named here, then delete /controller.",
+        "Set /controller_epoch to the highest epoch in this finding, then delete /controller.",
     ),
     LintCheck(
         "min-isr-above-replication-factor",
         Severity.PAGE,
         found_in.needs_more_than_it_has,
-        "Writes with acks=all are refused for ever, whichever brokers are live.",
+        "Brokers refuse every write with acks=all, even while all brokers are live.",
         "Lower min.insync.replicas of the topic, or reassign it to more replicas.",
     ),
     LintCheck(
@@ -87,7 +87,7 @@ CHECKS: Final = (
         "leader-or-isr-not-assigned",
         Severity.WARN,
         found_in.stray_states,
-        "The state names brokers outside the replicas. The controller elects none of them, and their ISR is lost.",
+        "The state names brokers outside the replicas. The controller elects no such broker, and their ISR is lost.",
         "Find out who edited the topic's znode, set its assignment back, and ask for a reassignment instead.",
     ),
     LintCheck(
@@ -96,7 +96,7 @@ CHECKS: Final = (
         found_in.orphan_states,
         "If a partition of this name is created, the controller cannot write its first state. It has no leader "
         "until the next failover, and the old one after it.",
-        "Delete the znode /brokers/topics/TOPIC/partitions/N, after a look whether the topic was removed by hand.",
+        "Check whether someone removed the topic by hand, then delete the znode /brokers/topics/TOPIC/partitions/N.",
         reads_znodes=True,
     ),
     LintCheck(
@@ -113,16 +113,16 @@ CHECKS: Final = (
         Severity.WARN,
         found_in.left_requests,
         "It blocks the next request of its kind, and is carried out at the next failover.",
-        "Check that no one waits for it, delete it, then /controller.",
+        "Check that no one waits for it. Delete it, then delete /controller.",
         reads_znodes=True,
     ),
     LintCheck(
         "deletion-of-no-topic",
         Severity.WARN,
         found_in.deletions_of_nothing,
-        "No controller has handled it. It deletes a topic that is created under this name before that.",
+        "No controller has handled it. Until then a new topic with this name is deleted.",
         "Delete the entry, and look at the controller (`kontrast explain controller`). `kontrast explain TOPIC` shows "
-        "the other znodes that are left.",
+        "the other leftover znodes.",
         reads_znodes=True,
     ),
     LintCheck(
@@ -146,7 +146,7 @@ CHECKS: Final = (
         Severity.WARN,
         found_in.without_rack,
         "With racks on some brokers only, Kafka rejects new topics by rack, or ignores racks.",
-        "Set broker.rack on the brokers that are named, and restart them.",
+        "Set broker.rack on the named brokers, and restart them.",
     ),
     LintCheck(
         "all-replicas-in-one-rack",
@@ -166,7 +166,7 @@ CHECKS: Final = (
         "settings-of-no-topic",
         Severity.INFO,
         found_in.orphan_settings,
-        "A topic that is made by this name begins with these settings.",
+        "A new topic with this name begins with these settings.",
         "Delete /config/topics/TOPIC.",
         reads_znodes=True,
     ),
@@ -182,7 +182,7 @@ CHECKS: Final = (
         "missing-topic-id",
         Severity.INFO,
         found_in.missing_ids,
-        "The next controller assigns their ids. KRaft migration, and clients that use ids, do not find them before.",
+        "The next controller assigns their ids. Until then KRaft migration and clients that use ids do not find them.",
         kinds.MISSING_TOPIC_ID.action,
     ),
     LintCheck(
@@ -203,7 +203,7 @@ CHECKS: Final = (
         "unclean-election-enabled",
         Severity.INFO,
         found_in.unclean,
-        "Records are lost if all in-sync replicas fail, because a lagging replica is then elected.",
-        "Set unclean.leader.election.enable=false, where data matters more than being up.",
+        "If all in-sync replicas fail, the controller elects a lagging replica, and records are lost.",
+        "Set unclean.leader.election.enable=false where data matters more than availability.",
     ),
 )

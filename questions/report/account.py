@@ -23,7 +23,7 @@ from questions.report.partition_time import PartitionTime, TopicTime
 from questions.report.seen_time import Heartbeats, SeenTime
 
 EVER_MS: Final = 0
-"""The beginning of a window that has none."""
+"""Beginning of an open window."""
 
 
 class Part(msgspec.Struct, kw_only=True):

@@ -64,10 +64,10 @@ def reasons_to_doubt(report: ClusterReport) -> Iterator[str]:
     if report.failed or not report.cluster:
         return
     if window.seen_from_ms is None:
-        yield f"{named}: nothing of the window was seen: there are no figures of it"
+        yield f"{named}: Kontrast has no data of the window, so there are no figures"
     elif window.unseen_seconds:
         share = window.unseen_seconds / (window.seen_seconds + window.unseen_seconds)
         yield (
-            f"{named}: {share:.1%} of the window was not seen ({window.unseen_seconds / 3600:.1f} of "
-            f"{(window.seen_seconds + window.unseen_seconds) / 3600:.1f} h); the figures are of the rest"
+            f"{named}: {share:.1%} of the window is missing from the data ({window.unseen_seconds / 3600:.1f} of "
+            f"{(window.seen_seconds + window.unseen_seconds) / 3600:.1f} h). The figures cover the rest"
         )

@@ -19,7 +19,7 @@ _BLIND = frozenset({"suspended", "lost"})
 
 Spans = Sequence[tuple[int, int]]
 Level = dict[int, int]
-"""A count over time, by its changes: milliseconds since 1970 -> how much it rises then."""
+"""A count over time, by its changes. Keys are milliseconds since 1970, values the rise at that moment."""
 
 
 class SeenTime(msgspec.Struct, array_like=True):

@@ -57,9 +57,9 @@ class HypotheticalCluster:
 
     def __init__(self, context: Context) -> None:
         if context.header.phase is not FOLLOWING:
-            raise NoControllerError("the cluster has not been read completely: nothing can be predicted")
+            raise NoControllerError("Kontrast has not read the cluster completely, and cannot predict")
         if context.header.led_by_kraft:
-            raise NoControllerError("KRaft leads: what it will do rests on records that ZooKeeper does not hold")
+            raise NoControllerError("KRaft leads, and ZooKeeper lacks the records that determine its actions")
         self.context = context
         self.touched: set[TopicPartition] = set()
         self._unwritten: set[TopicPartition] = set()
@@ -172,7 +172,7 @@ class HypotheticalCluster:
             self._step(records)
             for topic in sorted({tp.topic for tp in assignments}):
                 self._write_assignment(topic)
-        raise NoControllerError("the controller's writes come to no end")
+        raise NoControllerError("the controller's writes do not end")
 
     def _due_states(self) -> Iterable[_DueWrite]:
         epoch = self.context.header.controller_epoch
@@ -216,7 +216,7 @@ class HypotheticalCluster:
             records = [self._state_record(tp, value, after) for after, (tp, value) in enumerate(grown)]
             self._step(records)
             self._play()
-        raise NoControllerError("the leaders' writes come to no end")
+        raise NoControllerError("the leaders' writes do not end")
 
     def _with_all_live_in_sync(self, tp: TopicPartition) -> LeaderAndIsr | None:
         """Return the state that the leader writes after all live replicas caught up, if it is a change."""

@@ -91,7 +91,7 @@ def _why(alike: Alike) -> str:
         return "replication factor 1"
     if replicas <= alike.needed:
         return f"replication factor {replicas} is not above min.insync.replicas {alike.needed}"
-    return "not all replicas are in sync: wait until they are"
+    return "some replicas are not in sync yet"
 
 
 def _consequence(alike: Alike) -> str:

@@ -120,9 +120,7 @@ def _refuse_unknown_brokers(context: Context, step: Step) -> None:
     if step.change in (Change.CRASH, Change.SHUT_DOWN):
         absent = sorted(set(step.brokers) - registered)
         if absent:
-            raise UnknownBrokersError(
-                f"broker {', '.join(map(str, absent))} is not registered: what is lost must be there"
-            )
+            raise UnknownBrokersError(f"broker {', '.join(map(str, absent))} is not registered, so it cannot be lost")
 
 
 def _refuse_unknown_partitions(context: Context, step: Step) -> None:

@@ -101,7 +101,7 @@ def test_silence_of_what_is_old_is_no_health(derived, rows, tmp_path):
     assert (old.exit_code, "north: the newest heartbeat is 1m 3" in old.stderr) == (1, True)
     write(derived, rows.gauges(time_ms=now_ms(), ready=False))
     unready = alerts(derived)
-    assert (unready.exit_code, "north: no complete read of it has arrived" in unready.stderr) == (1, True)
+    assert (unready.exit_code, "north: its first complete read has not arrived" in unready.stderr) == (1, True)
     write(derived, rows.gauges(time_ms=now_ms()), raw=b'{"kind":"alert","v":99,"cluster":"north"}', output="alerts")
     newer = alerts(derived)
     assert (newer.exit_code, "north: a newer Kontrast wrote its rows" in newer.stderr) == (1, True)
@@ -114,7 +114,7 @@ def test_a_past_is_called_so_and_is_no_fault_of_a_part(derived, rows, settings):
     past = alerts(derived)
     assert past.stdout.splitlines()[1].split()[:4] == ["page", "1m", "2s", "north"], "ages count to the past's end"
     assert "in north for 1m 2s" in alerts(derived, "--long").stdout
-    assert (past.exit_code, "north: this is a past that `kontrast replay` published" in past.stderr) == (1, True)
+    assert (past.exit_code, "north: this shows a past that `kontrast replay` published" in past.stderr) == (1, True)
     _, told = parts(settings)
     assert "watch" not in told
     assert (told["replay"]["ok"], told["replay"]["agreement_of_last_hour"]) == (True, 0.5)
@@ -226,8 +226,8 @@ def test_the_status_of_all_parts_and_what_is_wrong_with_them(derived, settings, 
     write(derived, rows.job(time_ms=now_ms() - 60_000, clusters=fresh))
     code, told = parts(settings)
     assert code == 1
-    assert told["watch"]["wrong"] == "no heartbeat comes through"
-    assert told["stream"]["wrong"].startswith("no batch is done since 1m ")
+    assert told["watch"]["wrong"] == "no heartbeat arrives"
+    assert told["stream"]["wrong"].startswith("it has finished no batch for 1m ")
     write(derived, rows.job(time_ms=now_ms()), rows.gauges(time_ms=now_ms(), session="suspended"))
     assert parts(settings)[1]["watch"]["wrong"] == "its ZooKeeper session is suspended"
 
@@ -246,8 +246,8 @@ def test_a_source_of_the_job_that_is_away_or_deleted_is_named(derived, settings,
     write(derived, rows.gauges(time_ms=now_ms()), rows.job(time_ms=now_ms()))
     file = settings.read_text()
     for address, wrong in (
-        (f"journal:{derived}/none", f"its source journal:{derived}/none does not exist: check who deleted it"),
-        (f"kafka://{shared_broker}/{own_name}", f"its source kafka://{shared_broker}/{own_name} does not exist: check"),
+        (f"journal:{derived}/none", f"its source journal:{derived}/none does not exist. Find out who deleted it"),
+        (f"kafka://{shared_broker}/{own_name}", f"its source kafka://{shared_broker}/{own_name} does not exist. Find"),
         (f"kafka://127.0.0.1:1/{own_name}", "Kafka at 127.0.0.1:1 does not answer: "),
     ):
         settings.write_text(f'{file}[stream]\nfrom = "{address}"\n')

@@ -136,11 +136,11 @@ def test_a_variable_that_could_mean_two_clusters_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ('[stream]\nchekpoint = "x"', ["kontrast.toml", "[stream]", "'chekpoint'", "did you mean checkpoint?"]),
+        ('[stream]\nchekpoint = "x"', ["kontrast.toml", "[stream]", "'chekpoint'", "Did you mean checkpoint?"]),
         ("[watch]\ncoalesce = 1", ["[watch]", "'coalesce'", "coalesce_ms"]),
         ('[clusters.a]\ncluster = "b"', ["[clusters.a]", "'cluster'"]),
         ('[clusters.a]\nzookeper = "x"', ["[clusters.a]", "'zookeper'", "zookeeper"]),
-        ("[serv]\nx = 1", ["'serv'", "did you mean serve?"]),
+        ("[serv]\nx = 1", ["'serv'", "Did you mean serve?"]),
         ("frobnicate = 1", ["'frobnicate'", "watch, stream, serve, kafka, clusters"]),
         ('[stream]\nsource = "journal:/x"', ["[stream]", "'source'"]),
     ],
@@ -237,7 +237,7 @@ def test_a_missing_setting_is_named_in_each_of_its_spellings():
 
 
 def test_an_unknown_cluster_is_refused_with_what_is_near(file):
-    with pytest.raises(ConfigError, match=r"'order'.*did you mean orders\?"):
+    with pytest.raises(ConfigError, match=r"'order'.*Did you mean orders\?"):
         watch_configs(read_settings(file, {}), ("order",), {})
 
 

@@ -32,7 +32,7 @@ def test_a_port_in_use_ends_the_demo_with_a_sentence(java, tmp_path):
         port = other.getsockname()[1]
         ended = run_demo("--keep", str(tmp_path), "--port", str(port))
     assert ended.returncode == 1
-    assert f"127.0.0.1:{port} is in use: choose another --port" in ended.stdout
+    assert f"127.0.0.1:{port} is in use. Choose another --port" in ended.stdout
     assert not (tmp_path / "cluster").exists()
 
 

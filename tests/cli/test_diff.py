@@ -168,7 +168,7 @@ def test_two_snapshots_are_compared(tmp_path):
     after = snapshot(tmp_path / "after", CONTROLLER, {**PARTITION, "isr": [1]}, away)
     done = diff(before, after)
     assert done.stdout.splitlines() == [
-        "before → after: what differs is 1 of 1 broker, 1 of 1 partition",
+        "before → after: differences in 1 of 1 broker, 1 of 1 partition",
         "  broker 2: registered yes → no",
         "  orders-0: ISR [1,2] → [1]",
     ]
@@ -202,7 +202,7 @@ def test_a_file_that_is_no_snapshot_is_refused(content, tmp_path):
     [
         ([], "Give two files"),
         (["--predicted", "--at", "0x1"], "Give two files"),
-        (["{good}"], "1 file given: a comparison has two"),
+        (["{good}"], "1 file given. A comparison needs two"),
         (["{good}", "{missing}"], "does not exist"),
         (["--at", "0x1"], "are --at twice"),
         (["--at", "0x1", "--at", "0x2"], "are --at twice, with --zk-data"),

@@ -148,7 +148,7 @@ def test_the_configuration_file_may_be_named_by_the_environment(tmp_path: Path, 
     monkeypatch.setenv("KONTRAST_CONFIG", str(file))
     result = invoke("serve", "--from", "journal:/x")
     assert result.exit_code == 2
-    assert f"{file}: [serve]: unknown key 'lissten': did you mean listen?" in result.stderr
+    assert f"{file}: [serve]: unknown key 'lissten'. Did you mean listen?" in result.stderr
 
 
 def test_every_command_refuses_an_unknown_setting_of_any_other(monkeypatch: pytest.MonkeyPatch):
@@ -156,7 +156,7 @@ def test_every_command_refuses_an_unknown_setting_of_any_other(monkeypatch: pyte
     for command in WIRED:
         result = invoke(command)
         assert result.exit_code == 2
-        assert "KONTRAST_STREAM__CHEKPOINT: did you mean KONTRAST_STREAM__CHECKPOINT" in result.stderr
+        assert "KONTRAST_STREAM__CHEKPOINT. Did you mean KONTRAST_STREAM__CHECKPOINT" in result.stderr
 
 
 def test_an_unreachable_zookeeper_ends_in_one_sentence_with_its_address_in_time(refusing_port, tmp_path):

@@ -84,13 +84,13 @@ def test_windows_that_are_over_are_not_listed_and_go_with_the_next_change(config
     ("arguments", "said"),
     [
         (["--cluster", "north", "--for", "1h"], "--broker ID"),
-        (["--cluster", "north", "--for", "1h", "--all", "--broker", "1"], "one of them"),
+        (["--cluster", "north", "--for", "1h", "--all", "--broker", "1"], "either --broker ID"),
         (["--cluster", "north", "--all"], "--for"),
         (["--cluster", "north", "--all", "--for", "soon"], "'soon' is not a duration"),
         (["--cluster", "north", "--all", "--for", ""], "is not a duration"),
         (["--cluster", "north", "--all", "--for", "0m"], "must be positive"),
         (["--cluster", "north", "--all", "--for", "999999999999d"], "at most"),
-        (["--cluster", "nort", "--all", "--for", "1h"], "did you mean north"),
+        (["--cluster", "nort", "--all", "--for", "1h"], "Did you mean north"),
         (["--cluster", "north", "--broker", "-1", "--for", "1h"], "-1"),
     ],
 )
@@ -129,10 +129,10 @@ def test_of_a_cluster_or_broker_that_is_perhaps_none_people_are_warned(shared_ch
     monkeypatch.setenv("KONTRAST_CLUSTERS__NORTH__ZOOKEEPER", shared_chroot)
     monkeypatch.setenv("KONTRAST_CLUSTERS__NORTH__CONNECT_TIMEOUT_SECONDS", "30")
     code, _, told = kontrast("start", *named, "--broker", 1, "--broker", 2)
-    assert (code, "broker 2 is not registered in north now (registered: 1, 3): end it if" in told) == (0, True)
+    assert (code, "broker 2 is not registered in north now (registered: 1, 3). If it is a mistake" in told) == (0, True)
     assert len(kontrast("start", *named, "--broker", 3)[2].splitlines()) == 1
     code, _, told = kontrast("start", "--maintenance-file", file, "--cluster", "nroth", "--for", "1h", "--all")
-    assert (code, "did you mean north" in told) == (2, True)
+    assert (code, "Did you mean north" in told) == (2, True)
 
 
 def test_a_file_that_is_no_file_of_windows_is_not_overwritten(config, tmp_path):
@@ -168,7 +168,7 @@ def test_a_broker_id_that_no_broker_can_have_is_refused_by_name(config, tmp_path
 def test_a_reason_without_end_is_refused_and_writes_nothing(config, tmp_path):
     named = ["--config", config, "--cluster", "north", "--all", "--for", "1h", "--reason"]
     code, _, told = kontrast("start", *named, "x" * 3_000_000)
-    assert (code, "--reason" in told, "3,000,000 characters, 500 is the most" in told) == (2, True, True)
+    assert (code, "--reason" in told, "3,000,000 characters, at most 500 are allowed" in told) == (2, True, True)
     assert len(told.splitlines()) == 1
     assert not (tmp_path / "all.toml").exists()
     assert kontrast("start", *named, "x" * 500)[0] == 0

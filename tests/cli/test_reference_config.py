@@ -41,7 +41,7 @@ CLUSTERS = """\
 # One table a cluster that `kontrast watch` watches; NAME is how every output names it.
 [clusters.orders]
 zookeeper = "zk1:2181,zk2:2181,zk3:2181/kafka"
-# For `kontrast stream`: the brokers' release, like 2.8. Unset: inferred from the znodes.
+# For `kontrast stream`: the brokers' release, like 2.8. Inferred from the znodes if unset.
 kafka_version = "none"
 # For `kontrast stream`: the brokers on which the controller should be. Unset: any.
 preferred_controllers = []

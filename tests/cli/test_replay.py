@@ -412,7 +412,7 @@ def test_what_is_published_gives_what_the_files_give(zk_data: Path, tmp_path: Pa
     of_files = CliRunner().invoke(main, [*ask, "--zk-data", str(zk_data)])
     of_past = CliRunner().invoke(main, [*ask, "--from", f"journal:{past}"])
     assert of_files.stdout == of_past.stdout != ""
-    assert "this is a past that `kontrast replay` published, not the present" in of_past.stderr
+    assert "this shows a past that `kontrast replay` published, not the present" in of_past.stderr
     again = invoke("--zk-data", zk_data, "--into", f"journal:{past}")
     assert (again.exit_code, "has records already, and a past is never mixed" in again.stderr) == (3, True)
 
@@ -425,7 +425,7 @@ def test_ctrl_c_ends_a_publication_and_says_where(zk_data: Path, tmp_path: Path)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)
     assert process.returncode == 0
-    assert re.search(r"records? of the past, up to .*: stopped; to go on, begin again with an empty stream", said), said
+    assert re.search(r"records? of the past, up to .*: stopped. To go on, begin again with an empty stream", said), said
 
 
 def test_lines_come_at_the_speed_that_is_asked_for(zk_data: Path):

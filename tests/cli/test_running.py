@@ -68,7 +68,7 @@ def test_the_first_signal_lets_the_parts_finish():
             process.send_signal(number)
             code, stderr = end(process)
             assert code == 0
-            assert stderr == f"kontrast: stopping on {number.name}; a second one ends at once\n"
+            assert stderr == f"kontrast: stopping on {number.name}, a second one ends at once\n"
 
 
 def test_the_second_signal_ends_at_once():

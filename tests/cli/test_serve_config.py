@@ -87,8 +87,8 @@ def test_the_keys_for_brokers_are_nothing_to_the_watcher(tmp_path):
 @pytest.mark.parametrize(
     ("text", "environment", "said"),
     [
-        ("[serve.alertmanger]\n", {}, "did you mean alertmanager"),
-        ("[serve.alertmanager]\nurl = 1\n", {}, "[serve.alertmanager]: unknown key 'url': did you mean urls"),
+        ("[serve.alertmanger]\n", {}, "Did you mean alertmanager"),
+        ("[serve.alertmanager]\nurl = 1\n", {}, "[serve.alertmanager]: unknown key 'url'. Did you mean urls"),
         ("[serve]\nprobe = 3\n", {}, "[serve.probe] must be a table"),
         ("[serve.probe]\nbrokers = 1\n", {}, "true or false"),
         ("", {"KONTRAST_SERVE__PROBE__BROKER": "1"}, "KONTRAST_SERVE__PROBE__BROKERS"),

@@ -170,7 +170,7 @@ def test_of_many_that_are_not_well_only_the_first_are_named(watched, kafka):
     put(kafka, "/brokers/topics/t", {"version": 1, "partitions": {str(number): [1] for number in range(25)}})
     lines = of(watched).stdout.splitlines()
     assert lines[0] == "controller: nobody, epoch -1"
-    assert lines[-1] == "and 5 more (5 offline): --only names all of one kind, --json all"
+    assert lines[-1] == "and 5 more (5 offline, --only names all of one kind, --json all)"
     assert len(lines) == 24
     assert len(of(watched, "--only", "offline").stdout.splitlines()) == 28
 
@@ -189,7 +189,7 @@ def test_what_an_acl_hides_is_named_and_counts_as_not_read(watched, kafka, clust
     done = of(watched)
     assert done.exit_code == ExitCode.FAILED
     assert "kontrast: /brokers/topics cannot be read: its ACL does not let this session in" in done.stderr
-    assert "0 topics, 0 partitions: none\nincomplete: 1 znode cannot be read, nor what is below\n" in done.stdout
+    assert "0 topics, 0 partitions: none\nincomplete: 1 znode cannot be read, nor their children\n" in done.stdout
     assert done.stderr.count("/brokers/topics") == 1
 
 
@@ -210,7 +210,7 @@ def test_more_than_can_be_named_is_counted(watched, kafka):
         put(kafka, f"/brokers/topics/bad{number:02}", b"{")
     done = of(watched)
     assert done.exit_code == ExitCode.FAILED
-    assert "2 more znodes cannot be read; --json names them all" in done.stderr
+    assert "2 more znodes cannot be read (--json names them all)" in done.stderr
 
 
 def test_it_reads_below_the_chroot_and_names_the_right_ones_where_nothing_is(zookeeper, watched, kafka):

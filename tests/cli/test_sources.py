@@ -217,7 +217,7 @@ def test_what_one_look_cannot_date_is_said_to_be_unknown(from_files):
     ("arguments", "said"),
     [
         ([], "which cluster? Give --zookeeper"),
-        (["--zookeeper", "zk:2181", "--zk-data", "/x"], "--zookeeper and --zk-data: give one of them"),
+        (["--zookeeper", "zk:2181", "--zk-data", "/x"], "--zookeeper and --zk-data exclude each other"),
         (["--zookeeper", "zk:2181", "--until", "0x1"], "--until needs --zk-data"),
     ],
 )
@@ -251,7 +251,7 @@ def test_outputs_without_transitions_are_asked_without_their_past(tmp_path, reco
     found = picture("--from", f"journal:{tmp_path / 'derived'}", scope=Scope(past=True, keeps=lambda _: True))
     assert found.story is None
     assert "holds no transitions" in caplog.text
-    assert "how it came about is not known" in caplog.text
+    assert "the causes are unknown, because" in caplog.text
 
 
 def test_files_without_a_cluster_below_the_chroot_say_where_one_is(files):

@@ -77,7 +77,7 @@ def test_what_ends_starts_again_after_pauses_that_grow(start, caplog):
     eventually(lambda: len(running.of("brief")) >= 4)
     running.stop.set()
     running.end()
-    assert "brief ended with exit code 7; it starts again in 0 s" in caplog.text
+    assert "brief ended with exit code 7, and starts again in 0 s" in caplog.text
     pauses = [supervision._FIRST_PAUSE_SECONDS * 2**count for count in range(8)]
     child = running.supervisor._children[0]
     assert child._pause_seconds in pauses[3:]
@@ -87,7 +87,7 @@ def test_what_ends_starts_again_after_pauses_that_grow(start, caplog):
 def test_what_no_new_start_mends_ends_all_with_its_exit_code(start, code, script, caplog):
     running = start(patient=PATIENT, wrong=script + f"sys.exit({code})")
     assert running.end() == code
-    assert f"wrong ended with exit code {code}, which no new start mends: all is stopped" in caplog.text
+    assert f"wrong ended with exit code {code}, which a restart cannot mend, so everything stops" in caplog.text
 
 
 def test_what_was_ready_once_starts_again_where_something_is_unavailable(start):
@@ -99,7 +99,7 @@ def test_a_child_that_reports_no_more_is_killed_and_starts_again(start, monkeypa
     monkeypatch.setattr(supervision, "_SILENT_SECONDS", 0.5)
     running = start(silent=PATIENT, speaking=READY + "while True: time.sleep(0.1); report(b'WATCHDOG=1')")
     eventually(lambda: len(running.of("silent")) >= 2)
-    assert "silent has not reported for 0.5 s: it is killed and starts again" in caplog.text
+    assert "silent has not reported for 0.5 s, so it is killed and starts again" in caplog.text
     assert len(running.of("speaking")) == 1
 
 
@@ -110,7 +110,7 @@ def test_a_child_that_does_not_end_is_killed_with_what_it_started(start, monkeyp
     eventually(lambda: len(running.of("deaf")) == 2)
     running.stop.set()
     assert running.end() == 1
-    assert "deaf did not end within 0.5 s: it is killed" in caplog.text
+    assert "deaf did not end within 0.5 s, so it is killed" in caplog.text
     assert "deaf was ended by SIGKILL when it was stopped" in caplog.text
     assert not [pid for pid in running.of("deaf") if is_running(int(pid))]
 

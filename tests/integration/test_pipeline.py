@@ -64,7 +64,7 @@ def test_the_offline_partitions_of_a_killed_broker_are_named_by_the_exporter(clu
     eventually(lambda: pipeline.samples("kontrast_ready") == {})
     assert not any(row.state == "open" for row in newest_alerts(pipeline))
     # The cluster has left no trace for the stream's reader or a second call.
-    assert "c is forgotten already" in forget().stderr
+    assert "c was forgotten already" in forget().stderr
     pipeline.watch.launch()
     pipeline.until("it is watched again", lambda: pipeline.samples("kontrast_partitions").get(online) == 5)
 

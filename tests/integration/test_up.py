@@ -67,7 +67,7 @@ def partitions_at(listen: str) -> float:
 def test_each_child_that_is_killed_starts_again_and_all_end_in_order(config, cluster, listen, tmp_path):
     checked = subprocess.run([*KONTRAST, "up", "--config", config, "--check"], capture_output=True, text=True)
     assert (checked.returncode, checked.stdout.count("ok     ")) == (0, 9), checked.stdout
-    assert "missing; `kontrast stream` creates them" in checked.stdout
+    assert "missing, `kontrast stream` creates them" in checked.stdout
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as manager:
         manager.bind(str(tmp_path / "s"))
@@ -104,6 +104,6 @@ def kill_each(up: ChildProcess, cluster, listen: str) -> None:
     for count, command in enumerate(COMMANDS, start=1):
         os.kill(child_of(up, command), signal.SIGKILL)
         eventually(lambda: is_up(count + 1), meanwhile=runs)  # noqa: B023 (asked before the next round)
-        assert f"kontrast: {command} was ended by SIGKILL; it starts again in 1 s" in up.log.read_text()
+        assert f"kontrast: {command} was ended by SIGKILL, and starts again in 1 s" in up.log.read_text()
         create(cluster, **{f"topic-{count}": {0: [1]}})
         eventually(lambda: partitions_at(listen), lambda online: online == count, meanwhile=runs)  # noqa: B023

@@ -41,7 +41,7 @@ def test_each_znode_that_is_left_is_named_with_the_commands_in_the_safe_order(cl
     assert explain(shared_chroot)[0] == 2
     client.create(SETTINGS, ONE_SETTING)
     code, said = explain(shared_chroot)
-    assert (code, "it does not exist, and its settings are left" in said, ENTRY in said) == (1, True, False)
+    assert (code, "it does not exist, but its settings are left over" in said, ENTRY in said) == (1, True, False)
     client.create(ENTRY, b"")
     code, said = explain(shared_chroot, "--json")
     answer = json.loads(said)

@@ -47,7 +47,7 @@ def test_a_partition_without_a_leader_is_offline_since_the_controller_wrote_it()
     assert not explanation.since.exact
     assert "stays offline until broker 9 returns" in explanation.headline
     assert said(explanation, "comes back") == [
-        ("when broker 9 returns: it has every acknowledged record", Certainty.EXPECTED)
+        ("when broker 9 returns, with every acknowledged record", Certainty.EXPECTED)
     ]
 
 
@@ -79,7 +79,7 @@ def test_the_settings_of_a_topic_are_seen_and_those_of_brokers_files_assumed():
     assert by_default == [("accepted: 2 in sync, min.insync.replicas needs 1", Certainty.ASSUMED)]
     needy = look({**WELL, **settings("t", min_insync_replicas="2"), **state("t", 0, 1, [1])})
     assert said(explain_partition(needy, tp), "acks=all") == [
-        ("refused: 1 in sync, min.insync.replicas needs 2; 1 of [2] must get in sync", Certainty.SEEN)
+        ("refused: 1 in sync, min.insync.replicas needs 2, and 1 of [2] must get in sync", Certainty.SEEN)
     ]
     assert explain_topic(needy, "t").headline == "of 2 partitions 1 refusing acks=all"
 
@@ -89,7 +89,8 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
     tp = TopicPartition("t", 0)
     assert said(explain_partition(look(offline), tp), "unclean election") == [
         (
-            "would make broker 1 leader and lose what only [9] had; not allowed (unclean.leader.election.enable=false)",
+            "would make broker 1 leader and lose the records that only [9] had (not allowed, "
+            "unclean.leader.election.enable=false)",
             Certainty.ASSUMED,
         )
     ]
@@ -101,14 +102,14 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
         ({STATE: None}, "as soon as controller 1 writes its first state"),
         (
             {**topic("t", [8, 9]), STATE: None},
-            "when broker 8 or 9 registers: controller 1 creates it then",
+            "when broker 8 or 9 registers. Then controller 1 creates it",
         ),
         (
             state("t", 0, -1, [2]),
-            "within seconds, if broker 2 has just returned; else when the next controller elects broker 2: Delete",
+            "within seconds, if broker 2 has just returned. Otherwise when the next controller elects broker 2. Delete",
         ),
         (state("t", 0, 9, [9, 2]), "as soon as broker 2 is elected"),
-        (state("t", 0, -1, [8, 9]), "when broker 8 or 9 returns: it has every acknowledged record"),
+        (state("t", 0, -1, [8, 9]), "when broker 8 or 9 returns, with every acknowledged record"),
     ],
 )
 def test_each_kind_of_trouble_has_its_own_way_out(znodes, expected):
@@ -123,7 +124,7 @@ def test_the_next_leader_is_the_first_replica_that_is_live_and_in_sync():
     well = explain_partition(look(WELL), TopicPartition("t", 0))
     assert said(well, "next leader") == [("broker 2, should broker 1 fail", Certainty.EXPECTED)]
     alone = explain_partition(look({**WELL, **state("t", 0, 1, [1])}), TopicPartition("t", 0))
-    assert said(alone, "next leader") == [("none: without broker 1 it goes offline", Certainty.EXPECTED)]
+    assert said(alone, "next leader") == [("none. Without broker 1 it goes offline", Certainty.EXPECTED)]
 
 
 def test_the_last_write_of_each_znode_is_what_is_left_of_the_past():
@@ -139,7 +140,7 @@ def test_a_broker_is_explained_by_what_it_has_and_what_would_go_with_it():
     assert explanation.is_well
     assert said(explanation, "partitions")[0][0] == "hosts 1, preferred leader of 1, leads 1"
     assert said(explanation, "alone")[0][0].startswith("1 partition would go offline without it")
-    assert said(explanation, "controller")[0][0] == "it is named in /controller, epoch 7"
+    assert said(explanation, "controller")[0][0] == "named in /controller, epoch 7"
 
 
 def test_a_topic_that_is_being_deleted_says_which_brokers_it_waits_for():
@@ -154,7 +155,7 @@ def test_a_reassignment_under_way_is_named_with_its_brokers():
     picture = look({**brokers(1, 2, 3), **controller(1), **moving, **state("t", 0, 1, [1, 2])})
     explanation = explain_partition(picture, TopicPartition("t", 0))
     (says, _), *_ = [item for item in said(explanation, "next") if "reassignment" in item[0]]
-    assert says == "a reassignment adds [3] and removes [1] once what it adds is in sync"
+    assert says == "a reassignment adds [3], and removes [1] once the added replicas are in sync"
     assert check(picture).counts.reassigning == 1
 
 
@@ -162,7 +163,7 @@ def test_what_may_not_be_read_or_is_old_is_a_doubt():
     picture = look(WELL)
     old = check(picture, now_ms=picture.as_of_ms + 31_000)
     assert not old.is_well
-    assert old.doubts == ("the newest that is known is 31 s old, so this may have changed; see `kontrast status`",)
+    assert old.doubts == ("the newest data is 31 s old, so this may have changed (see `kontrast status`)",)
     assert check(picture, now_ms=picture.as_of_ms + 29_000).is_well
 
 

@@ -56,8 +56,8 @@ def test_a_higher_replication_factor_only_adds():
     ("brokers", "goal", "sentence"),
     [
         ((9,), Goal(rack_aware=True), "broker 9 is not registered"),
-        ((1, 2), Goal(replication_factor=3), "t-0 needs 3 replicas, and there are 2 brokers"),
-        ((), Goal(drain=frozenset({1, 2, 3})), "t-0 needs 2 replicas, and there are 1 brokers"),
+        ((1, 2), Goal(replication_factor=3), "t-0 needs 3 replicas, but only 2 brokers"),
+        ((), Goal(drain=frozenset({1, 2, 3})), "t-0 needs 2 replicas, but only 1 brokers"),
     ],
 )
 def test_a_goal_that_cannot_be_met_is_refused(brokers, goal, sentence):
@@ -67,7 +67,7 @@ def test_a_goal_that_cannot_be_met_is_refused(brokers, goal, sentence):
 
 def test_a_broker_without_a_rack_is_named():
     context = cluster_of({1: "a", 2: None}, {"t": {0: [1]}})
-    with pytest.raises(UnplaceableError, match=r"broker 2 has no rack: set broker\.rack"):
+    with pytest.raises(UnplaceableError, match=r"broker 2 has no rack\. Set broker\.rack"):
         least_movement(context, (), (), Goal(rack_aware=True))
 
 

@@ -70,7 +70,7 @@ def test_another_broker_that_catches_up_is_a_reason_and_the_broker_itself_is_non
     lagging = (topic("wide", [1, 2, 3]), state("wide", 0, 1, [1, 2]))
     answer = asked(2, *lagging)
     assert obstacles(answer) == [Obstacle.CATCHING_UP]
-    assert answer.reasons[0].sentence == "1 replica of broker 3 is not in sync: wait"
+    assert answer.reasons[0].sentence == "1 replica of broker 3 is not in sync yet"
     assert answer.reasons[0].topics == (TopicCount("wide", 1),)
     assert asked(3, *lagging).verdict is Verdict.YES
 

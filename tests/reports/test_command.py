@@ -194,7 +194,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(told):
     for form in ("html", "csv", "text"):
         done = told("--format", form, "--out", "/proc/nowhere/file")
         assert done.exit_code == 2
-        assert "cannot be written: No such file or directory; give --out another place" in done.stderr
+        assert "cannot be written: No such file or directory. Give --out another place" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,9 @@ def test_time_before_anything_was_written_is_not_seen(recorded, changes, found):
     began_ms = recorded["shop"].records[0].observed_ms
     reports = found(JournalAddress(changes), since_ms=began_ms - 3_600_000, clusters=frozenset({"shop"}))
     (doubt,) = reasons_to_doubt(reports[0])
-    assert doubt == "cluster shop: 96.9% of the window was not seen (1.0 of 1.0 h); the figures are of the rest"
+    assert (
+        doubt == "cluster shop: 96.9% of the window is missing from the data (1.0 of 1.0 h). The figures cover the rest"
+    )
 
 
 def test_what_compaction_dropped_is_not_seen(write_outputs, reported, expected):

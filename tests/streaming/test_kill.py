@@ -126,7 +126,7 @@ def test_one_sigterm_ends_processes_that_do_not_react_after_30_seconds(streams):
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert _lines_of_errors(process) == [
-            "kontrast: stopping on SIGTERM; a second one ends at once",
+            "kontrast: stopping on SIGTERM, a second one ends at once",
             "kontrast: not finished after 30 s, ended at once",
         ]
         assert time.monotonic() - began >= 30
@@ -141,5 +141,5 @@ def test_a_signal_to_the_whole_process_group_ends_the_job_in_order(streams):
         errors = _lines_of_errors(process)
         eventually(lambda: not any(map(is_running, others)))
     assert process.returncode == 0
-    assert errors == ["kontrast: stopping on SIGTERM; a second one ends at once"]
+    assert errors == ["kontrast: stopping on SIGTERM, a second one ends at once"]
     assert streams.read_all() == life_of("east", topics=2).rows()

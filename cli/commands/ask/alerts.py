@@ -52,7 +52,7 @@ Exit codes:
   0  no alert is open
   1  an alert is open, or the data of a cluster is old
   2  a flag or setting is wrong
-  3  the outputs cannot be read, or there are none
+  3  the outputs are missing or unreadable
 """
 
 
@@ -139,23 +139,23 @@ class _Shown:
         found = {}
         for cluster in sorted(self.clusters or known.keys() | self._expected):
             doubt = (
-                "a newer Kontrast wrote its rows; upgrade this one" if cluster in newer else _doubt(known.get(cluster))
+                "a newer Kontrast wrote its rows. Upgrade this one" if cluster in newer else _doubt(known.get(cluster))
             )
             if doubt:
                 found[cluster] = f"{cluster}: {doubt}"
-        return found if found or known else {"": "no cluster is known yet; see `kontrast status`"}
+        return found if found or known else {"": "no cluster is known yet (see `kontrast status`)"}
 
 
 def _doubt(snapshot: ClusterSnapshot | None) -> str:
     heard_ms = None if snapshot is None else snapshot.heartbeat_ms
     if snapshot is None or heard_ms is None:
-        return "the cluster is unknown; check the name, and that `kontrast watch` forwards it"
+        return "the cluster is unknown. Check the name, and that `kontrast watch` forwards it"
     if snapshot.is_replayed:
-        return "this is a past that `kontrast replay` published, not the present"
+        return "this shows a past that `kontrast replay` published, not the present"
     age_seconds = time.time() - heard_ms / 1000
     if age_seconds > _STALE_SECONDS:
-        return f"the newest heartbeat is {age_of(age_seconds)} old, so this may have changed; see `kontrast status`"
-    return "" if snapshot.ready else "no complete read of it has arrived yet"
+        return f"the newest heartbeat is {age_of(age_seconds)} old, so this may have changed (see `kontrast status`)"
+    return "" if snapshot.ready else "its first complete read has not arrived yet"
 
 
 def _print(outputs: Followed, shown: _Shown) -> bool:
@@ -228,7 +228,7 @@ def _picture(outputs: Followed, shown: _Shown, height: int) -> Group:
 
     snapshots = outputs.view.snapshot()
     rows, doubts, counted_to = shown.rows(snapshots), shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
-    said = [*doubts.values(), *([] if outputs.is_up else ["the outputs are unreadable now; this is older"])]
+    said = [*doubts.values(), *([] if outputs.is_up else ["the outputs are unreadable now, and this is older"])]
     fit = max(0, height - len(said) - _LINES_AROUND)
     more = f", {len(rows) - fit} more than fit here" if len(rows) > fit else ""
     title = f"{counted(len(rows), 'open alert')}{more}, {time.strftime('%H:%M:%S')} (Ctrl-C ends this)"

@@ -38,14 +38,14 @@ Examples:
 
 \b
 Exit codes:
-  0  the cluster is well; there may be notes
-  1  something pages or warns, or may be hidden
+  0  the cluster is well, perhaps with notes
+  1  an alert pages or warns, or may be hidden
   2  a flag, a setting or the address is wrong
-  3  what is asked cannot be reached
+  3  the source cannot be reached
 
 \b
 With --probe, as monitoring plugins end:
-  0 OK, 1 WARNING, 2 CRITICAL (also for a flag that is wrong), 3 UNKNOWN
+  0 OK, 1 WARNING, 2 CRITICAL (also for a wrong flag), 3 UNKNOWN
 It waits up to 5 s for a connection, unless connect_timeout_seconds is set.
 """
 
@@ -74,7 +74,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     dates it by the znodes. Files and streams know the start and give each alert its patience.
     """
     if watch and probe:
-        raise click.UsageError("--watch and --probe: give one of them.")
+        raise click.UsageError("--watch and --probe exclude each other.")
     source = source_of(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
 
     def judge(picture: Picture) -> Health:
@@ -132,7 +132,7 @@ def _watch(
         except StoppedError:
             break
         except (IngestError, ServeError) as error:
-            output.warn(f"{error}; the last picture may be old")
+            output.warn(f"{error}. The last picture may be old")
         else:
             says = [(finding.severity, finding.alert, finding.cause) for finding in health.findings], health.doubts
             if is_terminal():

@@ -54,7 +54,7 @@ Exit codes:
   0  the same
   1  something differs
   2  a flag, a setting, a file or the address is wrong
-  3  what is asked cannot be reached
+  3  the source cannot be reached
 """
 
 
@@ -138,7 +138,7 @@ def _of_files(files: tuple[Path, ...], printed: _Printed) -> int:
     from cli.sources.snapshots import read_snapshot  # not for --help
 
     if len(files) != _MOMENTS:
-        raise click.UsageError(f"{counted(len(files), 'file')} given: a comparison has two.")
+        raise click.UsageError(f"{counted(len(files), 'file')} given. A comparison needs two.")
     a, b = map(read_snapshot, files)
     return ask_as_long_as(lambda _: printed.compare(a, b))
 

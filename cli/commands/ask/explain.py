@@ -23,17 +23,17 @@ Examples:
   kontrast explain orders --key customer-4711 --zookeeper zk1:2181/kafka
 
 \b
-How sure a statement is stands behind it, where ZooKeeper does not have it:
-  expected  it follows, by the controller's own rules, from what ZooKeeper has
-  inferred  no znode announced it; it explains what was written
-  assumed   it rests on brokers' files: --broker-config says what is in them
+Marks of statements that ZooKeeper does not contain:
+  expected  follows from ZooKeeper by the controller's own rules
+  inferred  explains a write that no znode announced
+  assumed   rests on the brokers' files (set them with --broker-config)
 
 \b
 Exit codes:
-  0  the subject is well; with --key: a producer with acks=all can write
-  1  it is not
-  2  a flag or a setting is wrong, or there is no SUBJECT
-  3  what is asked cannot be reached
+  0  the subject is well. With --key, a producer with acks=all can write
+  1  it is not well, or cannot write
+  2  a flag or a setting is wrong, or SUBJECT does not exist
+  3  the source cannot be reached
 """
 
 
@@ -51,7 +51,7 @@ Exit codes:
     type=click.Choice(_KEY_FORMATS),
     default="utf8",
     show_default=True,
-    help="Notation of the key, and the producer's serializer: text, bytes, long or UUID.",
+    help="Notation of the key, and the producer's serializer (text, bytes, long or UUID).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(

@@ -23,9 +23,9 @@ Examples:
 \b
 Exit codes:
   0  no page and no warning, perhaps notes
-  1  something will hurt
+  1  a finding will cause trouble
   2  a flag, a setting or the address is wrong
-  3  what is asked cannot be reached
+  3  the source cannot be reached
 """
 
 
@@ -55,9 +55,7 @@ def lint(*, as_json: bool, **flags: object) -> int:
             output.say(f"no check found trouble in {picture.header.cluster}")
         if unknown := [finding.check for finding in findings if finding.count is None]:
             names = ", ".join(unknown)
-            output.warn(
-                f"not checked, for the outputs lack the znodes: {names}; give --zookeeper or --zk-data for them"
-            )
+            output.warn(f"not checked, because the outputs lack the znodes: {names} (give --zookeeper or --zk-data)")
         return ExitCode.FAILED if any(each.severity is not Severity.INFO for each in found) else ExitCode.OK
 
     return ask(source_of(flags), EVERYTHING_NOW, answer)

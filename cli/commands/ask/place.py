@@ -25,15 +25,15 @@ Examples:
   kontrast place payments orders --from-cluster --zookeeper zk1:2181/kafka --rack-aware --replication-factor 3
 
 \b
-The JSON is for kafka-reassign-partitions --execute --reassignment-json-file FILE, and for
+Use the JSON with kafka-reassign-partitions --execute --reassignment-json-file FILE, and for
 kontrast whatif --reassign FILE.
 
 \b
 Exit codes:
-  0  the reassignment is printed; it is empty where nothing has to move
-  1  it is printed, and takes something from clients once it is done
+  0  the reassignment is printed, empty if no replica has to move
+  1  it is printed, and clients lose partitions or acks=all once it is done
   2  a flag, a setting or the address is wrong, or the brokers cannot meet the goal
-  3  what is asked cannot be reached
+  3  the source cannot be reached
 """
 
 
@@ -44,8 +44,8 @@ Exit codes:
 @click.option(
     "--rack-aware/--no-rack-aware",
     default=None,
-    help="Spread each partition over racks. [default: as kafka-reassign-partitions, where every broker has a rack; "
-    "with --from-cluster no]",
+    help="Spread each partition over racks. By default on if every broker has a rack, as in "
+    "kafka-reassign-partitions, and off with --from-cluster.",
 )
 @click.option("--start-index", type=click.IntRange(min=0), help="Kafka's random start, to repeat a draw.")
 @click.option("--shift", type=click.IntRange(min=0), help="Kafka's random shift of followers, to repeat a draw.")
@@ -143,6 +143,6 @@ def _print(
         return ExitCode.OK
     output.warn(
         f"once it is done, {taken.offline} partitions would be offline and {taken.unwritable} "
-        "would refuse acks=all: see kontrast whatif --reassign"
+        "would refuse acks=all (see kontrast whatif --reassign)"
     )
     return ExitCode.FAILED

@@ -62,7 +62,7 @@ class _Speed(click.ParamType[float]):
         except ValueError:
             speed = 0.0
         if not speed > 0:
-            self.fail(f"{value!r} is no speed: give a number above 0, like 1 or 60 or 0.5, or max.")
+            self.fail(f"{value!r} is no speed. Give a number above 0, like 1 or 60 or 0.5, or max.")
         return speed
 
 
@@ -104,7 +104,7 @@ Exit codes:
     metavar="DIR",
     help="A ZooKeeper server's dataDir. Repeat it for a separate dataLogDir.",
 )
-@chroot_option("The znode below which Kafka keeps everything.")
+@chroot_option("The znode that contains Kafka's znodes.")
 @click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="Name of the cluster.")
 @click.option("--from", "start", type=Zxid(), help="First transaction to print.")
 @click.option(
@@ -115,7 +115,7 @@ Exit codes:
     type=_Outputs(),
     default="transitions,alerts",
     show_default=True,
-    help=f"Rows to print: any of {','.join(EMITTABLE)}.",
+    help=f"Rows to print, out of {','.join(EMITTABLE)}.",
 )
 @click.option(
     "--broker-config",
@@ -123,14 +123,14 @@ Exit codes:
     multiple=True,
     callback=_read_settings,
     metavar="KEY=VALUE",
-    help="Setting of the brokers' files, like min.insync.replicas=2. Repeatable. Default: the release's.",
+    help="Setting of the brokers' files, like min.insync.replicas=2, instead of the release's default. Repeatable.",
 )
 @click.option(
     "--kafka-version",
     "profile",
     callback=_read_profile,
     metavar="VERSION",
-    help="The brokers' release, like 2.8. Default: inferred from the znodes.",
+    help="The brokers' release, like 2.8. By default the znodes show it.",
 )
 @click.option(
     "--unchanged",
@@ -226,11 +226,11 @@ def _check_publication(ctx: click.Context, cluster: str) -> None:
     ]
     if given:
         raise click.UsageError(
-            f"{', '.join(given)} cannot be given with --into, which publishes changes: `kontrast stream` derives from "
-            "them what they mean, and takes such settings."
+            f"{', '.join(given)} cannot be given with --into, which publishes changes. Give such settings to "
+            "`kontrast stream`, which interprets the changes."
         )
     if not cluster or any(character.isspace() for character in cluster):
-        raise click.BadParameter(f"{cluster!r} is no name of a cluster: it must be one word.", param_hint="--cluster")
+        raise click.BadParameter(f"{cluster!r} is no name of a cluster. Use one word.", param_hint="--cluster")
 
 
 def _replay(history: History, context: Context, writer: RowWriter, pace: Pace, stop: threading.Event) -> None:
@@ -274,11 +274,11 @@ def _tell(history: History, writer: RowWriter) -> None:
     for note in history.files.notes:
         output.say(note)
     if writer.refused:
-        output.say(f"{counted(writer.refused, 'znode value')} could not be read; --emit refused shows them")
+        output.say(f"{counted(writer.refused, 'znode value')} could not be read (--emit refused shows them)")
 
 
 def _complain_of_chroot(history: History, chroot: str) -> None:
     """Name the chroot without a cluster, and the others that have one."""
     others = " and ".join(sorted(history.other_chroots))
-    hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
-    output.complain(f"the files have no Kafka cluster below {chroot}; {hint}")
+    hint = f"they have one below {others}. Give --chroot" if others else "check --zk-data"
+    output.complain(f"the files have no Kafka cluster below {chroot}, {hint}")

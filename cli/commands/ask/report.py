@@ -39,10 +39,10 @@ Examples:
 
 \b
 Exit codes:
-  0  done; every topic met the objective, if one is given
+  0  done, and every topic met the objective, if one is given
   1  a topic missed the objective
-  2  a flag or a setting is wrong, or there is nothing of what is named
-  3  what is asked cannot be reached, or a cluster's files cannot be read; the others are in the report
+  2  a flag or a setting is wrong, or the data lacks the named clusters
+  3  the source cannot be reached, or a cluster's files cannot be read. The report has the other clusters
 """
 
 
@@ -60,7 +60,7 @@ def _read_directories(
         if not name or not (rest or not is_named):
             raise click.BadParameter(f"{text!r} is not NAME=DIR.")
         if name in unnamed or (name in found and not is_named):
-            raise click.BadParameter(f"two directories are called {name!r}: give each its cluster's name, NAME=DIR.")
+            raise click.BadParameter(f"two directories are called {name!r}. Give each its cluster's name, NAME=DIR.")
         if not is_named:
             unnamed.add(name)
         found[name] = (*found.get(name, ()), directory)
@@ -74,7 +74,7 @@ def _read_directories(
     "stream",
     callback=read_address,
     metavar="ADDRESS",
-    help="Kontrast's data: the changes of `kontrast watch` or the outputs of `kontrast stream`, as "
+    help="Kontrast's data. Give the changes of `kontrast watch` or the outputs of `kontrast stream`, as "
     "journal:DIRECTORY or kafka://HOST:PORT/TOPIC.",
 )
 @click.option(
@@ -86,13 +86,15 @@ def _read_directories(
     help="Archived files of a cluster's ZooKeeper, under the cluster's name. Repeatable, for other "
     "clusters, or with the same name for a dataLogDir.",
 )
-@chroot_option("In --zk-data, the znode below which Kafka keeps everything.")
+@chroot_option("In --zk-data, the znode that contains Kafka's znodes.")
 @click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this cluster. Repeatable.")
-@click.option("--since", type=Ago(), help="Start as an age before the end (30d, 12h, 4w) or a time. Default: all data.")
+@click.option(
+    "--since", type=Ago(), help="Start as an age before the end (30d, 12h, 4w) or a time. By default all data."
+)
 @click.option(
     "--until",
     type=Ago(),
-    help="End as an age or a time. Default: the newest data. An age then counts from now.",
+    help="End as an age or a time, by default the newest data. An age counts from now.",
 )
 @click.option(
     "--slo",
@@ -107,13 +109,13 @@ def _read_directories(
     type=click.Choice(["text", "html", "csv", "json"]),
     default="text",
     show_default=True,
-    help="html: one self-contained page. csv: a directory with one file per table. json: one object.",
+    help="html is one self-contained page, csv a directory with one file per table, json one object.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="File to write, for csv a directory. Default: standard output.",
+    help="File to write, or a directory for csv, instead of standard output.",
 )
 @settings_options("stream", leave_out=keys_of(StreamConfig).keys() - _OF_SPARK - _OF_BROKERS)
 def report(  # noqa: PLR0913 (one parameter an option)
@@ -137,7 +139,7 @@ def report(  # noqa: PLR0913 (one parameter an option)
     watched the cluster counts. The report shows the rest.
     """
     if (stream is None) == (not directories):
-        raise click.UsageError("give --from ADDRESS or --zk-data DIR, one of them.")
+        raise click.UsageError("give either --from ADDRESS or --zk-data DIR.")
     if form == "csv" and out is None:
         raise click.UsageError("--format csv needs --out DIRECTORY. It writes one file per table.")
     absent = sorted(set(clusters) - directories.keys()) if directories else []
@@ -207,12 +209,12 @@ def _answer(found: Report, clusters: tuple[str, ...], form: str, out: Path | Non
     absent = sorted(set(clusters) - named)
     if absent or not named:
         what = f"cluster {', '.join(absent)}" if absent else "any cluster"
-        output.complain(f"there is nothing of {what} in what is kept")
+        output.complain(f"the kept data has no rows of {what}")
         return ExitCode.USAGE
     try:
         _write(found, doubts, form, out)
     except OSError as error:
-        output.complain(f"{error.filename} cannot be written: {error.strerror}; give --out another place")
+        output.complain(f"{error.filename} cannot be written: {error.strerror}. Give --out another place")
         return ExitCode.USAGE
     for doubt in doubts:
         output.warn(doubt)

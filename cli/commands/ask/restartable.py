@@ -43,9 +43,9 @@ Examples:
 \b
 Exit codes:
   0  the broker may be restarted now
-  1  it may not: the reasons are named; or --release found no such lease
-  2  a flag, a setting or the address is wrong, or there is no such broker
-  3  unknown: Kontrast does not see the present, or the cluster cannot be reached
+  1  it may not, for the printed reasons, or --release found no such lease
+  2  a flag, a setting or the address is wrong, or the broker does not exist
+  3  unknown, because Kontrast does not see the present or cannot reach the cluster
 
 \b
 With --probe, as monitoring plugins end:
@@ -143,13 +143,13 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
 
 def _refuse_combinations(*, waits: bool, holds: bool, release: bool, probe: bool, as_json: bool) -> None:
     if probe and as_json:
-        raise click.UsageError("--probe and --json: give one of them.")
+        raise click.UsageError("--probe and --json exclude each other.")
     if probe and waits:
-        raise click.UsageError("--probe answers at once: leave out --wait.")
+        raise click.UsageError("--probe answers at once. Leave out --wait.")
     if probe and (holds or release):
-        raise click.UsageError("--probe only reads: leave out --hold and --release.")
+        raise click.UsageError("--probe only reads. Leave out --hold and --release.")
     if release and (holds or waits):
-        raise click.UsageError("--release ends a lease: leave out --hold and --wait.")
+        raise click.UsageError("--release ends a lease. Leave out --hold and --wait.")
 
 
 def _own_look(
@@ -160,7 +160,7 @@ def _own_look(
         raise click.UsageError("--holder and --serve-ca-file need --serve, --hold or --release.")
     source = source_of(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
     if waits and not source.is_live:
-        raise click.UsageError("--wait needs a live source: give --zookeeper, --from or --serve.")
+        raise click.UsageError("--wait needs a live source. Give --zookeeper, --from or --serve.")
 
     def look(stop: threading.Event) -> Restartable:
         from questions import restartable as question
@@ -252,7 +252,7 @@ def _wait(look: Callable[[], Restartable], deadline: float, every_seconds: float
         except (IngestError, ServeError) as error:
             if is_last:
                 raise
-            said = f"{error}; asking again"
+            said = f"asking again, because {error}"
         else:
             if is_last or answer.verdict is Verdict.YES:
                 return answer

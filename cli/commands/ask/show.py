@@ -38,7 +38,7 @@ Exit codes:
   0  printed
   1  some lines are not rows that this Kontrast knows
   2  a flag or setting is wrong
-  3  the outputs cannot be read, or there are none
+  3  the outputs are missing or unreadable
 """
 
 

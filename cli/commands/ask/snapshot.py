@@ -40,7 +40,7 @@ Examples:
 \b
 Exit codes:
   0  everything was read and printed
-  1  something cannot be read; it is named, and what can be read is printed
+  1  some znodes cannot be read, and are named. The rest is printed
   2  a flag, a setting or the chroot is wrong
   3  ZooKeeper cannot be reached
 """
@@ -60,7 +60,7 @@ Exit codes:
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
 @settings_options("stream", leave_out=_ONLY_OF_THE_JOB)
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object per line: brokers, controller, partitions."
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line (brokers, controller, partitions)."
 )
 def snapshot(
     config_file: Path | None,
@@ -119,7 +119,7 @@ def _tell(found: JudgedCluster, selection: Selection) -> ExitCode:
         output.complain(f"{znode.path} cannot be read: {znode.reason}")
     if len(unreadable) > _NAMED_ZNODES:
         more = counted(len(unreadable) - _NAMED_ZNODES, "more znode")
-        output.complain(f"{more} cannot be read; --json names them all")
+        output.complain(f"{more} cannot be read (--json names them all)")
     known = {partition.topic for partition in found.partitions}
     absent = sorted(selection.topics - known)
     if absent and not unreadable:

@@ -31,15 +31,15 @@ Examples:
   kontrast timeline --since 2024-05-01T03:00:00Z --until 2024-05-01T04:00:00Z --zk-data copy --html postmortem.html
 
 \b
-What is marked:
-  inferred  no znode announced the event; it explains what was written
-  expected  it follows, by the controller's own rules, and was not seen to be done
+Marks:
+  inferred  explains a write that no znode announced
+  expected  follows by the controller's own rules, without an observed write
 
 \b
 Exit codes:
-  0  done; there may have been no events
-  2  a flag or a setting is wrong, or there is nothing of what is named
-  3  what is asked cannot be reached
+  0  done, perhaps without events
+  2  a flag or a setting is wrong, or the named subject does not exist
+  3  the source cannot be reached
 """
 
 
@@ -101,7 +101,7 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
     of replicas are only in `kontrast replay`. --until ends it, also in a stream.
     """
     if html_file is not None and as_json:
-        raise click.UsageError("--html and --json: give one of them.")
+        raise click.UsageError("--html and --json exclude each other.")
     from questions.timeline.selection import Selection, is_in_a_timeline  # not for --help
 
     selection = Selection(
@@ -117,7 +117,7 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
         found = timeline_of(picture, selection, window)
         if found is None:
             named = selection.words or "any subject"
-            raise NotFoundError(f"there is nothing of {named} in what is kept of cluster {picture.header.cluster}")
+            raise NotFoundError(f"the kept data of cluster {picture.header.cluster} lacks {named}")
         if html_file is not None:
             _write(html_file, found, doubts(picture, present_ms(source)))
         else:
@@ -131,8 +131,8 @@ def _source_with_past(flags: Mapping[str, Any]) -> Source:
     source = source_of(flags, cuts_streams=True)
     if not source.has_past:
         raise ConfigError(
-            "a timeline needs a past: give --zk-data or --from; ZooKeeper itself has the last write of each znode, "
-            "which `kontrast explain` shows"
+            "a timeline needs a past. Give --zk-data or --from. ZooKeeper itself has only the last write of each "
+            "znode, which `kontrast explain` shows"
         )
     return source
 
@@ -164,5 +164,5 @@ def _write(file: Path, found: Timeline, reasons_to_doubt: Iterable[str]) -> None
     try:
         file.write_text(page_of(found, reasons_to_doubt), encoding="utf-8")
     except OSError as error:
-        raise NotFoundError(f"{file} cannot be written: {error.strerror}; give --html another file") from error
+        raise NotFoundError(f"{file} cannot be written: {error.strerror}. Give --html another file") from error
     output.say(f"wrote {file}")

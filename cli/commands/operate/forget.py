@@ -70,18 +70,18 @@ def _forget(known: _Known, settings: Settings, *, yes: bool) -> int:
     known.require()
     cluster = known.cluster
     if known.newest is not None and known.newest.kind is RecordKind.FORGOTTEN:
-        output.say(f"{cluster} is forgotten already{known.until_applied}")
+        output.say(f"{cluster} was forgotten already{known.until_applied}")
         return ExitCode.OK
     if not yes and not _confirmed(known):
-        output.say(f"nothing was done: {cluster} stays")
+        output.say(f"{cluster} stays, without a change")
         return ExitCode.FAILED
     code = run_until_stopped({"forget": known.forget})
     if known.stopped:
-        output.say(f"nothing was done: {cluster} stays")
+        output.say(f"{cluster} stays, without a change")
     elif code == ExitCode.OK:
-        output.say(f"{cluster} is forgotten: `kontrast stream` drops it with its next batch")
+        output.say(f"{cluster} is forgotten, `kontrast stream` drops it with its next batch")
         if cluster in known_clusters(settings):
-            output.warn(f"{cluster} is still configured: take it out, or the next `kontrast watch` watches it again")
+            output.warn(f"{cluster} is still configured. Remove it, or the next `kontrast watch` watches it again")
     return code
 
 
@@ -119,13 +119,13 @@ class _Known:
         """Raise ConfigError for an unknown cluster."""
         if self.newest is not None or self.shown is not None:
             return
-        there = f": {self._outputs} has {', '.join(self._others)}" if self._others else ""
+        there = f", {self._outputs} has {', '.join(self._others)}" if self._others else ""
         raise ConfigError(f"there is no cluster {self.cluster!r} in {self._stream}{there}")
 
     @property
     def until_applied(self) -> str:
         """Return the expected effect if the outputs still have the cluster."""
-        return "" if self.shown is None else ": `kontrast stream` drops it when it runs"
+        return "" if self.shown is None else ", `kontrast stream` drops it when it runs"
 
     def sentence(self) -> str:
         """Return the known facts as a sentence."""
@@ -155,8 +155,8 @@ def _address(setting: Setting) -> Address:
 def _confirmed(known: _Known) -> bool:
     output.say(known.sentence())
     output.say(
-        "its open alerts are resolved, and metadata, alerts, gauges, /metrics, pages and `kontrast status` have it no "
-        "more; ZooKeeper, Kafka and the rows of its past stay as they are; a later `kontrast watch` begins afresh"
+        "this resolves its open alerts, and removes it from metadata, alerts, gauges, /metrics, pages and `kontrast "
+        "status`. ZooKeeper, Kafka and its past rows do not change. A later `kontrast watch` begins afresh"
     )
     if not sys.stdin.isatty():
         raise click.UsageError("No person can answer here. Give --yes.")

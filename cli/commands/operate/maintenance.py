@@ -40,7 +40,7 @@ _file_option = settings_options("watch", leave_out=keys_of(IngestConfig).keys() 
 
 def _read_reason(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
     if len(text) > LONGEST_REASON:
-        raise click.BadParameter(f"it has {len(text):,} characters, {LONGEST_REASON} is the most.")
+        raise click.BadParameter(f"it has {len(text):,} characters, at most {LONGEST_REASON} are allowed.")
     return text
 
 
@@ -103,7 +103,7 @@ def start(
     A cluster that is not configured is rejected. A broker that is not registered causes a warning.
     """
     if bool(brokers) == whole_cluster:
-        raise click.UsageError("Give --broker ID, as often as needed, or --all: one of them.")
+        raise click.UsageError("Give either --broker ID, as often as needed, or --all.")
     settings, file_flags = _settings(config_file, flags)
     file = maintenance_file(settings, cluster, file_flags)
     now = datetime.now(timezone.utc)
@@ -118,7 +118,7 @@ def start(
     def add() -> int:
         with changing_windows(file) as replace:
             replace([*(kept for kept in read_windows(file) if kept.until > now), window])
-        output.say(f"{_sentence(window)}; `kontrast maintenance end {window.id}` ends it before")
+        output.say(f"{_sentence(window)}, or until `kontrast maintenance end {window.id}`")
         return ExitCode.OK
 
     code = _exit_code_of(add)
@@ -131,7 +131,7 @@ def start(
 def _doubts(settings: Settings, window: AnnouncedWindow) -> Iterator[str]:
     """Warn of likely mistakes in a valid window."""
     if not known_clusters(settings):
-        yield f"the name {window.cluster} was not checked, because no configuration names clusters; give --config"
+        yield f"the name {window.cluster} was not checked, because no configuration names clusters (give --config)"
     config = cluster_zookeeper(settings, window.cluster)
     if config is None or not window.brokers:
         return
@@ -149,7 +149,7 @@ def _doubts(settings: Settings, window: AnnouncedWindow) -> Iterator[str]:
     if absent:
         named = f"broker {absent[0]} is" if len(absent) == 1 else f"brokers {', '.join(absent)} are"
         there = ", ".join(map(str, sorted(registered))) or "none"
-        yield f"{named} not registered in {window.cluster} now (registered: {there}): end it if that is a mistake"
+        yield f"{named} not registered in {window.cluster} now (registered: {there}). If it is a mistake, end it"
 
 
 @maintenance.command("list")
@@ -193,7 +193,7 @@ def end(config_file: Path | None, *, window_id: str, **flags: object) -> int:
                     replace(kept)
                     output.say(f"ended maintenance window {window_id}")
                     return ExitCode.OK
-        output.complain(f"no maintenance window {window_id} is in force: `kontrast maintenance list` has the ids")
+        output.complain(f"no maintenance window {window_id} is in force. `kontrast maintenance list` prints the ids")
         return ExitCode.USAGE
 
     return _exit_code_of(remove)

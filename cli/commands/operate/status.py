@@ -31,7 +31,7 @@ from transport.address import Address, JournalAddress, KafkaAddress
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
-_COLUMNS: Final = ("part", "of", "state", "last", "lag", "agreement", "version", "what is wrong")
+_COLUMNS: Final = ("part", "of", "state", "last", "lag", "agreement", "version", "problem")
 _EPILOG: Final = """\b
 Examples:
   kontrast status --config kontrast.toml
@@ -40,9 +40,9 @@ Examples:
 \b
 Exit codes:
   0  all parts work
-  1  a problem; see the last column
+  1  a problem, in the last column
   2  a flag or setting is wrong
-  3  the outputs cannot be read, or there are none
+  3  the outputs are missing or unreadable
 """
 
 
@@ -138,11 +138,11 @@ def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None
     elif age is not None and age > _STALE_SECONDS:
         # A job that still works off batches would have passed on a heartbeat.
         stream_works = job_age is not None and job_age < _STALE_SECONDS
-        wrong.append("no heartbeat reaches `kontrast stream`" if stream_works else "no heartbeat comes through")
+        wrong.append("no heartbeat reaches `kontrast stream`" if stream_works else "no heartbeat arrives")
     elif gauges.session != "connected":
         wrong.append(f"its ZooKeeper session is {gauges.session}")
     elif not gauges.ready:
-        wrong.append("a complete read has not come through yet")
+        wrong.append("its first complete read has not arrived yet")
     agrees = None if gauges is None else gauges.agreement_of_last_hour
     return Part("watch", cluster, age, lag, version, "; ".join(wrong), agrees)
 
@@ -173,7 +173,7 @@ def _wrong_with_source(settings: Settings) -> list[str]:
         finally:
             source.close()
         is_there = not source.missing
-    return [] if is_there else [f"its source {address} does not exist: check who deleted it"]
+    return [] if is_there else [f"its source {address} does not exist. Find out who deleted it"]
 
 
 def _source_of(settings: Settings) -> Address | None:
@@ -185,12 +185,12 @@ def _source_of(settings: Settings) -> Address | None:
 
 def _stream(job: JobRow | None, age: float | None, address: str, newer: frozenset[str], wrong: list[str]) -> Part:
     if job is None or age is None:
-        wrong = [*wrong, "it has finished no batch; check whether it runs, and its log"]
+        wrong = [*wrong, "it has finished no batch. Check whether it runs, and its log"]
         return Part("stream", address, None, None, "", "; ".join(wrong))
     if age > _STALE_SECONDS:
-        wrong = [*wrong, f"no batch is done since {age_of(age)}: check whether it runs, and its log"]
+        wrong = [*wrong, f"it has finished no batch for {age_of(age)}. Check whether it runs, and its log"]
     if newer:
-        wrong = [*wrong, f"it is newer than this command ({', '.join(sorted(newer))}): upgrade"]
+        wrong = [*wrong, f"it is newer than this command ({', '.join(sorted(newer))}). Upgrade"]
     lag = max((progress.lag_ms for progress in job.clusters.values()), default=0) / 1000
     return Part("stream", f"batch {job.batch}", age, lag, job.version, "; ".join(wrong))
 
@@ -199,10 +199,10 @@ def _serve(settings: Settings) -> Part:
     layer = settings.sections["serve"]
     page = page_of(layer, "listen", "", default=str(keys_of(ServeConfig)["listen"].default))
     if page is None:
-        return Part("serve", "any free port", None, None, "", "its address is unknown; give listen a port")
+        return Part("serve", "any free port", None, None, "", "its address is unknown. Give listen a port")
     ready = ask_page(page, "/readyz")
     if isinstance(ready, OSError):
-        elsewhere = "" if "listen" in layer else "; if it is elsewhere, name that by listen in [serve]"
+        elsewhere = "" if "listen" in layer else ". If it runs elsewhere, set listen in [serve]"
         return Part("serve", page.address, None, None, "", f"it does not answer: {ready.strerror or ready}{elsewhere}")
     metrics = "" if page.needs_login else ask_page(page, "/metrics")
     version = _version(metrics) if isinstance(metrics, str) else ""

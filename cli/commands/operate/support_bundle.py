@@ -47,7 +47,7 @@ Examples:
 Exit codes:
   0  the file is written
   2  a setting is wrong, or the file exists
-  3  the stream cannot be read; the file has the rest
+  3  the stream cannot be read, and the file has the rest
 """
 
 
@@ -91,7 +91,7 @@ def support_bundle(config_file: Path | None, out: Path, *, no_recording: bool, a
 
     code = run_until_stopped({"support-bundle": run})
     output.say(
-        f"{out} has {'the facts, without a recording' if no_recording or code else 'all'}: look through it first"
+        f"{out} has {'the facts, without a recording' if no_recording or code else 'all'}, read it before you send it"
     )
     return code
 
@@ -142,7 +142,7 @@ def _write_recording(directory: Path, settings: Settings, stop: threading.Event)
 
     stream = settings.sections["stream"].get("from")
     if stream is None or not isinstance(stream.value, (JournalAddress, KafkaAddress)):
-        raise ServeError("[stream] names no stream: give --config with from in [stream], or --no-recording")
+        raise ServeError("[stream] names no stream. Give --config with from in [stream], or --no-recording")
     lines = _lines(newest_records(Where(reached(settings, stream.value), 30.0), stop))
     with JournalWriter(directory, fsync=Fsync.NEVER, retain_bytes=None) as journal:
         while some := list(islice(lines, _LINES_AT_ONCE)):

@@ -34,7 +34,7 @@ Examples:
 \b
 Exit codes:
   0  every topic exists and keeps its rows
-  1  a topic is missing or loses rows; it is named
+  1  the printed topics are missing or lose rows
   2  a setting is wrong, or neither stream nor outputs are in Kafka
   3  the brokers do not answer, or refuse
 """
@@ -94,7 +94,7 @@ def _needed(settings: Settings) -> Mapping[KafkaAddress, Sequence[Topic]]:
         needed.setdefault(outputs, []).extend(output_topics(outputs))
     if not needed:
         raise ConfigError(
-            "neither stream nor outputs are in Kafka: no kafka:// is in to of [watch], or in from and to of [stream]"
+            "neither stream nor outputs are in Kafka. Neither to of [watch] nor from and to of [stream] begin with kafka://"
         )
     return {
         address: found

@@ -16,7 +16,7 @@ from transport.scratch import scratch_directory
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="End after the story; exit code 0 only if every chapter was detected.")
+@click.option("--once", is_flag=True, help="End after the story. Exit with 0 only if Kontrast detected every chapter.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Keep the data here.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Serve /metrics on this port (0: any free one).")
 def demo(*, once: bool, keep: Path | None, port: int) -> int:
@@ -66,7 +66,7 @@ def _directory(keep: Path | None) -> Iterator[Path]:
             f"--keep {keep} cannot be used: {error.strerror}.", click.get_current_context()
         ) from error
     if used:
-        raise click.UsageError(f"--keep {keep} is not empty: name a new directory.", click.get_current_context())
+        raise click.UsageError(f"--keep {keep} is not empty. Name a new directory.", click.get_current_context())
     yield keep.absolute()
 
 

@@ -50,7 +50,7 @@ Exit codes:
 
 @click.command(epilog=_EPILOG)
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
-@click.option("--cluster", metavar="NAME", help="The cluster's name in all outputs. Without it: the end of the chroot.")
+@click.option("--cluster", metavar="NAME", help="The cluster's name in all outputs. By default the end of the chroot.")
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
@@ -65,9 +65,9 @@ Exit codes:
     default=Path("kontrast.toml"),
     show_default=True,
     metavar="FILE",
-    help="Write here, into a new file; - is standard output.",
+    help="New file to write, or - for standard output.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON object.")
 def init(cluster: str | None, state: Path, out: Path, *, as_json: bool, **flags: object) -> int:
     """Write a configuration for a cluster, by one complete read of its ZooKeeper.
 
@@ -88,7 +88,7 @@ def init(cluster: str | None, state: Path, out: Path, *, as_json: bool, **flags:
             _write(out, text)
         if as_json:
             print_json(found.as_json())
-        output.say(f"{found.sentence()}; next: kontrast up --config {out} --check")
+        output.say(f"{found.sentence()}. Next run kontrast up --config {out} --check")
         return ExitCode.OK
 
     return ask_as_long_as(look)
@@ -96,11 +96,11 @@ def init(cluster: str | None, state: Path, out: Path, *, as_json: bool, **flags:
 
 def _refuse(cluster: str | None, out: Path, *, as_json: bool) -> None:
     if cluster is not None and len(cluster.split()) != 1:
-        raise ConfigError(f"--cluster {cluster!r} is no name: it must be one word")
+        raise ConfigError(f"--cluster {cluster!r} is no name. Use one word")
     if as_json and out == _STANDARD_OUTPUT:
-        raise ConfigError("--json and --out - both write to standard output: choose one")
+        raise ConfigError("--json and --out - both write to standard output. Choose one")
     if out != _STANDARD_OUTPUT and out.exists():
-        raise ConfigError(f"{out} exists: name another file with --out, or move it away")
+        raise ConfigError(f"{out} exists. Name another file with --out, or move it away")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _find(config: ZooKeeperConfig, name: str | None, stop: threading.Event) -> F
             read = _read(config, stop)
     if not read.values:
         if read.forbidden:
-            raise NotFoundError(f"{min(read.forbidden)} may not be read: log in, or give this address read access")
+            raise NotFoundError(f"{min(read.forbidden)} may not be read. Log in, or give this address read access")
         raise NotFoundError(where_clusters_are(config, stop))
     cluster = name or config.chroot.rpartition("/")[2] or "kafka"
     return _found(config.zookeeper, cluster, _context(read, cluster))
@@ -202,10 +202,12 @@ def _configuration(found: Found, state: Path, given: Mapping[str, object]) -> st
     oldest, newest = found.releases
     release = f'kafka_version = "{release_word(oldest)}"'
     if oldest != newest:
-        release = f"# {release}    # The znodes show {found.release}. Name yours: some rules differ between them."
+        release = (
+            f"# {release}    # The znodes show {found.release}. Set yours, because some rules differ between them."
+        )
     return f"""\
 # {found.sentence()}.
-# `kontrast init` wrote this file. Every other setting and its default: docs/reference-config.toml.
+# `kontrast init` wrote this file. docs/reference-config.toml has every other setting with its default.
 
 [clusters.{json.dumps(found.cluster)}]
 zookeeper = {json.dumps(found.zookeeper)}

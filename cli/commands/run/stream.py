@@ -28,14 +28,14 @@ _EXAMPLES: Final = """
 @service_command(
     _EXAMPLES,
     ended="stopped by Ctrl-C or SIGTERM, or done with --available-now",
-    more_codes="  4  the job hung: records waited and no batch finished; start it again\n",
+    more_codes="  4  the job hung while records waited. Start it again\n",
 )
 @settings_options("stream")
-@click.option("--available-now", is_flag=True, help="Work off what the stream holds now, then end.")
+@click.option("--available-now", is_flag=True, help="Process the present records of the stream, then end.")
 @click.option(
     "--rebuild",
     is_flag=True,
-    help="Give the checkpoint up and begin again at the newest complete read that the stream holds.",
+    help="Discard the checkpoint and begin at the newest complete read in the stream.",
 )
 def stream(config_file: Path | None, *, check: bool, available_now: bool, rebuild: bool, **flags: object) -> int:
     """Derive metadata, transitions, requests and alerts in a Spark job.

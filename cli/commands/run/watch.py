@@ -34,7 +34,7 @@ _EXAMPLES: Final = """
     "clusters",
     multiple=True,
     metavar="NAME",
-    help="Watch this cluster; may be given again. Without it: all of the file. [env: KONTRAST_WATCH__CLUSTER]",
+    help="Watch this cluster, by default all of the file. Repeatable. [env: KONTRAST_WATCH__CLUSTER]",
 )
 @settings_options("watch", leave_out=("cluster",))
 def watch(config_file: Path | None, clusters: tuple[str, ...], *, check: bool, **flags: object) -> int:
