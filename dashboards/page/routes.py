@@ -281,7 +281,7 @@ class LivePage:
             raise HTTPException(400, str(error)) from error
         if not brokers:
             raise HTTPException(
-                400, "Name the brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down in order."
+                400, "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down in order."
             )
         return Losses(tuple(sorted(brokers)), asked.get("controlled") == "1")
 
