@@ -127,7 +127,7 @@ def serve_url(settings: Settings) -> str:
     """Return the address of the configured serve, by default of this machine. Raise ConfigError."""
     page = page_of(settings.sections["serve"], "listen", "", default=str(keys_of(ServeConfig)["listen"].default))
     if page is None:
-        raise ConfigError("where is kontrast serve? Its setting listen has no fixed port: give --serve URL")
+        raise ConfigError("where is kontrast serve? Its setting listen has no fixed port. Give --serve URL")
     return page.address
 
 

@@ -88,7 +88,7 @@ def _is_this_machine(host: str) -> bool:
 def _holder(request: Request) -> str:
     holder = request.query_params.get("holder", "").strip()
     if not holder or printable(holder, _LONGEST_HOLDER) != holder:
-        raise HTTPException(400, f"holder is needed: a name of up to {_LONGEST_HOLDER} printable characters.")
+        raise HTTPException(400, f"holder is missing. Give a name of up to {_LONGEST_HOLDER} printable characters.")
     return holder
 
 
@@ -96,5 +96,5 @@ def _seconds(request: Request) -> int:
     said = request.query_params.get("seconds", "")
     shortest, longest = SHORTEST_LEASE_SECONDS, LONGEST_LEASE_SECONDS
     if not (said.isascii() and said.isdigit() and len(said) < 9 and shortest <= int(said) <= longest):
-        raise HTTPException(400, f"seconds is the time of the lease: expected {shortest} to {longest}.")
+        raise HTTPException(400, f"seconds is the time of the lease. Give {shortest} to {longest}.")
     return int(said)

@@ -440,7 +440,7 @@ def test_lines_come_at_the_speed_that_is_asked_for(zk_data: Path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--speed", "0"], "'0' is no speed: give a number above 0"),
+        (["--speed", "0"], "'0' is no speed. Give a number above 0"),
         (["--speed", "fast"], "'fast' is no speed"),
         (["--speed", "nan"], "'nan' is no speed"),
         (["--into", "somewhere"], "'somewhere' is no stream address"),

@@ -187,7 +187,7 @@ def test_the_end_of_an_alert_is_shown_with_its_beginning(files):
 def test_a_timeline_needs_a_past():
     done = ask("--zookeeper", "127.0.0.1:1")
     assert done.exit_code == 2
-    assert "a timeline needs a past: give --zk-data or --from" in done.stderr
+    assert "a timeline needs a past. Give --zk-data or --from" in done.stderr
 
 
 def test_other_questions_refuse_to_end_a_stream_before_its_end(tmp_path):

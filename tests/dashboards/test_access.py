@@ -118,7 +118,7 @@ def test_a_renewed_certificate_is_shown_and_a_broken_one_is_not(secured, start_e
         first = shown_by(running.address)
         with open(shown, "w") as file:
             file.write("half of a certificate")
-        eventually(lambda: caplog.text, lambda text: "the old one is kept" in text)
+        eventually(lambda: caplog.text, lambda text: "keeping the old certificate" in text)
         assert shown_by(running.address) == first
         renewed, renewed_key = certificate()
         os.replace(renewed_key, key)

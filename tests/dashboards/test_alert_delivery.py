@@ -191,8 +191,8 @@ def test_an_alertmanager_that_was_restarted_gets_every_alert_again(alertmanager,
         eventually(server.alerts, lambda alerts: set(alerts) == {"a", "c"})
         exporter.metrics_with(r"^kontrast_alertmanager_up\{.*\} 1")
     told = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len([sentence for sentence in told if "alerts are not delivered" in sentence]) == 1
-    assert len([sentence for sentence in told if "alerts are delivered again" in sentence]) == 1
+    assert len([sentence for sentence in told if "cannot deliver alerts" in sentence]) == 1
+    assert len([sentence for sentence in told if "delivers alerts to" in sentence]) == 1
 
 
 def test_what_ended_while_the_exporter_was_away_is_ended_and_the_rest_goes_on(alertmanager, serving, rows):

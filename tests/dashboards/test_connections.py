@@ -52,7 +52,7 @@ def test_many_who_ask_nothing_keep_nobody_out(config, start_exporter, caplog, sa
         assert all(ended(connection) for connection in crowd[: connections.MOST_CONNECTIONS])
         for connection in crowd:
             connection.close()
-    told = [record for record in caplog.records if "too many connections" in record.getMessage()]
+    told = [record for record in caplog.records if "ended the oldest" in record.getMessage()]
     assert len(told) == 1
     assert len(caplog.records) < 50
 

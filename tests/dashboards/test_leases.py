@@ -132,9 +132,9 @@ def test_a_web_page_may_not_change_leases(exporter, method, header):
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
-        ({"broker": 2, "seconds": 60}, "holder is needed"),
-        ({"broker": 2, "seconds": 60, "holder": "x" * 101}, "holder is needed"),
-        ({"broker": 2, "seconds": 60, "holder": "a\nb"}, "holder is needed"),
+        ({"broker": 2, "seconds": 60}, "holder is missing"),
+        ({"broker": 2, "seconds": 60, "holder": "x" * 101}, "holder is missing"),
+        ({"broker": 2, "seconds": 60, "holder": "a\nb"}, "holder is missing"),
         ({"broker": 2, "seconds": 9, "holder": "x"}, "expected 10 to 3600"),
         ({"broker": 2, "seconds": 3601, "holder": "x"}, "expected 10 to 3600"),
         ({"broker": 2, "seconds": "1e3", "holder": "x"}, "expected 10 to 3600"),

@@ -385,6 +385,6 @@ def test_a_cluster_that_kraft_leads_is_shown_as_one(exporter, rows):
     assert re.search(r"migration +phase hybrid: restart broker 1 in KRaft mode", controller.stdout)
     assert "not registered" not in controller.stdout
     assert re.search(r"mode +KRaft, because it leads", second.stdout)
-    assert "KRaft leads: what it will do" in losses.stderr
+    assert "KRaft leads, and ZooKeeper lacks the records" in losses.stderr
     exporter.write(rows.migration("zookeeper", rollback="done"))
     eventually(lambda: "The way to KRaft" not in exporter.page("/clusters/north"))

@@ -64,7 +64,7 @@ def test_a_committed_preview_shows_every_panel_and_says_what_it_is(board):
     assert picture.stat().st_size < 200_000
     told = words(picture.read_text(encoding="utf-8"))
     assert told[0].startswith("Preview of the board")
-    assert "this is not Grafana" in told[1]
+    assert "Grafana draws the same data" in told[1]
     shown = {word.removesuffix("…") for word in told}
     for panel in board.panels:
         assert any(panel.title.startswith(word) for word in shown if word), "run `make previews`"

@@ -162,7 +162,7 @@ def test_links_of_a_page_of_the_past_keep_the_moment(exporter, incident):
     present = exporter.page("/clusters/north/topics/payments/0")
     assert "?at=" not in present
     assert "This is the past" not in present
-    assert "Nothing before this moment is kept" in exporter.page("/clusters/north/brokers/2?at=2001-01-01")
+    assert "This is the oldest kept moment" in exporter.page("/clusters/north/brokers/2?at=2001-01-01")
     found = exporter.page(f"/clusters/north/explain?of=payments-0&at={at_ms}")
     assert "<h1>Partition payments-0</h1>" in found
     assert "This is the past" in found
@@ -181,7 +181,7 @@ def test_a_timeline_may_be_of_one_subject(exporter, incident):
 def test_what_is_not_kept_is_said_and_the_nearest_moment_is_shown(exporter, incident):
     found = history(exporter, "at=2001-01-01T00:00:00Z")
     assert found.at_ms == found.begin_ms == found.kept_since_ms
-    assert "nothing before this moment is kept" in found.notes[0]
+    assert "this is the oldest kept moment" in found.notes[0]
     assert history(exporter, "at=99999999999999").at_ms == incident.history.now_ms
     written = words_of(incident.died_ms).replace(" ", "T")
     assert history(exporter, f"at={written}").at_ms == incident.died_ms // 1000 * 1000

@@ -206,7 +206,7 @@ def test_a_quorum_without_the_flag_is_named_as_what_never_writes_again(capsys):
     quorum = Quorum(3001, 4, 90, (3001,))
     print_comparison(Nodes((controller,), quorum), Comparison(7, 90, ()))
     printed = capsys.readouterr().out
-    assert "if the migration is finalized, ZooKeeper is never written again" in printed
+    assert "If the migration is finalized, no process writes to ZooKeeper again" in printed
     assert "offset 7, the quorum's high watermark is 90 (lag 82), leader 3001 of leader epoch 4" in printed
 
 

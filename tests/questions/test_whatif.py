@@ -195,7 +195,7 @@ def test_a_reassignment_is_checked_with_one_partition_of_each_kind(monkeypatch: 
 
 
 def test_a_cluster_that_was_not_read_is_refused():
-    with pytest.raises(NoControllerError, match="has not been read"):
+    with pytest.raises(NoControllerError, match="has not read the cluster"):
         HypotheticalCluster(ZnodeHistory().context)
 
 

@@ -180,14 +180,14 @@ def test_a_cluster_that_cannot_be_read_is_exit_code_3_and_the_others_are_told(as
 def test_nothing_of_a_cluster_is_exit_code_2(ask, changes):
     done = ask("--from", f"journal:{changes}", "--cluster", "north")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "there is nothing of cluster north in what is kept" in done.stderr
+    assert "the kept data has no rows of cluster north" in done.stderr
 
 
 def test_what_was_not_seen_is_said_beside_every_form(ask, changes):
     done = ask("--from", f"journal:{changes}", "--cluster", "bank", "--since", "2020-01-01", "--format", "html")
     assert done.exit_code == 0
-    assert "of the window was not seen" in done.stdout
-    assert "of the window was not seen" in done.stderr
+    assert "of the window is missing from the data" in done.stdout
+    assert "of the window is missing from the data" in done.stderr
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(told):
@@ -200,8 +200,8 @@ def test_a_place_that_cannot_be_written_is_one_sentence(told):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ([], "give --from ADDRESS or --zk-data DIR"),
-        (["--from", "journal:/x", "--zk-data", "/y"], "give --from ADDRESS or --zk-data DIR"),
+        ([], "give either --from ADDRESS or --zk-data DIR"),
+        (["--from", "journal:/x", "--zk-data", "/y"], "give either --from ADDRESS or --zk-data DIR"),
         (["--zk-data", "/a/zk", "--zk-data", "/b/zk"], "two directories are called 'zk'"),
         (["--zk-data", "a="], "'a=' is not NAME=DIR"),
         (["--zk-data", "a=/x", "--cluster", "b"], "names no cluster b"),

@@ -83,23 +83,23 @@ With --probe, as monitoring plugins end:
     "--serve",
     "url",
     metavar="URL",
-    help="Ask this `kontrast serve`, with the login of [serve]. Default of --hold and --release: the configured one.",
+    help="Ask this `kontrast serve`, with the login of [serve]. By default --hold and --release ask its address.",
 )
 @click.option(
     "--serve-ca-file",
     "ca_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Trusted authorities of --serve (PEM). Unset: those of the system.",
+    help="Trusted authorities of --serve (PEM). The system's if unset.",
 )
 @click.option(
     "--hold",
     type=Duration(),
     metavar="TIME",
-    help="Take the cluster's lease if the answer is yes, for 10s to 1h. Nobody else gets a yes until it ends.",
+    help="Take the cluster's lease if the answer is yes, for 10s to 1h. Until it ends, other holders get no yes.",
 )
 @click.option("--release", is_flag=True, help="Release the lease.")
-@click.option("--holder", metavar="NAME", help="Holder of the lease. Default: USER@HOST.")
+@click.option("--holder", metavar="NAME", help="Holder of the lease, by default USER@HOST.")
 @click.option("--probe", is_flag=True, help="Print the one line of a Nagios or Icinga plugin.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def restartable(  # noqa: PLR0913 (one parameter an option)
@@ -180,7 +180,7 @@ def _served(flags: Mapping[str, Any]) -> ServedRestarts:
     from cli.served_restarts import ServedRestarts, serve_url  # brings an HTTP client
 
     if flags["directories"] or flags["stream"] or "zookeeper" in read_flags("watch", flags):
-        raise click.UsageError("kontrast serve has its own source: leave out --zookeeper, --zk-data and --from.")
+        raise click.UsageError("kontrast serve has its own source. Leave out --zookeeper, --zk-data and --from.")
     settings = read_settings(flags["config_file"], os.environ)
     clusters = known_clusters(settings)
     cluster = flags["cluster"] or (clusters[0] if len(clusters) == 1 else None)
