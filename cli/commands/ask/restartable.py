@@ -83,7 +83,8 @@ With --probe, as monitoring plugins end:
     "--serve",
     "url",
     metavar="URL",
-    help="Ask this `kontrast serve`, with the login of [serve]. By default --hold and --release ask its address.",
+    help="Ask this `kontrast serve`, with the login of [serve]. --hold and --release ask the "
+    "configured one by default.",
 )
 @click.option(
     "--serve-ca-file",
