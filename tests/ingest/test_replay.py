@@ -177,7 +177,7 @@ def test_a_stream_with_records_is_refused_and_left_as_it_is(records, tmp_path):
 def test_a_journal_that_another_process_writes_is_refused_while_it_is_empty(records, tmp_path):
     with (
         JournalWriter(tmp_path / "present"),
-        pytest.raises(IngestError, match="present is being written by another process: stop that one first"),
+        pytest.raises(IngestError, match="present is being written by another process. Stop that one first"),
     ):
         publish(records, JournalAddress(tmp_path / "present"))
 
@@ -202,7 +202,7 @@ def test_the_very_cluster_whose_past_it_is_gets_nothing(records, shared_broker, 
             else record
             for record in records
         ]
-        with pytest.raises(IngestError, match=f"is in the very cluster whose past this is .cluster id {cluster_id}"):
+        with pytest.raises(IngestError, match=f"is in the recorded cluster itself .cluster id {cluster_id}"):
             publish(own, KafkaAddress(shared_broker, own_name))
         assert own_name not in admin.list_topics()
 

@@ -469,7 +469,7 @@ def test_a_missing_log_is_bridged_by_the_next_snapshot_as_a_new_generation(long_
 
 def test_a_missing_log_without_a_snapshot_is_named_with_the_way_out(long_recording, tmp_path: Path) -> None:
     directory = _without(long_recording, tmp_path / "zk", log=3, snapshots_after=False)
-    with pytest.raises(IngestError, match="lacks the transactions between .* put the missing log file back"):
+    with pytest.raises(IngestError, match="lacks the transactions between .* Put the missing log file back"):
         records_of(directory)
 
 
