@@ -214,7 +214,7 @@ def test_a_cluster_that_is_recognised_later_gets_no_more(shared_broker, own_name
     before = [heartbeat(0, 0), heartbeat(1, 0)]
     its_own = msgspec.structs.replace(heartbeat(0, 0), seq=2, path=f"/brokers/ids/{broker}", data=registered)
     to = KafkaAddress(shared_broker, own_name)
-    with pytest.raises(IngestError, match=f"very cluster whose past this is .broker at {address}"):
+    with pytest.raises(IngestError, match=f"recorded cluster itself .broker at {address}"):
         publish([*before, its_own], to)
 
 

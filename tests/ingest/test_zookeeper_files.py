@@ -508,7 +508,7 @@ def test_damage_right_before_a_new_epoch_is_a_gap_unless_a_crash_explains_it(tmp
     assert records_of(tmp_path)[-1].zxid == epoch + 1
     (tmp_path / "log.1").write_bytes(whole)
     spoil(tmp_path / "log.1", offsets[1] + 20)
-    with pytest.raises(IngestError, match=f"from byte {offsets[1]} on.*restore the file"):
+    with pytest.raises(IngestError, match=f"from byte {offsets[1]} on.*Restore the file"):
         records_of(tmp_path)
 
 

@@ -101,7 +101,7 @@ def test_to_a_person_the_worst_comes_first_with_what_to_do(shared_chroot):
     do = "  do: Stop the controllers, delete /migration, and format the disks of all controllers. "
     assert f"{do}All three steps are necessary." in printed
     assert any(line.startswith("not checked: controller-id ") for line in printed)
-    assert printed[-1].startswith("found: 2 loses, 1 kills, 1 sticks, 1 blocks, 1 rollback; ")
+    assert printed[-1].startswith("found: 2 loses, 1 kills, 1 sticks, 1 blocks, 1 rollback (")
 
 
 def test_many_znodes_of_a_row_are_counted(shared_chroot):
