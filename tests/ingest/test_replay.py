@@ -169,7 +169,7 @@ def test_what_was_published_stays_when_it_is_stopped(tmp_path):
 def test_a_stream_with_records_is_refused_and_left_as_it_is(records, tmp_path):
     with JournalWriter(tmp_path / "present") as writer:
         writer.append([encode_record(heartbeat(0, 1))])
-    with pytest.raises(IngestError, match=r"present has records already, and a past is never mixed with what is there"):
+    with pytest.raises(IngestError, match=r"present has records already. Name a new or empty stream"):
         publish(records, JournalAddress(tmp_path / "present"))
     assert journal_of(tmp_path / "present") == [heartbeat(0, 1)]
 
