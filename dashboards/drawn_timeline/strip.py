@@ -21,7 +21,7 @@ class Cells(NamedTuple):
     """Neighbouring cells of a strip with one condition."""
 
     begin: int
-    count: int
+    length: int
     condition: Condition
 
 
