@@ -81,7 +81,7 @@ class KafkaReach:
         if failures := failed_connections(servers, _CONNECT_SECONDS):
             return f"is not reached ({'; '.join(failures)}), and no batch is done until it is back"
         if servers in self._answers and not self._answers[servers]():
-            return "accepts connections and does not answer, and no batch is done until it answers"
+            return "does not answer, though it accepts connections, and no batch is done until it answers"
         return ""
 
     @contextmanager

@@ -73,7 +73,7 @@ def test_a_kafka_that_accepts_connections_and_stays_silent_does_not_answer(caplo
         reach.look()
         assert not reach.is_away()
     silent, over = lines(caplog)
-    assert silent.startswith(f"Kafka at {servers} does not answer, though it accepts connections: no batch is done")
+    assert silent.startswith(f"Kafka at {servers} does not answer, though it accepts connections, and no batch is done")
     assert over.startswith(f"Kafka at {servers} is reached again, after ")
 
 
