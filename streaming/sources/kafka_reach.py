@@ -72,8 +72,9 @@ class KafkaReach:
         for servers in self._servers:
             self._note(servers, f"Kafka at {servers}", self._outage(servers), "is reached again")
         if (exists := None if self.is_away() else self._source_exists()) is not None:
-            gone = "does not exist, and no record arrives until `kontrast watch` creates it again. Find out who "
-            "deleted it"
+            gone = (
+                "does not exist, and no record arrives until `kontrast watch` creates it again. Find out who deleted it"
+            )
             self._note(self._source, f"the topic of {self._source}", "" if exists else gone, "exists again")
 
     def _outage(self, servers: str) -> str:
