@@ -297,7 +297,7 @@ def test_a_damaged_log_is_named_at_the_end(zk_data: Path, tmp_path: Path):
 def test_a_wrong_chroot_is_named_with_the_right_one(zk_data: Path):
     result = invoke("--zk-data", zk_data, "--chroot", "/kafka")
     assert result.exit_code == 2
-    assert "no Kafka cluster below /kafka; they have one below /: give --chroot" in result.stderr
+    assert "no Kafka cluster below /kafka, they have one below /. Give --chroot" in result.stderr
     assert result.stdout == ""  # neither an alert that there is no controller nor an incident
 
 
@@ -456,5 +456,5 @@ def test_what_cannot_be_meant_is_refused(zk_data: Path, arguments: list[str], sa
 
 def test_a_wrong_chroot_publishes_nothing(zk_data: Path, tmp_path: Path):
     wrong = invoke("--zk-data", zk_data, "--chroot", "/kafka", "--into", f"journal:{tmp_path / 'past'}")
-    assert (wrong.exit_code, "they have one below /: give --chroot" in wrong.stderr) == (2, True)
+    assert (wrong.exit_code, "they have one below /. Give --chroot" in wrong.stderr) == (2, True)
     assert not (tmp_path / "past").exists()

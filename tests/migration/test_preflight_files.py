@@ -113,7 +113,7 @@ def test_files_of_another_chroot_are_refused(zookeeper):
         zookeeper.kill()
         done = CliRunner().invoke(main, ["migration", "check", "--zk-data", str(zookeeper.data_directory)])
     assert done.exit_code == ExitCode.USAGE
-    assert "they have one below /kafka: give --chroot" in done.stderr
+    assert "they have one below /kafka. Give --chroot" in done.stderr
 
 
 def test_a_directory_without_files_is_said(tmp_path: Path):
