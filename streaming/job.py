@@ -162,7 +162,7 @@ class Job:
                 damage = damage_behind(failure, self.checkpoint.spark_directory)
                 raise damage or stream_error(failure) from failure
             # The batch repeats, because it counts only when it is completely written.
-            logger.warning("%s; the job waits for room", self._full(failure))
+            logger.warning("%s. The job waits for room", self._full(failure))
             stop.wait(pause_seconds)
             pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
         logger.info("stopped between two batches")
@@ -236,7 +236,7 @@ class Job:
         starts = newest_complete_reads(session, self.config)
         chosen = {**_settings(self.config), _FIRST_BATCH: self.sink.next_batch}
         self.checkpoint.begin({**chosen, REBUILDS: self.checkpoint.next_rebuild, _STARTS: as_text(starts)})
-        logger.info("rebuild: begins at the newest complete reads of %s", self.config.source)
+        logger.info("rebuild begins at the newest complete reads of %s", self.config.source)
 
     def _starts(self, stored: Settings) -> Starts:
         """Return the place of the source from which a rebuild reads."""

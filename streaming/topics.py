@@ -45,7 +45,7 @@ def prepare_topics(session: SparkSession, config: StreamConfig, stop: threading.
             brokers.refuse_unfit(stream_topics(config.source))
             if missing:
                 names = " and ".join(topic.name for topic in missing)
-                logger.warning("%s: there is no topic %s yet: `kontrast watch` makes it", config.source, names)
+                logger.warning("%s: topic %s does not exist yet. `kontrast watch` creates it", config.source, names)
     if isinstance(config.sink, KafkaAddress):
         with _Brokers(session, config.sink, config.connect_timeout_seconds, stop) as brokers:
             asked += brokers.themselves()
@@ -103,7 +103,7 @@ class _Brokers:
         self._admin.close(self._java.java.time.Duration.ZERO)
         if isinstance(error, Py4JJavaError):
             raise StreamError(
-                f"Kafka at {self._address.bootstrap_servers} does not say which topics it has: {_reason(error)}"
+                f"Kafka at {self._address.bootstrap_servers} does not list its topics: {_reason(error)}"
             ) from error
         return isinstance(error, _StoppedError)
 

@@ -65,10 +65,11 @@ class KafkaReach:
         """Connect to each once."""
         for servers in self._servers:
             failures = failed_connections(servers, _CONNECT_SECONDS)
-            what = f"is not reached ({'; '.join(failures)}): no batch is done until it is back"
+            what = f"is not reached ({'; '.join(failures)}), and no batch is done until it is back"
             self._note(servers, f"Kafka at {servers}", what if failures else "", "is reached again")
         if (exists := None if self.is_away() else self._source_exists()) is not None:
-            gone = "does not exist: no record arrives until `kontrast watch` makes it again; look who deleted it"
+            gone = "does not exist, and no record arrives until `kontrast watch` creates it again. Find out who "
+            "deleted it"
             self._note(self._source, f"the topic of {self._source}", "" if exists else gone, "exists again")
 
     @contextmanager

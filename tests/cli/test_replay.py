@@ -414,7 +414,7 @@ def test_what_is_published_gives_what_the_files_give(zk_data: Path, tmp_path: Pa
     assert of_files.stdout == of_past.stdout != ""
     assert "this shows a past that `kontrast replay` published, not the present" in of_past.stderr
     again = invoke("--zk-data", zk_data, "--into", f"journal:{past}")
-    assert (again.exit_code, "has records already, and a past is never mixed" in again.stderr) == (3, True)
+    assert (again.exit_code, "has records already. Name a new or empty stream" in again.stderr) == (3, True)
 
 
 def test_ctrl_c_ends_a_publication_and_says_where(zk_data: Path, tmp_path: Path):
