@@ -85,7 +85,7 @@ def _complain_of_a_long_list(parent: str, names: list[str]) -> None:
     size_bytes = sum(4 + len(name.encode()) for name in names)
     if size_bytes > _JUTE_MAXBUFFER_BYTES:
         _LOG.error(
-            "the %d names below %s take %d bytes, more than ZooKeeper's default limit of %d: a Kafka controller that "
+            "the %d names below %s take %d bytes, more than ZooKeeper's default limit of %d. A Kafka controller that "
             "starts cannot read them unless jute.maxbuffer is raised, on every broker and every ZooKeeper server",
             len(names),
             parent,
@@ -185,7 +185,7 @@ def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> f
     def ask(zookeeper: WatchedZooKeeper) -> frozenset[int]:
         names = zookeeper.read_children([BROKERS]).get(BROKERS)
         if names is None:
-            raise IngestError(f"{BROKERS} may not be listed: its ACL does not let this session in")
+            raise IngestError(f"{BROKERS} may not be listed, because its ACL does not let this session in")
         return frozenset(int(name) for name in names if name.isdecimal())
 
     return ask_once(config, stop, ask, frozenset())
@@ -264,8 +264,8 @@ def wait_for_connection(
         now = time.monotonic()
         if now >= deadline:
             raise IngestError(
-                f"ZooKeeper at {config.zookeeper} could not be reached within {config.connect_timeout_seconds:g} s: "
-                "check that it runs and that the address is right"
+                f"ZooKeeper at {config.zookeeper} could not be reached within {config.connect_timeout_seconds:g} s. "
+                "Check that it runs and that the address is right"
             )
         if now >= warn_at:
             warn_at = now + warn_every_seconds

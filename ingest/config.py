@@ -63,18 +63,18 @@ class ZooKeeperConfig:
 
     def __post_init__(self) -> None:
         if not _ZOOKEEPER.fullmatch(self.zookeeper):
-            raise IngestError(f"zookeeper {self.zookeeper!r} is no address: expected HOST:PORT[,HOST:PORT][/chroot]")
+            raise IngestError(f"zookeeper {self.zookeeper!r} is no address. Give HOST:PORT[,HOST:PORT][/chroot]")
         for field in fields(self):
             value, smallest = getattr(self, field.name), _SMALLEST.get(field.name)
             if value is not None and smallest is not None and not value >= smallest:
-                raise IngestError(f"{field.name} is {value}: it must be at least {smallest}")
+                raise IngestError(f"{field.name} is {value}, but must be at least {smallest}")
         for name, other in _TOGETHER:
             if getattr(self, name) is not None and not getattr(self, other):
-                raise IngestError(f"{name} is given and {other} is not: each needs the other")
+                raise IngestError(f"{name} is given and {other} is not. Each needs the other")
         has_one_password = (self.zookeeper_password_file is None) != (self.zookeeper_password_variable is None)
         if self.zookeeper_username is not None and not has_one_password:
             raise IngestError(
-                "zookeeper_username is given: it needs its password, "
+                "zookeeper_username is given and needs its password, "
                 "in zookeeper_password_file or in zookeeper_password_variable, not in both"
             )
         variable = self.zookeeper_password_variable
@@ -83,7 +83,7 @@ class ZooKeeperConfig:
         for name in _FILES:
             file = getattr(self, name)
             if file is not None and not os.access(file, os.R_OK):
-                raise IngestError(f"{name} {file} cannot be read: check the path and who may read it")
+                raise IngestError(f"{name} {file} cannot be read. Check the path and who may read it")
 
     @property
     def password(self) -> str:
@@ -147,7 +147,7 @@ class IngestConfig(ZooKeeperConfig):
 
     def __post_init__(self) -> None:
         if not self.cluster or any(character.isspace() for character in self.cluster):
-            raise IngestError(f"cluster {self.cluster!r} is no name: it must be one word")
+            raise IngestError(f"cluster {self.cluster!r} is no name. It must be one word")
         ZooKeeperConfig.__post_init__(self)
         try:
             self.listening  # noqa: B018 (it checks)
@@ -155,7 +155,7 @@ class IngestConfig(ZooKeeperConfig):
             raise IngestError(str(error)) from error
         if self.maintenance_file is not None and not self.maintenance_file.parent.is_dir():
             raise IngestError(
-                f"maintenance_file {self.maintenance_file} cannot be used: create its directory, or name another"
+                f"maintenance_file {self.maintenance_file} cannot be used. Create its directory, or name another"
             )
         if self.election_zookeeper is not None:
             self._check_election(self.election_zookeeper)
@@ -168,21 +168,21 @@ class IngestConfig(ZooKeeperConfig):
             return Listening(listen=self.metrics_listen, prefix=_METRICS, **given)
         for name, value in given.items():
             if value not in (None, ()):
-                raise ListeningError(f"{_METRICS}{name} is given and {_METRICS}listen is not: each needs the other")
+                raise ListeningError(f"{_METRICS}{name} is given and {_METRICS}listen is not. Each needs the other")
         return None
 
     def _check_election(self, address: str) -> None:
         match = _ZOOKEEPER.fullmatch(address)
         if match is None:
-            raise IngestError(f"election_zookeeper {address!r} is no address: expected HOST:PORT[,HOST:PORT][/chroot]")
+            raise IngestError(f"election_zookeeper {address!r} is no address. Give HOST:PORT[,HOST:PORT][/chroot]")
         if isinstance(self.to, JournalAddress):
             raise IngestError(
-                f"election_zookeeper is given and the changes go to {self.to}, which takes one writer anyway: "
-                "use a kafka:// stream, or no election"
+                f"election_zookeeper is given and the changes go to {self.to}, which takes one writer anyway. "
+                "Use a kafka:// stream, or no election"
             )
         shared = set(match["servers"].split(",")) & set(self.servers.split(","))
         if shared and not self.election_on_watched:
             raise IngestError(
-                f"election_zookeeper has {', '.join(sorted(shared))} of the watched ensemble, to which nothing is ever "
-                "written: name another, or allow it with election_on_watched"
+                f"election_zookeeper has {', '.join(sorted(shared))} of the watched ensemble, to which Kontrast never "
+                "writes. Name another, or allow it with election_on_watched"
             )

@@ -124,7 +124,7 @@ class Election:
             except (KazooException, KazooTimeoutError, SinkUnavailableError) as error:
                 if not self._stop.is_set():
                     why = str(error) or type(error).__name__
-                    _LOG.warning("%s: the election is tried again: %s", self._config.cluster, why)
+                    _LOG.warning("%s: retrying the election after %s", self._config.cluster, why)
             self.close()
             self._stop.wait(_TRY_AGAIN_SECONDS)
         return None
@@ -259,7 +259,7 @@ class _Candidacy:
                 if now - said >= 60:
                     said = now
                     _LOG.warning(
-                        "%s: the election's ZooKeeper at %s is not reachable, this forwarder goes on leading",
+                        "%s: the election's ZooKeeper at %s is not reachable, this forwarder continues to lead",
                         self._cluster,
                         self._address,
                     )

@@ -32,7 +32,7 @@ def newest_of(stream: Address, cluster: str, stop: threading.Event) -> Record | 
     try:
         if isinstance(stream, JournalAddress):
             if read_format(stream.directory) is None:
-                raise IngestError(f"{stream} is not there: name the stream that `kontrast stream` reads")
+                raise IngestError(f"{stream} does not exist. Name the stream that `kontrast stream` reads")
             return newest_record(stream.directory, cluster)
         with closing(_kafka_sink(stream, cluster, stop)) as sink:
             return sink.newest_record()
@@ -64,7 +64,7 @@ def forget(stream: Address, cluster: str, generation: int, stop: threading.Event
             return True
     except JournalLockedError as error:
         raise IngestError(
-            f"{stream} is being written: end the `kontrast watch` that writes it, forget {cluster}, and start it again "
+            f"{stream} is being written. End the `kontrast watch` that writes it, forget {cluster}, and start it again "
             f"without {cluster}"
         ) from error
     except (JournalError, SinkUnavailableError) as error:
@@ -86,7 +86,7 @@ def _refuse_recent(stream: Address, cluster: str, newest: Record | None) -> None
 
 def _watched(stream: Address, cluster: str) -> str:
     return (
-        f"a `kontrast watch` wrote of {cluster} to {stream} within the last {_RECENT_SECONDS:.0f} s: end each that "
+        f"a `kontrast watch` wrote of {cluster} to {stream} within the last {_RECENT_SECONDS:.0f} s. End each that "
         "forwards it, then try again"
     )
 

@@ -85,7 +85,7 @@ class Forwarder:
             watch = _Watch(self._config, zookeeper, inbox, publisher, stop, self._forwarding)
             if watch.run(reason, sink.complete_read_requested):
                 _LOG.warning(
-                    "%s: readers of %s lack records: everything is read again", self._config.cluster, self._config.to
+                    "%s: readers of %s lack records, so everything is read again", self._config.cluster, self._config.to
                 )
                 return ReadReason.ASKED
         except _RolledBackError:
@@ -95,7 +95,7 @@ class Forwarder:
         except DeposedError:
             if not stop.is_set():
                 _LOG.warning(
-                    "%s: this forwarder is no longer the leader: it stops and waits for its turn", self._config.cluster
+                    "%s: this forwarder is no longer the leader. It stops and waits for its turn", self._config.cluster
                 )
         finally:
             self._forwarding.leads = False
@@ -111,8 +111,8 @@ class Forwarder:
             except SinkUnavailableError as error:
                 if time.monotonic() >= deadline:
                     raise IngestError(
-                        f"{self._config.to} could not be reached within {self._config.connect_timeout_seconds:g} s: "
-                        f"check that it runs and that the address is right ({error})"
+                        f"{self._config.to} could not be reached within {self._config.connect_timeout_seconds:g} s. "
+                        f"Check that it runs and that the address is right ({error})"
                     ) from error
                 level = logging.DEBUG if is_told else logging.WARNING
                 seconds = self._config.connect_timeout_seconds
@@ -262,7 +262,7 @@ class _Watch:
             self._zookeeper.start_new_session()
             raise ConnectionLostError
         _LOG.error(
-            "%s: ZooKeeper at %s came back with older data, it had zxid %#x and is at %#x: everything is read again",
+            "%s: ZooKeeper at %s came back with older data, from zxid %#x to %#x. Everything is read again",
             self._config.cluster,
             self._config.zookeeper,
             lost_zxid,
@@ -275,7 +275,7 @@ class _Watch:
     def _first_complete_read(self, values: dict[str, Value], zxid: int) -> list[Observation]:
         if not values:
             _LOG.warning(
-                "%s: there is nothing of a Kafka cluster at %s yet: is the address with its chroot right?",
+                "%s: no Kafka cluster is at %s yet. Check the address with its chroot",
                 self._config.cluster,
                 self._config.zookeeper,
             )

@@ -28,7 +28,7 @@ from wording.sentences import counted
 _LOG = logging.getLogger("kontrast.ingest.maintenance")
 
 _HEADER: Final = """\
-# Maintenance windows, read by `kontrast watch` at every heartbeat. `kontrast maintenance` rewrites this file: it
+# Maintenance windows, read by `kontrast watch` at every heartbeat. `kontrast maintenance` rewrites this file. It
 # keeps the windows that are not over, and no comments.
 """
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -70,7 +70,7 @@ def read_windows(path: Path) -> tuple[AnnouncedWindow, ...]:
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise IngestError(f"{path}: cannot read the maintenance windows: it is not a regular file")
+            raise IngestError(f"{path}: cannot read the maintenance windows, because it is not a regular file")
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except FileNotFoundError:
@@ -90,14 +90,14 @@ def _windows_in(content: bytes, path: Path) -> tuple[AnnouncedWindow, ...]:
     for window in windows:
         if window.until.tzinfo is None:
             raise IngestError(
-                f"{path}: until = {window.until.isoformat()} has no offset from UTC: write it like "
+                f"{path}: until = {window.until.isoformat()} has no offset from UTC. Write it like "
                 f"{window.until.isoformat()}Z"
             )
         try:
             window.until.astimezone(timezone.utc)
         except OverflowError as error:
             raise IngestError(
-                f"{path}: until = {window.until.isoformat()} is not within the years 1 to 9999 in UTC: write an "
+                f"{path}: until = {window.until.isoformat()} is not within the years 1 to 9999 in UTC. Write an "
                 "earlier time, like 9999-12-31T00:00:00Z"
             ) from error
     return windows
@@ -127,8 +127,8 @@ def _acquire(descriptor: int, lock_file: Path) -> None:
         except BlockingIOError as error:
             if time.monotonic() >= give_up_at:
                 raise IngestError(
-                    f"another process has held the lock {lock_file} for {_LOCK_SECONDS:.0f} s, nothing was changed: "
-                    f"find it with `fuser {lock_file}`, end it, and try again"
+                    f"another process has held the lock {lock_file} for {_LOCK_SECONDS:.0f} s, and no window was "
+                    f"changed. Find it with `fuser {lock_file}`, end it, and try again"
                 ) from error
             time.sleep(_LOCK_LOOK_SECONDS)
         else:
@@ -200,7 +200,7 @@ class MaintenanceFile:
             self._windows = read_windows(path)
         except IngestError as error:
             self._forwarding.bad_maintenance_files += 1
-            _LOG.warning("%s: %s; the windows that were read before stay", self._forwarding.cluster, error)
+            _LOG.warning("%s: %s. The windows that were read before stay", self._forwarding.cluster, error)
             return
         _LOG.info(
             "%s: read %s from %s", self._forwarding.cluster, counted(len(self._windows), "maintenance window"), path

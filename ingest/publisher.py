@@ -111,7 +111,7 @@ class Publisher:
         self._forwarding.records += len(observations)
         if failed_at is not None:
             self._forwarding.sink_is_up = True
-            _LOG.warning("records are delivered again after %.1f s, none was lost", time.monotonic() - failed_at)
+            _LOG.warning("records are delivered again after %.1f s, without a loss", time.monotonic() - failed_at)
 
     def _number(self, observations: Sequence[Observation], data: str | None) -> list[Record]:
         # The wall clock may be set back. Readers use the steady one.

@@ -103,7 +103,7 @@ def refuse_watched_ensemble(config: IngestConfig, client: KazooClient, stop: thr
         if session is not None and _are_one(_Watched(session, paths), _Other(client, servers, paths)):
             raise IngestError(
                 f"election_zookeeper {config.election_zookeeper} is the watched ensemble under another name, to which "
-                "nothing is ever written: name another, or allow it with election_on_watched"
+                "Kontrast never writes. Name another, or allow it with election_on_watched"
             )
 
 
@@ -118,8 +118,8 @@ def refuse_watched_cluster(config: IngestConfig, kafka: KafkaIdentity, stop: thr
         )
         if shown:
             raise WatchedClusterError(
-                f"to {config.to} is the watched cluster itself ({shown}), to which nothing is ever written, and a "
-                "stream in it would be down when it is: use another cluster, or a journal"
+                f"to {config.to} is the watched cluster itself ({shown}). Kontrast never writes to it, and a "
+                "stream in it fails together with it. Use another cluster, or a journal"
             )
 
 
@@ -155,8 +155,8 @@ def _watching(config: IngestConfig, stop: threading.Event) -> Iterator[WatchedZo
         session.check_login()
         if not stop.is_set():
             raise IngestError(
-                f"the connection to ZooKeeper at {config.zookeeper} was lost before it was known to be another than "
-                "what is written to: start again"
+                f"the connection to ZooKeeper at {config.zookeeper} was lost before Kontrast knew that the stream and "
+                "the election are in another one. Start again"
             ) from error
     finally:
         session.close()

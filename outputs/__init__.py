@@ -11,7 +11,7 @@ from transport.address import Address, JournalAddress
 __all__ = ["CHANGES", "Chunk", "OutputsError", "OutputsSource", "SourceDownError", "open_changes", "open_outputs"]
 
 CHANGES: Final = "changes"
-"""How the stream that `kontrast watch` writes is called among what a source lacks."""
+"""Name of the stream that `kontrast watch` writes, among the missing parts of a source."""
 
 
 def open_outputs(address: Address, wanted: Sequence[str]) -> OutputsSource:

@@ -115,8 +115,8 @@ class JournalSource:
         self._look()
         if self._missing:
             _logger.warning(
-                "%s holds no %s yet: waiting for `kontrast stream` to write what is missing; "
-                "check the address if it runs",
+                "%s holds no %s yet. Waiting for `kontrast stream` to write the missing outputs. "
+                "Check the address if it runs",
                 self._directory,
                 ", ".join(self._missing),
             )

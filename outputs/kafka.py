@@ -106,8 +106,8 @@ class KafkaSource:
         missing = [topic for topic in self._topics if topic not in present]
         if missing and not self._connected_once:
             _logger.warning(
-                "Kafka at %s has no topic %s yet: waiting for `kontrast stream` to make what is missing; "
-                "check the address if it runs",
+                "Kafka at %s has no topic %s yet. Waiting for `kontrast stream` to create the missing topics. "
+                "Check the address if it runs",
                 self._address.bootstrap_servers,
                 ", ".join(missing),
             )

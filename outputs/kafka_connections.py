@@ -29,7 +29,7 @@ _TURN_BYTES = 1024**2
 
 _NO_TLS = "Handshake failed"  # kafka-python's words
 _DISCONNECTED = "socket disconnected"
-_CHECK_LOGIN = "check the listener, the user name and the password"
+_CHECK_LOGIN = "Check the listener, the user name and the password"
 
 _NOBODY_THERE = (KafkaConnectionError, MetadataEmptyBrokerList, NodeNotReadyError)
 
@@ -37,7 +37,7 @@ _NOBODY_THERE = (KafkaConnectionError, MetadataEmptyBrokerList, NodeNotReadyErro
 def in_words(error: Exception) -> str:
     """Return the meaning of a failure in half a sentence, with Kafka's name of the brokers' answer."""
     if isinstance(error, SaslAuthenticationFailedError):
-        return f"the brokers refuse the login: {_CHECK_LOGIN}"
+        return f"the brokers refuse the login. {_CHECK_LOGIN}"
     if isinstance(error, BrokerResponseError):
         return f"the brokers answer {error.message}"
     if isinstance(error, (KafkaConfigurationError, RefusedConnectionError)):
@@ -126,7 +126,7 @@ class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
             self._refusal = error
         elif _DISCONNECTED in str(error) and self.config["sasl_mechanism"] and self._refusal is None:
             # The broker's answer and the end of the connection may come together, and kafka-python drops the answer.
-            self._refusal = RefusedConnectionError(f"the broker ends the connection: {_CHECK_LOGIN}")
+            self._refusal = RefusedConnectionError(f"the broker ends the connection. {_CHECK_LOGIN}")
 
     async def _build_transport(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
         try:

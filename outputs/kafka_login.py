@@ -28,5 +28,5 @@ def split_address(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 2**16:
-        raise ValueError(f"{address!r} is no address: expected HOST:PORT")
+        raise ValueError(f"{address!r} is no address. Give HOST:PORT")
     return host, int(port)

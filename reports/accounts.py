@@ -112,9 +112,9 @@ class PartsOfFiles:
         part.notes = list(history.files.notes)
         if not part.topics and not part.brokers:
             others = " and ".join(sorted(history.other_chroots))
-            hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
+            hint = f"They have one below {others}. Give --chroot" if others else "Check --zk-data"
             named = " and ".join(map(str, files.directories[cluster]))
-            part.notes.append(f"{named}: nothing of a Kafka cluster below {files.chroot}; {hint}")
+            part.notes.append(f"{named}: no Kafka cluster below {files.chroot}. {hint}")
             part.failed = True
         return part
 

@@ -121,7 +121,7 @@ def _topics(address: KafkaAddress) -> dict[str, str]:
 
 
 def _nothing_there(address: Address) -> StreamError:
-    return StreamError(f"{address} holds nothing that Kontrast has written: check the address")
+    return StreamError(f"{address} holds no rows of Kontrast. Check the address")
 
 
 def _behind_compaction(lines: DataFrame) -> int:

@@ -42,18 +42,18 @@ def read_retention(texts: Mapping[str, str]) -> dict[str, int | None]:
     """Return limits by output, None for no limit. Raise ValueError with the expected form."""
     for output, text in texts.items():
         if output not in _WITH_RETENTION:
-            raise ValueError(f"{output!r} is no output: it must be one of {', '.join(_WITH_RETENTION)}")
+            raise ValueError(f"{output!r} is no output. It must be one of {', '.join(_WITH_RETENTION)}")
         if text != _NONE and not (text.isdecimal() and int(text) > 0):
-            raise ValueError(f"{output} is {text!r}: it must be a whole number above 0, or {_NONE!r}")
+            raise ValueError(f"{output} is {text!r}, but must be a whole number above 0, or {_NONE!r}")
     return {output: None if text == _NONE else int(text) for output, text in texts.items()}
 
 
 def check_resources(master: str, driver_memory: str) -> None:
     """Reject resources with which Spark cannot start on one machine. Raise StreamError."""
     if not _LOCAL_MASTER.fullmatch(master):
-        raise StreamError(f"master {master!r} is not local[N] or local[*]: the job runs inside one process")
+        raise StreamError(f"master {master!r} is not local[N] or local[*], because the job runs inside one process")
     if not _JVM_MEMORY.fullmatch(driver_memory):
-        raise StreamError(f"driver memory {driver_memory!r} is no size: write it like 512m or 2g")
+        raise StreamError(f"driver memory {driver_memory!r} is no size. Write it like 512m or 2g")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,24 +117,24 @@ class StreamConfig:
 
     def __post_init__(self) -> None:
         if not self.checkpoint:
-            raise StreamError("the checkpoint directory has no name: give one with --checkpoint")
+            raise StreamError("the checkpoint directory has no name. Give one with --checkpoint")
         if "://" in self.checkpoint:
             raise StreamError(
-                f"checkpoint {self.checkpoint} is no local directory: give a path on a local disk or a mounted volume"
+                f"checkpoint {self.checkpoint} is no local directory. Give a path on a local disk or a mounted volume"
             )
         check_resources(self.master, self.driver_memory)
         for name, smallest in _SMALLEST.items():
             value = getattr(self, name)
             if value is not None and value < smallest:
-                raise StreamError(f"{name} is {value}: it must be at least {smallest}")
+                raise StreamError(f"{name} is {value}, but must be at least {smallest}")
         for name in ("connect_timeout_seconds", "stalled_after_seconds"):
             if not getattr(self, name) > 0:
-                raise StreamError(f"{name} is {getattr(self, name)}: it must be above 0")
+                raise StreamError(f"{name} is {getattr(self, name)}, but must be above 0")
         if str(self.source) == str(self.sink):
-            raise StreamError(f"the job would read what it writes: {self.source} is both source and sink")
+            raise StreamError(f"the job would read its own output, because {self.source} is both source and sink")
         if isinstance(self.sink, KafkaAddress) and (self.output_retain_bytes or self.output_retain_seconds):
             raise StreamError(
-                f"retention is given for journals and the outputs go to {self.sink}: set it on the topics"
+                f"retention is given for journals and the outputs go to {self.sink}. Set it on the topics"
             )
         self.retention  # noqa: B018 (it checks)
         self._brokers_of_the_others()

@@ -139,7 +139,7 @@ class ReplicaProcessor(StatefulProcessor):
             try:
                 context = self._apply(cluster, records, published)
             except StateVersionError as error:
-                raise StreamError(f"{error}: run the Kontrast that wrote it, or {REBUILD}") from error
+                raise StreamError(f"{error}. Run the Kontrast that wrote it, or {REBUILD}") from error
             except (MemoryError, _StateStoreError, StreamError):
                 raise  # the records are innocent and are applied again
             except Exception as error:
@@ -157,7 +157,7 @@ class ReplicaProcessor(StatefulProcessor):
             try:
                 record = decode_record(line)
                 if not cluster or record.cluster != cluster:
-                    raise BadRecordError("not a record: it names no cluster, or two")
+                    raise BadRecordError("not a record, because it names no cluster, or two")
                 records.append(record)
             except BadRecordError as error:
                 refused.append(self._refuse(cluster, partition, offset, line, str(error)))
@@ -199,7 +199,7 @@ class ReplicaProcessor(StatefulProcessor):
         last = records[-1]
         failure = " ".join(f"{type(error).__name__}: {error}".split())[:_FAILURE_CHARACTERS]
         why = f"records up to number {last.seq} of generation {last.generation} could not be applied ({failure})"
-        _LOG.error("%s is in quarantine until a complete read comes: %s", cluster, why, exc_info=error)
+        _LOG.error("%s is in quarantine until the next complete read, because %s", cluster, why, exc_info=error)
         stored = self._stored_header()
         unknown = self._unknown(cluster)
         known = unknown.header if stored is None else restore_header(cluster, stored.body)

@@ -28,9 +28,9 @@ def refuse_watched_cluster(watched: Header, brokers: Iterable[StreamBroker]) -> 
         shown = _shown(watched, broker)
         if shown:
             raise StreamError(
-                f"{broker.reached_by} is in the watched cluster {watched.cluster} itself ({shown}), to which "
-                "nothing is ever written, and a stream in it would be down when it is: the job ends before it "
-                "writes more; use another Kafka, or a journal"
+                f"{broker.reached_by} is in the watched cluster {watched.cluster} itself ({shown}). Kontrast "
+                "never writes to it, and a stream in it fails together with it. The job ends before it writes more. "
+                "Use another Kafka, or a journal"
             )
 
 

@@ -97,5 +97,5 @@ class Watchdog:
         )
         return (
             f"no batch finished for {self._config.stalled_after_seconds:g} s although records wait in "
-            f"{self._config.source}: the job ends so that it can be started again (open files: {files})"
+            f"{self._config.source}. The job ends so that it can be started again (open files: {files})"
         )

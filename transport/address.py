@@ -48,4 +48,4 @@ def parse_address(text: str) -> Address:
     match = _KAFKA.fullmatch(text)
     if match:
         return KafkaAddress(match["servers"], match["topic"])
-    raise AddressError(f"{text!r} is no stream address: expected journal:DIRECTORY or kafka://HOST:PORT/TOPIC")
+    raise AddressError(f"{text!r} is no stream address. Give journal:DIRECTORY or kafka://HOST:PORT/TOPIC")

@@ -32,8 +32,8 @@ def no_room(directory: Path) -> str:
     try:
         usage = shutil.disk_usage(directory)
     except OSError:
-        return "no room left: free some or add some"
-    return f"no room left: {_size(usage.free)} of its disk's {_size(usage.total)} are free: free some or add some"
+        return "no room left. Free some or add some"
+    return f"no room left: {_size(usage.free)} of its disk's {_size(usage.total)} are free. Free some or add some"
 
 
 def _size(count: float) -> str:

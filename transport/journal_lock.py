@@ -36,7 +36,7 @@ def lock(directory: Path) -> tuple[int, ...]:
                 continue
             unlock(held)
             raise JournalLockedError(
-                f"journal {directory} is being written by another process: stop that one first"
+                f"journal {directory} is being written by another process. Stop that one first"
             ) from error
     return tuple(held)
 

@@ -50,19 +50,19 @@ class KafkaLogin:
     def __post_init__(self) -> None:
         for name, other in _TOGETHER:
             if getattr(self, name) is not None and not getattr(self, other):
-                raise self._wrong(f"{name} is given and {self.prefix}{other} is not: each needs the other")
+                raise self._wrong(f"{name} is given and {self.prefix}{other} is not. Each needs the other")
         if (self.sasl_mechanism == OAUTHBEARER) != (self.token_file is not None):
-            raise self._wrong(f"token_file belongs to {self.prefix}sasl_mechanism {OAUTHBEARER}: each needs the other")
+            raise self._wrong(f"token_file belongs to {self.prefix}sasl_mechanism {OAUTHBEARER}. Each needs the other")
         if self.username is not None:
             self._check_password()
         for name in _FILES:
             file = getattr(self, name)
             if file is not None and not os.access(file, os.R_OK):
-                raise self._wrong(f"{name} {file} cannot be read: check the path and who may read it")
+                raise self._wrong(f"{name} {file} cannot be read. Check the path and who may read it")
 
     def _check_password(self) -> None:
         if self.token_file is not None:
-            raise self._wrong(f"username is given and so is {self.prefix}token_file: a login has one of them")
+            raise self._wrong(f"username is given and so is {self.prefix}token_file. A login has only one")
         problem = password_problem(self.password_file, self.password_variable, self.prefix)
         if problem is not None:
             raise self._wrong(problem)

@@ -45,23 +45,23 @@ class Listening:
     def __post_init__(self) -> None:
         match = _LISTEN.fullmatch(self.listen)
         if match is None or int(match["port"]) > 65535:
-            raise self._wrong(f"listen is {self.listen!r}: expected HOST:PORT with a port from 0 to 65535")
+            raise self._wrong(f"listen is {self.listen!r}. Give HOST:PORT with a port from 0 to 65535")
         for name, other in _TOGETHER:
             if getattr(self, name) is not None and getattr(self, other) is None:
-                raise self._wrong(f"{name} is given and {self.prefix}{other} is not: each needs the other")
+                raise self._wrong(f"{name} is given and {self.prefix}{other} is not. Each needs the other")
         if self.username is not None:
             self._check_login(self.username)
         for host in self.allowed_hosts:
             if host != ANY_HOST and not _HOST_NAME.fullmatch(host):
-                raise self._wrong(f"allowed_hosts has {host!r}: expected host names without a port, or {ANY_HOST}")
+                raise self._wrong(f"allowed_hosts has {host!r}. Give host names without a port, or {ANY_HOST}")
         for name in _FILES:
             file = getattr(self, name)
             if file is not None and not os.access(file, os.R_OK):
-                raise self._wrong(f"{name} {file} cannot be read: check the path and who may read it")
+                raise self._wrong(f"{name} {file} cannot be read. Check the path and who may read it")
 
     def _check_login(self, username: str) -> None:
         if not username or ":" in username:
-            raise self._wrong(f"username is {username!r}: it must not be empty or have a colon")
+            raise self._wrong(f"username is {username!r}, but must not be empty or have a colon")
         problem = password_problem(self.password_file, self.password_variable, self.prefix)
         if problem is not None:
             raise self._wrong(problem)
@@ -92,5 +92,5 @@ class Listening:
             raise self._wrong(f"password_file {self.password_file} cannot be read: {error}") from error
         assert password is not None, "a password that no setting names"
         if not password and self.password_file is not None:
-            raise self._wrong(f"password_file {self.password_file} is empty: write the password into it")
+            raise self._wrong(f"password_file {self.password_file} is empty. Write the password into it")
         return password

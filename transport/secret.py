@@ -20,7 +20,7 @@ def password_problem(file: str | Path | None, variable: str | None, prefix: str)
     """Return the reason why a login has no password, if there is one; `prefix` precedes the names of other settings."""
     if (file is None) == (variable is None):
         return (
-            f"username is given: it needs its password, in {prefix}password_file or in {prefix}password_variable, "
+            f"username is given and needs its password, in {prefix}password_file or in {prefix}password_variable, "
             "not in both"
         )
     if variable is not None and not os.environ.get(variable):

@@ -67,8 +67,8 @@ class ForeignOffsetError(JournalError):
     def __str__(self) -> str:
         directory, offset, end = self.args
         return (
-            f"journal {directory}: offset {offset} is not the start of a line (the journal ends at {end}); "
-            "it was replaced or lost its tail; begin again with `kontrast stream --rebuild`"
+            f"journal {directory}: offset {offset} is not the start of a line (the journal ends at {end}). "
+            "It was replaced or lost its tail. Begin again with `kontrast stream --rebuild`"
         )
 
 
@@ -160,11 +160,12 @@ def read_format(directory: Path) -> JournalFormat | None:
         raise JournalError(f"journal {directory} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise JournalError(
-            f"{path} is damaged: restore it, or remove the directory: its writer begins a new journal"
+            f"{path} is damaged. Restore it, or remove the directory, so that its writer begins a new journal"
         ) from error
     if journal_format > JOURNAL_FORMAT:
         raise NewerJournalError(
-            f"journal {directory} has format {journal_format}, newer than this Kontrast's {JOURNAL_FORMAT}: upgrade it"
+            f"journal {directory} has format {journal_format}, newer than this Kontrast's {JOURNAL_FORMAT}. Upgrade "
+            "Kontrast"
         )
     if journal_format < JOURNAL_FORMAT:
         return JournalFormat(bool(settings.get("batches", False)), checked_from=_NEVER)

@@ -38,7 +38,7 @@ def parse_toml(content: bytes, most_bytes: int) -> dict[str, Any]:
     except ValueError:  # Python refuses to read more than 4,300 digits
         too_high = True
     if too_high:
-        raise TomlError("not a TOML file: an integer in it has more than 64 bits")
+        raise TomlError("not a TOML file, because an integer in it has more than 64 bits")
     return document
 
 

@@ -76,7 +76,7 @@ def refusal(address: KafkaAddress, topics: Sequence[Topic], reason: str) -> str:
     names, one = ", ".join(topic.name for topic in topics), len(topics) == 1
     return (
         f"Kafka at {address.bootstrap_servers} lacks the {'topic' if one else 'topics'} {names} and refuses to create "
-        f"{'it' if one else 'them'} ({reason.strip().rstrip('.')}): run "
+        f"{'it' if one else 'them'} ({reason.strip().rstrip('.')}). Run "
         f"{creation_command(address.bootstrap_servers, topics)}"
     )
 
@@ -137,7 +137,7 @@ def _is_unbounded(settings: Mapping[str, str]) -> bool:
 
 def _sentence(fault: _Fault, names: Sequence[str]) -> str:
     topics = f"topic {names[0]} has" if len(names) == 1 else f"topics {', '.join(names)} have"
-    return f"{topics} {fault.has}, {fault.means}: run {_for_each(names, fault.command)}"
+    return f"{topics} {fault.has}, {fault.means}. Run {_for_each(names, fault.command)}"
 
 
 def _for_each(names: Sequence[str], command: str) -> str:

@@ -79,7 +79,7 @@ class ZooKeeperFiles:
         self._snapshots = [file for file in _numbered(folders, _SNAPSHOT) if file.path.suffix != ".snappy"]
         self._compressed = [file for file in _numbered(folders, _SNAPSHOT) if file.path.suffix == ".snappy"]
         if not (self._logs or self._snapshots or self._compressed):
-            raise IngestError(f"{self._named} has no log.* or snapshot.* file: name a ZooKeeper server's dataDir")
+            raise IngestError(f"{self._named} has no log.* or snapshot.* file. Name a ZooKeeper server's dataDir")
         self._wanted = wanted
         self._start_zxid = start_zxid
         self._damage: DamagedFileError | None = None
@@ -152,11 +152,11 @@ class ZooKeeperFiles:
         if self._compressed:
             return (
                 f"{self._compressed[0].path} is compressed with snappy, which Kontrast does not read, and "
-                f"{self._named} has no other good snapshot: let ZooKeeper write them plain or gzipped "
+                f"{self._named} has no other good snapshot. Let ZooKeeper write them plain or gzipped "
                 "(zookeeper.snapshot.compression.method=gz)"
             )
         return (
-            f"{self._named} has no good snapshot that its logs could go on from: if the server keeps them apart, name "
+            f"{self._named} has no good snapshot that its logs could continue. If the server keeps them apart, name "
             "both its dataDir and its dataLogDir" + "".join(f"; {note}" for note in self.notes)
         )
 
@@ -191,7 +191,7 @@ class ZooKeeperFiles:
         self._damage = None
         new_epoch = zxid != self._zxid + 1
         if damage and (not follows or (new_epoch and not damage.torn)):
-            raise IngestError(f"{damage}; what was there before {zxid:#x} is needed: restore the file from a backup")
+            raise IngestError(f"{damage}, and its content before {zxid:#x} is needed. Restore the file from a backup")
         if follows and not new_epoch:
             return
         snapshot = self._bridge(zxid)
@@ -200,7 +200,7 @@ class ZooKeeperFiles:
             self._zxid = snapshot.zxid
         elif not follows:
             raise IngestError(
-                f"{self._named} lacks the transactions between {self._zxid:#x} and {zxid:#x}: put the missing log file "
+                f"{self._named} lacks the transactions between {self._zxid:#x} and {zxid:#x}. Put the missing log file "
                 f"back, or begin after them with --from {zxid:#x} if there is a snapshot"
             )
 
@@ -223,7 +223,7 @@ def _data_folder(directory: Path) -> Path:
     if folder.is_dir():
         return folder
     if not directory.is_dir():
-        raise IngestError(f"{directory} is no directory: name a ZooKeeper server's dataDir")
+        raise IngestError(f"{directory} is no directory. Name a ZooKeeper server's dataDir")
     return directory
 
 

@@ -187,7 +187,9 @@ class History:
         if snapshot.continues and znodes == self._watched.znodes:
             return  # no transaction is missing before it
         if self._generation:
-            self.files.notes.append(f"the logs lack what is between zxid {self._zxid:#x} and {snapshot.zxid:#x}")
+            self.files.notes.append(
+                f"the logs lack the transactions between zxid {self._zxid:#x} and {snapshot.zxid:#x}"
+            )
         self._watched = _WatchedZnodes()
         for path, znode in znodes.items():
             self._watched.put(path, znode)

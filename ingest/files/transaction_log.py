@@ -87,7 +87,7 @@ def read_log(path: Path, at: Callable[[int], None] = lambda _: None) -> Iterator
                 except _UnknownTypeError as error:
                     raise IngestError(
                         f"{path} has a transaction of type {error} at byte {offset}, which ZooKeeper 3.4 to 3.9 do not "
-                        "write: a newer ZooKeeper's log cannot be replayed"
+                        "write. A newer ZooKeeper's log cannot be replayed"
                     ) from error
                 at(offset + _ENTRY_HEADER.size + len(entry) + len(_ENTRY_END))
                 yield transaction

@@ -54,7 +54,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
 
 Values = Mapping[str, Value | None]
-"""Values by path; None: read and not there. A path that is missing was not read, or may not be read."""
+"""Values by path. None means that a read found no znode. A missing path was not read, or may not be read."""
 
 
 class Known(NamedTuple):

@@ -36,7 +36,7 @@ COPIED_BESIDES = (
     "/kafka-acl-extended",
     "/delegation_token/tokens",
 )
-"""What a migration to KRaft copies of a cluster with all that is below it, and the controller does not read."""
+"""Subtrees that a migration to KRaft copies and that the controller does not read."""
 
 COPIED_SINGLE_BESIDES = ("/latest_producer_id_block", "/brokers/seqid")
 
@@ -53,7 +53,7 @@ WATCHED = (
     "/isr_change_notification",
     "/log_dir_event_notification",
 )
-"""Each is watched with all that is below it, whether it exists or not: as few as cover what gets records."""
+"""Subtrees that are watched, even if absent. They are the fewest that cover all paths with records."""
 
 _PARTITION_STATE = re.compile(rf"{TOPICS}/[^/]+/partitions/[^/]+/state")
 _PARTITIONS = re.compile(rf"{TOPICS}/[^/]+/partitions")

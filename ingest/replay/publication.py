@@ -144,7 +144,9 @@ class _Journal:
         try:
             self._writer.append([encode_record(record) for record in records])
         except JournalRemovedError as error:
-            raise IngestError(f"{error}: its readers lack what is gone, begin again with an empty one") from error
+            raise IngestError(
+                f"{error}. Its readers lack the removed records. Begin again with an empty stream"
+            ) from error
         except JournalError as error:
             raise SinkUnavailableError(str(error)) from error
 
@@ -154,7 +156,4 @@ class _Journal:
 
 
 def _not_empty(to: Address) -> IngestError:
-    return IngestError(
-        f"{to} has records already, and a past is never mixed with what is there: name a stream of its own that is new "
-        "or empty"
-    )
+    return IngestError(f"{to} has records already. Name a new or empty stream for the recorded cluster. or empty")

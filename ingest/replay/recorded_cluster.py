@@ -26,8 +26,8 @@ class RecordedCluster:
         shown = evidence_of_one(kafka, self._cluster_id, lambda broker: self._addresses.get(broker, ()))
         if shown:
             raise IngestError(
-                f"{self._to} is in the very cluster whose past this is ({shown}), to which nothing is ever written: "
-                "use another Kafka, or a journal"
+                f"{self._to} is in the recorded cluster itself ({shown}), to which Kontrast never writes. "
+                "Use another Kafka, or a journal"
             )
 
     def note(self, record: Record) -> None:

@@ -43,7 +43,7 @@ class _OpenJournal:
             self.writer.close()
             self.writer = self.open_writer(end, identity)
             self.removals += 1
-            _LOG.error("%s: it is begun again behind a hole, with a complete read of every cluster", error)
+            _LOG.error("%s. The journal begins again after a gap, with a complete read of every cluster", error)
 
 
 _ANY_RECORD = Record(cluster="", generation=0, seq=0, kind=RecordKind.HEARTBEAT, observed_ms=0)

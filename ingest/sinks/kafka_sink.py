@@ -95,7 +95,7 @@ class KafkaSink:
                 self._requests = self._listen_for_requests()
             return bool(self._requests.poll(timeout_ms=0))
         except KafkaError as error:
-            _LOG.debug("%s: whether a complete read is requested is not known: %s", self._address, error)
+            _LOG.debug("%s: cannot find out whether a complete read is requested (%s)", self._address, error)
             return False
 
     def has_records(self) -> bool:
@@ -226,7 +226,7 @@ class KafkaSink:
         if not missing:
             return
         if not self._creates_topics:
-            raise IngestError(f"{self._address} is not there: name the stream that `kontrast stream` reads")
+            raise IngestError(f"{self._address} does not exist. Name the stream that `kontrast stream` reads")
         try:
             refused = create_topics(admin, missing)
         except IncompatibleBrokerVersion as error:  # before 2.4 the client must name the number of replicas

@@ -76,8 +76,8 @@ class _Connection(RestorableConnection):
             return packet
         if self._complaints.due():
             _LOG.error(
-                "what answers for ZooKeeper at %s announces a packet of %d bytes, expected at most %d: the connection "
-                "is dropped and tried again; check that it is ZooKeeper",
+                "the server at %s announces a packet of %d bytes, expected at most %d. Kontrast drops the connection "
+                "and tries again. Check that the server is ZooKeeper",
                 ",".join(f"{host}:{port}" for host, port in self.client.hosts),
                 length,
                 _LARGEST_PACKET_BYTES,
@@ -200,10 +200,10 @@ class WatchedZooKeeper:
     def _no_login(self) -> IngestError:
         name, address = self._config.zookeeper_username, self._config.servers
         if name is None:
-            wrong, mend = "demands a login", "give zookeeper_username and its password"
+            wrong, mend = "demands a login", "Give zookeeper_username and its password"
         else:
-            wrong, mend = f"refuses the login as {name!r}", "check zookeeper_username and its password"
-        return IngestError(f"ZooKeeper at {address} {wrong}: {mend}")
+            wrong, mend = f"refuses the login as {name!r}", "Check zookeeper_username and its password"
+        return IngestError(f"ZooKeeper at {address} {wrong}. {mend}")
 
     def close(self) -> None:
         """Close the session without waiting for a silent server."""
@@ -240,8 +240,8 @@ class WatchedZooKeeper:
         self._choose_reads(watch=True)
         if self._reads.mode is WatchMode.ONE_SHOT:
             _LOG.warning(
-                "ZooKeeper at %s is older than 3.6: it gets one watch a znode and is read znode by znode; "
-                "what comes and goes between two reads goes unseen",
+                "ZooKeeper at %s is older than 3.6, so Kontrast sets one watch a znode and reads znode by znode. "
+                "It misses changes that are reverted between two reads",
                 self._config.servers,
             )
             return
@@ -329,7 +329,7 @@ class WatchedZooKeeper:
             more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
             _LOG.log(
                 logging.DEBUG if self._reads_once else logging.WARNING,
-                "%s%s may not be read: the ACL does not let this session in, changes there go unseen",
+                "%s%s may not be read, because the ACL does not let this session in. Kontrast misses changes there",
                 paths[0],
                 more,
             )

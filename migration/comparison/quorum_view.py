@@ -125,9 +125,9 @@ class QuorumReader:
             try:
                 read(node)
             except NodeError as error:
-                reason = f"{node.name} does not say it: {error}"
+                reason = f"{node.name} does not report it ({error})"
             except UNREADABLE_ANSWERS as error:
-                reason = f"{node.name} does not say it: its answer cannot be read: {error}"
+                reason = f"{node.name} gave an unreadable answer ({error})"
             else:
                 view.sources.update(dict.fromkeys(subjects, node))
                 return True

@@ -59,7 +59,7 @@ def forbidden_subjects(tree: Tree) -> dict[Subject, str]:
     for subject, places in PLACES.items():
         paths = sorted(path for path in tree.unreadable if any(f"{path}/".startswith(f"{place}/") for place in places))
         if paths:
-            found[subject] = f"{paths[0]} may not be read: its ACL does not let this session in"
+            found[subject] = f"{paths[0]} may not be read, because its ACL does not let this session in"
     return found
 
 

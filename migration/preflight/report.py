@@ -67,7 +67,7 @@ def examine(tree: Tree, release: Patch | None = None, checks: Sequence[Check] = 
         forbidden = sorted(path for path in tree.unreadable if _is_needed(path, check))
         if forbidden:
             more = f" and {len(forbidden) - 1} more" if len(forbidden) > 1 else ""
-            reason = f"{forbidden[0]}{more} may not be read: the ACL does not let this session in"
+            reason = f"the ACL of {forbidden[0]}{more} denies read access to this session"
             unchecked.append(Unchecked(check, reason, is_withheld=True))
         if findings := () if set(forbidden) & set(check.reads) else tuple(check.find(tree)):
             found.append(Found(check, findings))

@@ -37,13 +37,12 @@ def damage_behind(failure: BaseException, spark_directory: Path) -> StreamError 
     if not is_of_java(failure):
         return None
     for found in _damage(spark_directory):
-        return StreamError(f"{found}: restore the checkpoint, or {REBUILD}")
+        return StreamError(f"{found}. Restore the checkpoint, or {REBUILD}")
     for message in messages(failure):
         sentence = first_sentence(message)
         if _CONDITIONS.search(message) or str(spark_directory) in sentence:
             return StreamError(
-                f"Spark cannot go on with what is in {spark_directory} ({sentence}): restore the checkpoint, or "
-                f"{REBUILD}"
+                f"Spark cannot continue with {spark_directory} ({sentence}). Restore the checkpoint, or {REBUILD}"
             )
     return None
 
@@ -63,7 +62,7 @@ def _damage(spark_directory: Path) -> Iterator[str]:
         path = checksums.with_name(checksums.name[1 : -len(".crc")])
         try:
             if not agrees_with_checksum(path):
-                yield f"{path} is damaged: it does not have the checksums that are beside it"
+                yield f"{path} is damaged, because its checksums differ from those beside it"
         except FileNotFoundError:
             yield f"{path} is missing"
         except OSError as error:

@@ -114,16 +114,16 @@ def stored_settings(directory: Path) -> Settings | None:
         stored_format = int(stored.pop(_FORMAT))
     except FileNotFoundError:
         if directory.exists() and any(_SPARKS.fullmatch(path.name) for path in directory.iterdir()):
-            raise StreamError(f"{path} is missing: restore it, or {REBUILD}") from None
+            raise StreamError(f"{path} is missing. Restore it, or {REBUILD}") from None
         return None
     except OSError as error:
         raise StreamError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
-        raise StreamError(f"{path} is damaged: restore it, or {REBUILD}") from error
+        raise StreamError(f"{path} is damaged. Restore it, or {REBUILD}") from error
     if stored_format > CHECKPOINT_FORMAT:
         raise StreamError(
             f"checkpoint {directory} has format {stored_format}, newer than this Kontrast's "
-            f"{CHECKPOINT_FORMAT}: upgrade it, or start with an empty --checkpoint directory"
+            f"{CHECKPOINT_FORMAT}. Upgrade Kontrast, or start with an empty --checkpoint directory"
         )
     return dict(stored)
 
@@ -138,16 +138,16 @@ def number(directory: Path, stored: Settings, name: str) -> int:
 
 def damaged_settings(directory: Path, why: str) -> StreamError:
     """Return the error for settings that are incomplete or unreadable."""
-    return StreamError(f"{directory / _SETTINGS_FILE} is damaged, {why}: restore it, or {REBUILD}")
+    return StreamError(f"{directory / _SETTINGS_FILE} is damaged, {why}. Restore it, or {REBUILD}")
 
 
 def require(directory: Path, stored: Settings, wanted: Settings) -> None:
     """Raise StreamError, naming both values, where other settings are stored than are wanted."""
     for name, value in wanted.items():
         if stored.get(name) != value:
-            same = "run the Kontrast that wrote it" if name == STATE_FORMAT else "give that value again"
+            same = "Run the Kontrast that wrote it" if name == STATE_FORMAT else "Give that value again"
             raise StreamError(
-                f"checkpoint {directory} was started with {name} {stored.get(name)}, not {value}: {same}, or {REBUILD}"
+                f"checkpoint {directory} was started with {name} {stored.get(name)}, not {value}. {same}, or {REBUILD}"
             )
 
 
@@ -163,7 +163,7 @@ def _create(directory: Path) -> None:
     foreign = {name for name in names - own if _LOCK_FILE not in names or not _SPARKS.fullmatch(name)}
     if _SETTINGS_FILE not in names and foreign:
         raise StreamError(
-            f"{directory} is neither empty nor a checkpoint of Kontrast: give another directory with --checkpoint"
+            f"{directory} is neither empty nor a checkpoint of Kontrast. Give another directory with --checkpoint"
         )
 
 
@@ -183,8 +183,8 @@ def _lock(path: Path, wait_seconds: float) -> int:
             owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
             os.close(descriptor)
             raise StreamError(
-                f"checkpoint {path.parent} is in use by process {owner or 'unknown'}: "
-                "stop that one first, or give another directory with --checkpoint"
+                f"checkpoint {path.parent} is in use by process {owner or 'unknown'}. "
+                "Stop that one first, or give another directory with --checkpoint"
             ) from None
         with contextlib.suppress(OSError):  # on a full disk the holder stays unnamed
             os.ftruncate(descriptor, 0)

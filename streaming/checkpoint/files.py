@@ -53,7 +53,7 @@ class CheckpointFiles:
             self._force_below(str(self._directory))
         except OSError as error:
             raise StreamError(
-                f"checkpoint {self._directory} cannot be forced to disk: {error.strerror}: check the disk"
+                f"checkpoint {self._directory} cannot be forced to disk: {error.strerror}. Check the disk"
             ) from error
 
     def _force_below(self, directory: str) -> None:
@@ -83,7 +83,7 @@ def drop_torn(spark_directory: Path) -> None:
     try:
         _drop_torn(spark_directory)
     except OSError as error:
-        raise StreamError(f"{error.filename}: {error.strerror}: check the disk, or {REBUILD}") from error
+        raise StreamError(f"{error.filename}: {error.strerror}. Check the disk, or {REBUILD}") from error
 
 
 def _drop_torn(spark_directory: Path) -> None:
@@ -98,7 +98,7 @@ def _drop_torn(spark_directory: Path) -> None:
         if number > newest:
             _drop(spark_directory / "commits" / str(number), "has no offsets beside it")
     if spark_directory.exists() and not _has_begun(spark_directory):
-        logger.info("%s has no batch that rows rest on: it is begun again", spark_directory)
+        logger.info("%s has no batch that rows rest on, and begins again", spark_directory)
         shutil.rmtree(spark_directory)
 
 
@@ -145,7 +145,7 @@ def source_of(spark_directory: Path, batch: int) -> bytes:
             # The version, then Spark's notes on the batch, which differ between runs, then one offset per source.
             ends.append(b"\n".join(path.read_bytes().split(b"\n")[2:]) if number >= 0 else b"")
         except OSError as error:
-            raise StreamError(f"{path} cannot be read: {error.strerror}: check the disk, or {REBUILD}") from error
+            raise StreamError(f"{path} cannot be read: {error.strerror}. Check the disk, or {REBUILD}") from error
     return b"\n\n".join(ends)
 
 
@@ -184,6 +184,6 @@ def is_json(line: bytes) -> bool:
 
 
 def _drop(path: Path, why: str) -> None:
-    logger.warning("%s %s: it is removed, and its batch comes once more", path, why)
+    logger.warning("%s %s. Kontrast removes it and repeats its batch", path, why)
     path.unlink()
     checksum_file(path).unlink(missing_ok=True)

@@ -150,7 +150,7 @@ def read_lock(lock_file: Path) -> Lock:
             folder, name = file.split("/")
         except ValueError as error:
             raise ArtifactError(
-                f"{lock_file}, line {number} is not 'SHA256  SET/FILE': restore the committed file"
+                f"{lock_file}, line {number} is not 'SHA256  SET/FILE'. Restore the committed file"
             ) from error
         lock.setdefault(folder, {})[name] = checksum
     return lock
@@ -187,10 +187,10 @@ def _fill(directory: Path, artifact_set: ArtifactSet, expected: Mapping[str, str
         found = {jar.name: jar for jar in fetched}
         for name, checksum in expected.items():
             if name not in found:
-                raise ArtifactError(f"{name} was not resolved though artifacts.lock has it: run it again, or --relock")
+                raise ArtifactError(f"{name} was not resolved though artifacts.lock has it. Run it again, or --relock")
             if _sha256(found[name]) != checksum:
                 raise ArtifactError(
-                    f"{name} came with a checksum that is not in artifacts.lock: do not use that mirror"
+                    f"{name} came with a checksum that is not in artifacts.lock. Do not use that mirror"
                 )
         for name in expected:
             os.replace(found[name], directory / name)
@@ -230,10 +230,10 @@ def _resolve(request: MavenRequest, directory: Path) -> list[Path]:
             return sorted((directory / "jars").glob("*.jar"))
         if attempt == _ATTEMPTS:
             raise ArtifactError(
-                f"{', '.join(request.packages)} could not be fetched ({_reason(output)}): Maven Central must be "
-                "reachable once; for a mirror set DEFAULT_ARTIFACT_REPOSITORY to its address"
+                f"{', '.join(request.packages)} could not be fetched ({_reason(output)}). Maven Central must be "
+                "reachable once. For a mirror set DEFAULT_ARTIFACT_REPOSITORY to its address"
             )
-    raise AssertionError("unreachable: the last attempt returns or raises")
+    raise AssertionError("unreachable, because the last attempt returns or raises")
 
 
 def _run(command: Sequence[str]) -> tuple[int, str]:
@@ -259,7 +259,7 @@ def spark_home() -> Path:
     """Return the directory of the installed pyspark. Raise ArtifactError."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
-        raise ArtifactError("pyspark is not installed in this environment: run make install")
+        raise ArtifactError("pyspark is not installed in this environment. Run make install")
     return Path(found.origin).parent
 
 
@@ -279,7 +279,7 @@ def fetch_all(sets: Sequence[ArtifactSet], lock_file: Path, arguments: Sequence[
     """Fetch the sets (or `--relock`) with messages. Return 1 after an error's sentence."""
     parser = argparse.ArgumentParser(prog=program, description=fetch_all.__doc__)
     parser.add_argument("--relock", action="store_true", help="resolve every set again and write the lock file")
-    parser.add_argument("--quiet", action="store_true", help="leave out what is in the cache already")
+    parser.add_argument("--quiet", action="store_true", help="report no jars that are in the cache already")
     options = parser.parse_args(arguments)
     try:
         if options.relock:

@@ -49,7 +49,7 @@ def find_archive(class_path: Sequence[Path]) -> Path | None:
         with suppress(OSError):  # another start may remove it now
             if _digest(archive) == stated:  # of one that is cut off or changed, Java might crash
                 return archive
-            _LOG.warning("%s is damaged and not used: starts take seconds longer until `make install`", archive)
+            _LOG.warning("%s is damaged and not used. Starts take seconds longer until `make install`", archive)
     return None
 
 

@@ -24,18 +24,18 @@ def find_java() -> Path:
     if home:
         java = Path(home, "bin", "java")
         if not os.access(java, os.X_OK):
-            raise JavaError(f"JAVA_HOME is {home}, but {java} cannot be run: correct JAVA_HOME or unset it")
+            raise JavaError(f"JAVA_HOME is {home}, but {java} cannot be run. Correct JAVA_HOME or unset it")
     else:
         found = shutil.which("java")
         if found is None:
             raise JavaError(
-                f"no java in PATH: install Java {OLDEST_JAVA} or newer (Debian: openjdk-{OLDEST_JAVA}-jre-headless), "
+                f"no java in PATH. Install Java {OLDEST_JAVA} or newer (Debian: openjdk-{OLDEST_JAVA}-jre-headless), "
                 "or set JAVA_HOME"
             )
         java = Path(found)
     version = java_version(java)
     if version < OLDEST_JAVA:
-        raise JavaError(f"{java} is Java {version}, Kontrast needs {OLDEST_JAVA} or newer: install it or set JAVA_HOME")
+        raise JavaError(f"{java} is Java {version}, Kontrast needs {OLDEST_JAVA} or newer. Install it or set JAVA_HOME")
     return java
 
 
@@ -48,5 +48,5 @@ def java_version(java: Path) -> int:
         raise JavaError(f"{java} cannot be run: {error}") from error
     match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     if match is None:
-        raise JavaError(f"{java} does not say its version: set JAVA_HOME to a Java {OLDEST_JAVA} or newer")
+        raise JavaError(f"{java} does not report its version. Set JAVA_HOME to a Java {OLDEST_JAVA} or newer")
     return int(match[1])

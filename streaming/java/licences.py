@@ -42,7 +42,7 @@ def licensed(jar: str, ivy_cache: Path) -> Licensed:
             found = Licensed(f"{group}:{name}:{version}", tuple(_licences(pom, ivy_cache)))
             _check(jar, found)
             return found
-    raise LicenceError(f"{jar} has no POM, so its licence is unknown: leave it out of the request")
+    raise LicenceError(f"{jar} has no POM, so its licence is unknown. Leave it out of the request")
 
 
 def line_of(file: str, artifact: Licensed) -> str:
@@ -57,7 +57,7 @@ def read_licences(licences_file: Path) -> Mapping[str, Licensed]:
         try:
             file, coordinates, names = line.split("\t")
         except ValueError as error:
-            raise LicenceError(f"{licences_file}, line {number} is damaged: restore the committed file") from error
+            raise LicenceError(f"{licences_file}, line {number} is damaged. Restore the committed file") from error
         read[file] = Licensed(coordinates, tuple(filter(None, names.split(_SEPARATOR))))
         _check(file, read[file])
     return read
@@ -65,11 +65,11 @@ def read_licences(licences_file: Path) -> Mapping[str, Licensed]:
 
 def _check(jar: str, artifact: Licensed) -> None:
     if not artifact.licences:
-        raise LicenceError(f"{jar} names no licence in its POMs: leave it out of the request")
+        raise LicenceError(f"{jar} names no licence in its POMs. Leave it out of the request")
     if all(_GPL.search(name) and not _MAY_BE_LINKED.search(name) for name in artifact.licences):
         raise LicenceError(
-            f"{jar} is under {_SEPARATOR.join(artifact.licences)} alone, which an Apache-2.0 program must not ship: "
-            "leave it out of the request"
+            f"{jar} is under {_SEPARATOR.join(artifact.licences)} alone, which an Apache-2.0 program must not ship. "
+            "Leave it out of the request"
         )
 
 

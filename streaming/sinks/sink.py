@@ -117,7 +117,7 @@ class JournalSink:
                     self._writers[output].append_batch(batch.number, lines[output], batch.source)
         if batch.number < newest:
             logger.warning(
-                "the checkpoint is behind the outputs in %s, which have batch %d: batch %d is written once more",
+                "the checkpoint is behind the outputs in %s, which have batch %d. Batch %d is written once more",
                 self._address.directory,
                 newest,
                 batch.number,
@@ -133,8 +133,8 @@ class JournalSink:
         marks_every_batch = self._writers[JobRow.output].last_batch.source is not None or self.next_batch == 0
         if number > self.next_batch and marks_every_batch:
             raise StreamError(
-                f"the outputs in {self._address.directory} end before batch {self.next_batch} and the checkpoint goes "
-                f"on with batch {number}: rows between them are lost; {REBUILD}"
+                f"the outputs in {self._address.directory} end before batch {self.next_batch} and the checkpoint "
+                f"continues with batch {number}, so the rows between them are lost. To continue, {REBUILD}"
             )
 
     def close(self) -> None:

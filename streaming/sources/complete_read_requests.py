@@ -56,7 +56,7 @@ class CompleteReadRequests:
             return
         self._requested_at.update(dict.fromkeys(due, now))
         _LOG.warning(
-            "%s: records of %s were lost; output is paused until a complete read arrives (requested)",
+            "%s: records of %s were lost. Output is paused until a complete read arrives (requested)",
             self._source,
             ", ".join(sorted(due)),
         )

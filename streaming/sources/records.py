@@ -61,7 +61,7 @@ def check_journal(address: JournalAddress) -> None:
     except JournalError as error:
         raise StreamError(str(error)) from error
     if not address.directory.exists():
-        logger.info("%s does not exist yet: waiting for `kontrast watch` to write it", address)
+        logger.info("%s does not exist yet. Waiting for `kontrast watch` to write it", address)
 
 
 def wait_for_kafka(address: KafkaAddress, timeout_seconds: float, stop: threading.Event) -> None:
@@ -77,7 +77,7 @@ def wait_for_kafka(address: KafkaAddress, timeout_seconds: float, stop: threadin
         if time.monotonic() >= deadline:
             raise StreamError(
                 f"Kafka at {address.bootstrap_servers} was not reached in {timeout_seconds:g} seconds "
-                f"({'; '.join(failures)}): check the address and that the brokers run"
+                f"({'; '.join(failures)}). Check the address and that the brokers run"
             )
         logger.log(
             logging.DEBUG if is_told else logging.WARNING,

@@ -139,12 +139,12 @@ class JavaProcess:
         except subprocess.TimeoutExpired:
             return "it does not answer"
         if code == -signal.SIGKILL:
-            return "SIGKILL ended it; the kernel sends that signal when memory runs out (`journalctl -k`)"
+            return "SIGKILL ended it. The kernel sends that signal when memory runs out (`journalctl -k`)"
         if code < 0:
             return f"{signal.Signals(-code).name} ended it"
         last = words.last()
         if _OUT_OF_MEMORY in last:
-            return f"its memory of {self.memory} ran out; give it more with --driver-memory ({last})"
+            return f"its memory of {self.memory} ran out. Give it more with --driver-memory ({last})"
         return f"it ended with exit code {code}, its last line was: {last}"
 
     def _start(self, address_file: Path, words: _Words) -> subprocess.Popen[bytes]:

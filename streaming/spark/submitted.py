@@ -49,7 +49,7 @@ def submitted_session(settings: Mapping[str, str], stop: threading.Event) -> Ite
     except (Py4JError, ConnectionError) as error:
         if isinstance(error, Py4JJavaError):
             raise
-        raise StreamError("Spark's Java process is gone; the log of spark-submit says why") from error
+        raise StreamError("Spark's Java process is gone. The log of spark-submit shows the reason") from error
 
 
 @contextmanager
@@ -79,7 +79,7 @@ class _JavasEnd:
 
     def run(self) -> None:
         """Ask the job to stop, and return when it has."""
-        logger.info("spark-submit was stopped: the job finishes the running batch first")
+        logger.info("spark-submit was stopped. The job finishes the running batch first")
         self._stop.set()
         self.is_ours.wait()
 

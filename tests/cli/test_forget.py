@@ -90,9 +90,9 @@ def test_a_stream_that_is_written_or_not_there_is_refused(changes, tmp_path):
     with JournalWriter(changes):
         held = forget("north", changes, "--yes")
     assert held.exit_code == 3
-    assert "is being written: end the `kontrast watch` that writes it, forget north, and start it" in held.stderr
+    assert "is being written. End the `kontrast watch` that writes it, forget north, and start it" in held.stderr
     nowhere = forget("north", tmp_path / "nowhere", "--yes")
-    assert (nowhere.exit_code, "is not there: name the stream" in nowhere.stderr) == (3, True)
+    assert (nowhere.exit_code, "does not exist. Name the stream" in nowhere.stderr) == (3, True)
     assert not (tmp_path / "nowhere").exists()
     without = CliRunner().invoke(main, ["forget", "north"])
     assert (without.exit_code, "which stream? Give --from ADDRESS" in without.stderr) == (2, True)

@@ -29,7 +29,7 @@ def test_an_address_has_servers_and_a_chroot(zookeeper: str, servers: str, chroo
 
 @pytest.mark.parametrize("zookeeper", ["", "zk", "zk:", "zk:2181,", "zk:2181//x", "zk:2181/a b", "/kafka", "zk:2181\n"])
 def test_what_is_no_address_is_refused_by_name(zookeeper: str) -> None:
-    with pytest.raises(IngestError, match="is no address: expected HOST:PORT"):
+    with pytest.raises(IngestError, match="is no address. Give HOST:PORT"):
         config(zookeeper=zookeeper)
 
 

@@ -265,7 +265,7 @@ def test_a_leader_goes_on_while_nobody_can_be_elected_and_ends_when_its_session_
         election, _ = candidate(f"127.0.0.1:{relay.port}")
         term = election.next_term()
         relay.close_door()
-        eventually(lambda: "this forwarder goes on leading" in caplog.text)
+        eventually(lambda: "this forwarder continues to lead" in caplog.text)
         assert term.holds()
         relay.open_door()
         eventually(lambda: not term.holds())

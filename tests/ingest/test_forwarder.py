@@ -383,4 +383,4 @@ def test_a_journal_that_is_removed_is_begun_again_and_its_readers_go_on(
     assert records[0].kind is RecordKind.SNAPSHOT_BEGIN
     assert records[0].generation > first
     assert replayed_tree(records) == server_tree(kafka)
-    assert f"{journal} was removed or replaced while it was written: it is begun again" in caplog.text
+    assert f"{journal} was removed or replaced while it was written. The journal begins again" in caplog.text

@@ -77,7 +77,7 @@ def test_a_journal_holds_the_beginning_of_the_past(
     assert left == records[: len(left)]
     again = replayed(files, f"journal:{journal}")
     assert again.returncode == 3
-    assert "past has records already, and a past is never mixed with what is there" in again.stderr
+    assert "past has records already. Name a new or empty stream" in again.stderr
     assert journal_of(journal) == left
     assert replayed(files, f"journal:{tmp_path / 'another'}").returncode == 0
     assert journal_of(tmp_path / "another") == records

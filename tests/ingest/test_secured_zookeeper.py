@@ -82,7 +82,7 @@ def test_a_password_may_be_in_the_environment(
 
 def test_a_wrong_password_is_one_sentence(login_server: ZooKeeper, tmp_path: Path) -> None:
     for starts in (forward, read):
-        with pytest.raises(IngestError, match="refuses the login as 'kontrast': check zookeeper_username") as refused:
+        with pytest.raises(IngestError, match="refuses the login as 'kontrast'. Check zookeeper_username") as refused:
             starts(
                 tmp_path,
                 zookeeper=login_server.connect_string,
@@ -94,7 +94,7 @@ def test_a_wrong_password_is_one_sentence(login_server: ZooKeeper, tmp_path: Pat
 
 def test_a_server_that_demands_a_login_is_one_sentence(login_server: ZooKeeper, tmp_path: Path) -> None:
     for starts in (forward, read):
-        with pytest.raises(IngestError, match="demands a login: give zookeeper_username and its password"):
+        with pytest.raises(IngestError, match="demands a login. Give zookeeper_username and its password"):
             starts(tmp_path, zookeeper=login_server.connect_string)
 
 
@@ -198,7 +198,7 @@ def test_a_connection_that_is_not_trusted_is_never_used(
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"zookeeper_username": "u"}, "zookeeper_username is given: it needs its password"),
+        ({"zookeeper_username": "u"}, "zookeeper_username is given and needs its password"),
         (
             {"zookeeper_username": "u", "zookeeper_password_file": "FILE", "zookeeper_password_variable": "HOME"},
             "in zookeeper_password_file or in zookeeper_password_variable, not in both",

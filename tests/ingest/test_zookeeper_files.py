@@ -469,7 +469,7 @@ def test_a_missing_log_is_bridged_by_the_next_snapshot_as_a_new_generation(long_
 
 def test_a_missing_log_without_a_snapshot_is_named_with_the_way_out(long_recording, tmp_path: Path) -> None:
     directory = _without(long_recording, tmp_path / "zk", log=3, snapshots_after=False)
-    with pytest.raises(IngestError, match="lacks the transactions between .* put the missing log file back"):
+    with pytest.raises(IngestError, match="lacks the transactions between .* Put the missing log file back"):
         records_of(directory)
 
 
@@ -508,7 +508,7 @@ def test_damage_right_before_a_new_epoch_is_a_gap_unless_a_crash_explains_it(tmp
     assert records_of(tmp_path)[-1].zxid == epoch + 1
     (tmp_path / "log.1").write_bytes(whole)
     spoil(tmp_path / "log.1", offsets[1] + 20)
-    with pytest.raises(IngestError, match=f"from byte {offsets[1]} on.*restore the file"):
+    with pytest.raises(IngestError, match=f"from byte {offsets[1]} on.*Restore the file"):
         records_of(tmp_path)
 
 

@@ -113,10 +113,10 @@ def test_files_of_another_chroot_are_refused(zookeeper):
         zookeeper.kill()
         done = CliRunner().invoke(main, ["migration", "check", "--zk-data", str(zookeeper.data_directory)])
     assert done.exit_code == ExitCode.USAGE
-    assert "they have one below /kafka: give --chroot" in done.stderr
+    assert "they have one below /kafka. Give --chroot" in done.stderr
 
 
 def test_a_directory_without_files_is_said(tmp_path: Path):
     done = CliRunner().invoke(main, ["migration", "check", "--zk-data", str(tmp_path)])
     assert done.exit_code == ExitCode.UNAVAILABLE
-    assert "name a ZooKeeper server's dataDir" in done.stderr
+    assert "Name a ZooKeeper server's dataDir" in done.stderr

@@ -137,19 +137,19 @@ def test_files_that_cannot_be_read_keep_no_other_cluster_from_its_report(recorde
     bank, none = reported(ZooKeeperFiles(directories, "/")).values()
     assert bank == expected["bank"]
     assert (none["cluster"], none["failed"]) == ("none", True)
-    assert none["notes"] == [f"{tmp_path / 'absent'} is no directory: name a ZooKeeper server's dataDir"]
+    assert none["notes"] == [f"{tmp_path / 'absent'} is no directory. Name a ZooKeeper server's dataDir"]
 
 
 def test_a_chroot_without_a_cluster_is_named_with_the_right_one(recorded, reported):
     (bank,) = reported(ZooKeeperFiles({"bank": (recorded["bank"].files,)}, "/kafka")).values()
     assert bank["failed"]
     assert bank["notes"] == [
-        f"{recorded['bank'].files}: nothing of a Kafka cluster below /kafka; they have one below /: give --chroot"
+        f"{recorded['bank'].files}: no Kafka cluster below /kafka. They have one below /. Give --chroot"
     ]
 
 
 def test_an_address_with_nothing_of_kontrast_is_one_sentence(tmp_path, found):
-    with pytest.raises(StreamError, match=r"holds nothing that Kontrast has written: check the address$"):
+    with pytest.raises(StreamError, match=r"holds no rows of Kontrast. Check the address$"):
         found(JournalAddress(tmp_path / "absent"))
 
 
@@ -170,7 +170,7 @@ def test_topics_say_the_same(recorded, shared_broker, own_name, reported, expect
     assert reported(KafkaAddress(shared_broker, f"{own_name}-changes")) == {"bank": expected["bank"]}
     derived = KafkaAddress(shared_broker, f"{own_name}-derived")
     assert reported(derived) == {"bank": expected["bank"]}
-    with pytest.raises(StreamError, match="holds nothing that Kontrast has written: check the address"):
+    with pytest.raises(StreamError, match="holds no rows of Kontrast. Check the address"):
         reported(KafkaAddress(shared_broker, f"{own_name}-absent"))
     admin.close()
 

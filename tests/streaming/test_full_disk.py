@@ -44,7 +44,7 @@ def test_the_job_waits_for_room_and_no_row_is_lost(java: Path, tmp_path: Path) -
         filler = seen / "filler"
         subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], check=False, capture_output=True)
         streams.append(life.lines[third : 2 * third])
-        eventually(lambda: "the job waits for room" in job.log.read_text())
+        eventually(lambda: "The job waits for room" in job.log.read_text())
         assert f"{disk}" in job.log.read_text()
         assert "of its disk's 6 MiB are free" in job.log.read_text()
         before = rows()

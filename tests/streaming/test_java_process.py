@@ -50,7 +50,7 @@ def test_a_java_that_does_not_start_is_one_sentence(java):
 
 def test_a_java_without_memory_ends_with_a_sentence_that_names_the_setting(java):
     with (
-        pytest.raises(StreamError, match="is gone: its memory of 64m ran out; give it more with --driver-memory"),
+        pytest.raises(StreamError, match="is gone: its memory of 64m ran out. Give it more with --driver-memory"),
         JavaProcess(memory="64m").running() as gateway,
     ):
         gateway.new_array(gateway.jvm.byte, 200_000_000)

@@ -135,7 +135,7 @@ def test_outputs_behind_the_checkpoint_are_refused_with_the_way_out(streams, wor
         if older is not None:
             shutil.copytree(older, streams.outputs)
         streams.append(life.lines[-10:])
-        with pytest.raises(StreamError, match=r"rows between them are lost; begin again with .*--rebuild"):
+        with pytest.raises(StreamError, match=r"rows between them are lost. To continue, begin again with .*--rebuild"):
             work_off(streams.config())
         before = {path: path.read_bytes() for path in streams.outputs.rglob("*.log")}
         with pytest.raises(StreamError, match="--rebuild"):

@@ -37,7 +37,7 @@ def _files(directory):
 def test_a_checkpoint_that_was_started_with_other_settings_is_refused(streams, changes, words):
     _prepare(streams.config())
     before = _files(streams.checkpoint)
-    with pytest.raises(StreamError, match=f"{words}: give that value again, or begin .* --rebuild`"):
+    with pytest.raises(StreamError, match=f"{words}. Give that value again, or begin .* --rebuild`"):
         _prepare(streams.config(**changes))
     assert _files(streams.checkpoint) == before
     _prepare(streams.config())
@@ -68,7 +68,7 @@ def test_state_in_a_format_that_this_kontrast_does_not_know_is_refused(streams):
     _prepare(streams.config())
     settings = streams.checkpoint / "kontrast.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "state format": 99}))
-    with pytest.raises(StreamError, match="started with state format 99, not [0-9]+: run the Kontrast that wrote it"):
+    with pytest.raises(StreamError, match="started with state format 99, not [0-9]+. Run the Kontrast that wrote it"):
         _prepare(streams.config())
 
 
@@ -79,7 +79,7 @@ def test_a_damaged_settings_file_is_refused_and_given_up_with_rebuild(streams, d
     streams.checkpoint.mkdir()
     (streams.checkpoint / "kontrast.json").write_text(damaged)
     for look in (_prepare, check_settings):
-        with pytest.raises(StreamError, match="kontrast.json is damaged: restore it, or begin again with .*--rebuild"):
+        with pytest.raises(StreamError, match="kontrast.json is damaged. Restore it, or begin again with .*--rebuild"):
             look(streams.config())
     _prepare(streams.config(), rebuild=True)
 
@@ -88,7 +88,7 @@ def test_a_missing_settings_file_is_named_and_a_foreign_directory_is_no_checkpoi
     _prepare(streams.config())
     (streams.checkpoint / "spark").mkdir()
     (streams.checkpoint / "kontrast.json").unlink()
-    with pytest.raises(StreamError, match="kontrast.json is missing: restore it, or begin again with .*--rebuild"):
+    with pytest.raises(StreamError, match="kontrast.json is missing. Restore it, or begin again with .*--rebuild"):
         _prepare(streams.config())
     _prepare(streams.config(), rebuild=True)
     (streams.checkpoint / "spark").rename(streams.checkpoint / "spark-4.2.0-bin-hadoop3")
@@ -167,7 +167,7 @@ def test_kafka_that_cannot_be_reached_is_named_after_the_timeout(streams):
         ({"checkpoint": "hdfs://host/dir"}, "hdfs://host/dir is no local directory"),
         ({"checkpoint": ""}, "has no name"),
         ({"driver_memory": "lots"}, "driver memory 'lots' is no size"),
-        ({"chunk_count": 0}, "chunk_count is 0: it must be at least 1"),
+        ({"chunk_count": 0}, "chunk_count is 0, but must be at least 1"),
         ({"connect_timeout_seconds": 0}, "must be above 0"),
         ({"sink": JournalAddress(Path("/x")), "source": JournalAddress(Path("/x"))}, "both source and sink"),
     ],

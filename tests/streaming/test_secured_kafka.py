@@ -119,7 +119,7 @@ def test_a_user_without_rights_or_with_a_wrong_password_gets_a_sentence(broker, 
     with closing(open_outputs(replace(outputs, login=login), ("metadata",))) as source:
         with pytest.raises(SourceDownError) as refused:
             source.poll()
-        assert str(refused.value).endswith("check the listener, the user name and the password")
+        assert str(refused.value).endswith("Check the listener, the user name and the password")
     untrusted = replace(broker.login("serve", "PLAIN"), ca_file=None)
     source = open_outputs(replace(outputs, login=untrusted), ("metadata",))
     with closing(source), pytest.raises(SourceDownError, match="CERTIFICATE_VERIFY_FAILED"):
