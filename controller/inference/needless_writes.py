@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from controller.contract.ids import TopicPartition
 from controller.inference.expected_writes import give_up
+from controller.inference.led_meanwhile import count_as_online
 from controller.model.event import Event, EventKind
 from controller.model.leadership import RemoveFromIsr
 from controller.model.topics import Partition
@@ -24,9 +25,11 @@ def judge(tx: Transaction) -> None:
         is_past = event.epoch == header.term.epoch and event.time_ms <= acted_ms
         if is_past and event.writes_due and mends_nothing(tx, event):
             _keep_from_shutting_down(tx, event)
-            for tp in tx.waiting(event):
+            waiting = tx.waiting(event)
+            for tp in waiting:
                 give_up(tx, tp, event_id)
                 _forget_shown_assignments(tx, tp)
+            count_as_online(tx, waiting)
 
 
 def _keep_from_shutting_down(tx: Transaction, event: Event) -> None:

@@ -11,18 +11,14 @@ reason to write, or acted otherwise since. ZooKeeper names live leaders meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Sequence
 
-from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.contract.ids import NO_BROKER
 from controller.events import broker_change, controller_failover
+from controller.inference.led_meanwhile import RULE, count_as_online
 from controller.inference.needless_writes import mends_nothing
 from controller.model.event import BrokersChanged, Event, EventKind
-from controller.model.leadership import StateChange
-from controller.rules.states import PartitionState
-from controller.transaction.transaction import Transaction, replace
-
-RULE: Final = "never-missed"
+from controller.transaction.transaction import Transaction
 
 
 def judge(tx: Transaction) -> None:
@@ -104,26 +100,12 @@ def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> Non
         hosted = [tp for broker in back for tp in tx.hosted_by(broker)]
         for tp in hosted:
             tx.undo_in(tp, failure.id)
-        _count_as_online(tx, hosted, back)
+        count_as_online(tx, hosted)
     else:
         tx.undo(failure.id)
         _fail_again(tx, failure)
     for broker in back:
         broker_change.touch_hosted(tx, broker)
-
-
-def _count_as_online(tx: Transaction, tps: Iterable[TopicPartition], back: Sequence[int]) -> None:
-    """Let partitions be Online again that count as Offline, because the controller did handle the others' departure."""
-    with tx.inferring(RULE):
-        tx.begin(EventKind.BROKER_CHANGE, f"broker {broker_change.names_of(back)} was back before it was missed")
-    tx.begin_batch()
-    for tp in tps:
-        partition = tx.topics[tp.topic].partitions[tp.partition]
-        value = partition.zk_state
-        if partition.state is PartitionState.OFFLINE and value is not None and tx.is_online(value.leader, partition):
-            states = {"from_state": partition.state, "to_state": PartitionState.ONLINE}
-            change = StateChange(*tx.place(), replica=None, **states, written=True, value=value)
-            tx.queue(tp, replace(partition, state=PartitionState.ONLINE), change)
 
 
 def _fail_again(tx: Transaction, failure: Event) -> None:

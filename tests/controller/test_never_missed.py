@@ -309,6 +309,24 @@ def test_a_controller_that_hung_in_its_load_may_have_loaded_the_bounced_broker()
     assert_nothing_is_expected(history)
 
 
+def test_a_partition_whose_election_was_needless_waits_for_no_other_one():
+    topics = {"t": {0: ([1], 1, 0, [1])}, "u": {0: ([1], 1, 0, [1]), 1: ([2], 2, 0, [2])}}
+    history = ZnodeHistory(release=(2, 4)).start(1, 2, 3, topics=topics)
+    history.controller_dies(1)
+    history.controller(3, 2)
+    history.broker(1)
+    history.broker(4)
+    history.delete_topic("u")
+    for number, broker in ((0, 1), (1, 2)):
+        history.write(f"/brokers/topics/u/partitions/{number}/state", state_znode(-1, 1, [broker], 2))
+    history.heartbeat(70_000)
+    history.broker_leaves(4)
+    history.broker(4)
+    at_rest(history)
+    assert history.row("t", 0).state == "OnlinePartition"
+    assert history.predicted("t", 0) is None
+
+
 def test_a_bounce_stays_expected_of_a_controller_that_worked_before():
     history = ZnodeHistory(release=(2, 8)).start(1, 2, 3, topics=on([2], 2, 0, [2]))
     history.broker_bounces(2)

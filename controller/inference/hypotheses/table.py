@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from controller.events import controlled_shutdown, fenced_controller, topic_deletion, unfenced_controller
-from controller.inference import never_missed, read_by_load, read_together, topic_assignment
+from controller.inference import led_meanwhile, read_by_load, read_together, topic_assignment
 from controller.inference.hypotheses import (
     completed_without_leader,
     created_without_broker,
@@ -90,5 +90,5 @@ OTHER_INFERENCES: Final = (
     OtherInference(unfenced_controller.RAN_UNFENCED, ("fuzz20d",)),
     OtherInference(topic_deletion.ANSWERED_IN_TIME, ("fuzz39c", "fuzz28a", "fuzz0102a")),
     OtherInference(topic_assignment.COMPLETED_UNREAD, ()),
-    OtherInference(never_missed.RULE, ()),
+    OtherInference(led_meanwhile.RULE, ()),
 )
