@@ -3,7 +3,7 @@
 .PHONY: help install install-dev demo test test-faults check check-deploy bench bench-core bench-ingest
 .PHONY: bench-exporter bench-page bench-streaming bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated prose audit format docs docs-site
-.PHONY: boards board-schema pictures previews record dist lock clean
+.PHONY: boards board-schema lighthouse pictures previews record dist lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -158,6 +158,10 @@ previews: boards ## Draw docs/boards/*.svg: the boards over recorded incidents, 
 
 pictures: install-dev ## Take the screenshots in docs/page: the live page in every state, in a real browser
 	.venv/bin/python -m tests.dashboards.page_pictures
+
+lighthouse: install-dev ## Rate the live page by Lighthouse on a phone and a laptop: minutes (needs npm)
+	cd tests/dashboards/lighthouse && npm install --silent --no-audit --no-fund
+	.venv/bin/python -m tests.dashboards.page_ratings
 
 board-schema: ## Renew the JSON Schema of a board from Grafana's published types (needs npm)
 	cd tests/dashboards/grafana_schema && npm install --silent --no-audit --no-fund && npm run --silent make

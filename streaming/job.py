@@ -47,7 +47,7 @@ from streaming.sources.records import check_journal, read_records, wait_for_kafk
 from streaming.spark.failure import is_full_disk, stream_error
 from streaming.spark.session import java_process, spark_session
 from streaming.spark.submitted import submitted
-from streaming.topics import SourceTopic, prepare_topics
+from streaming.topics import AskedKafka, prepare_topics
 from streaming.watchdog import Watchdog
 from transport.address import Address, JournalAddress, KafkaAddress
 from transport.disk import no_room
@@ -220,14 +220,17 @@ class Job:
 
     @contextlib.contextmanager
     def _reach(self, session: SparkSession) -> Iterator[KafkaReach]:
-        """Log while the body runs when a Kafka of the job is away, or the source's topic."""
-        source, addresses = self.config.source, (self.config.source, self.config.sink)
+        """Log while the body runs when a Kafka of the job is away or silent, or the source's topic is deleted."""
+        source, addresses = self.config.source, self.config.kafka_addresses
         with contextlib.ExitStack() as stack:
-            reach = KafkaReach(addresses)
+            # The source comes last, so its topic is the one of a Kafka that has both ends.
+            asked = {address.bootstrap_servers: AskedKafka(session, address) for address in reversed(addresses)}
+            for kafka in asked.values():
+                stack.callback(kafka.close)
+            answers = {servers: kafka.answers for servers, kafka in asked.items()}
+            reach = KafkaReach(addresses, answers=answers)
             if isinstance(source, KafkaAddress):
-                topic = SourceTopic(session, source)
-                stack.callback(topic.close)
-                reach = KafkaReach(addresses, str(source), topic.exists)
+                reach = KafkaReach(addresses, str(source), asked[source.bootstrap_servers].has_topic, answers)
             stack.enter_context(reach.watched())
             yield reach
 

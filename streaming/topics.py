@@ -27,7 +27,9 @@ logger = logging.getLogger("kontrast.streaming")
 _LOOK_SECONDS = 0.05
 _ALREADY_THERE = "TopicExistsException"
 _NO_TOPIC = "UnknownTopicOrPartitionException"
-_ASK_MS = 2_000  # the job looks every other second
+_NO_ANSWER = "TimeoutException"
+# With a look each 2 s and 2 s for the connection, the log names a silent Kafka within 10 s.
+_ASK_MS = 4_000
 
 _Java = Any  # py4j's objects, without types
 
@@ -54,18 +56,28 @@ def prepare_topics(session: SparkSession, config: StreamConfig, stop: threading.
     return tuple(asked)
 
 
-class SourceTopic:
-    """Topic of the source while the job runs. One thread asks its brokers by one connection."""
+class AskedKafka:
+    """Kafka of an address while the job runs. One thread asks its brokers by one connection."""
 
     def __init__(self, session: SparkSession, address: KafkaAddress) -> None:
         self._java: _Java = session._jvm
-        self._address = address
+        self._topic = address.topic
         self._admin = _admin(session._jvm, address, _ASK_MS)
 
-    def exists(self) -> bool | None:
-        """Return whether the topic exists, or None without the brokers' answer."""
+    def answers(self) -> bool:
+        """Return whether a broker answers. A half-open connection, or a broker that stands still, does not."""
+        try:
+            self._admin.describeCluster().clusterId().get()
+        except Py4JJavaError as error:
+            return _NO_ANSWER not in str(error.java_exception)
+        except (Py4JError, ConnectionError):  # Java is ending
+            return True
+        return True
+
+    def has_topic(self) -> bool | None:
+        """Return whether the address's topic exists, or None without the brokers' answer."""
         names = self._java.java.util.ArrayList()
-        names.add(self._address.topic)
+        names.add(self._topic)
         try:
             self._admin.describeTopics(names).allTopicNames().get()
         except Py4JJavaError as error:

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from controller.contract.records import LATEST_MS
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
+from dashboards.drawn_timeline.strip import folded_lanes
 from dashboards.page.history import WINDOWS_SECONDS, History, folded
 from dashboards.page.overview import Overview
 from dashboards.page.verdict import State, Verdict
@@ -209,7 +210,9 @@ ENVIRONMENT.filters.update(
     brokers_in_words=listed,
     counted=counted,
     exact_time=_exact_time,
+    condition_class=word_of,
     folded=folded,
+    folded_lanes=folded_lanes,
     fleet_counts=_fleet_counts,
     fleet_title=_fleet_title,
     hours_in_words=_hours_in_words,

@@ -1,4 +1,4 @@
-"""Log an outage of an address's Kafka or a deleted source topic, because Spark retries silently.
+"""Log an outage or silence of an address's Kafka, or a deleted source topic, because Spark retries silently.
 
 `wait_for_kafka` waits at the start. This module checks during the query.
 """
@@ -9,8 +9,9 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import NamedTuple
 
 from transport.address import Address, KafkaAddress
@@ -45,16 +46,21 @@ class KafkaReach:
     """Outages of each Kafka of the job, and of the source's topic.
 
     The log reports an outage at its beginning, once a minute, and at its end. `source_exists` returns whether the topic
-    of `source` exists, if known.
+    of `source` exists, if known. `answers` has a question by bootstrap servers, which only an answering broker affirms.
     """
 
     def __init__(
-        self, addresses: Iterable[Address], source: str = "", source_exists: Callable[[], bool | None] = lambda: None
+        self,
+        addresses: Iterable[Address],
+        source: str = "",
+        source_exists: Callable[[], bool | None] = lambda: None,
+        answers: Mapping[str, Callable[[], bool]] = MappingProxyType({}),
     ) -> None:
         kafkas = (address for address in addresses if isinstance(address, KafkaAddress))
         self._servers = sorted({address.bootstrap_servers for address in kafkas})
         self._source = source
         self._source_exists = source_exists
+        self._answers = answers
         self._troubles: dict[str, _Trouble] = {}
 
     def is_away(self) -> bool:
@@ -62,15 +68,22 @@ class KafkaReach:
         return any(servers in self._troubles for servers in self._servers)
 
     def look(self) -> None:
-        """Connect to each once."""
+        """Connect to each once, and ask it."""
         for servers in self._servers:
-            failures = failed_connections(servers, _CONNECT_SECONDS)
-            what = f"is not reached ({'; '.join(failures)}), and no batch is done until it is back"
-            self._note(servers, f"Kafka at {servers}", what if failures else "", "is reached again")
+            self._note(servers, f"Kafka at {servers}", self._outage(servers), "is reached again")
         if (exists := None if self.is_away() else self._source_exists()) is not None:
-            gone = "does not exist, and no record arrives until `kontrast watch` creates it again. Find out who "
-            "deleted it"
+            gone = (
+                "does not exist, and no record arrives until `kontrast watch` creates it again. Find out who deleted it"
+            )
             self._note(self._source, f"the topic of {self._source}", "" if exists else gone, "exists again")
+
+    def _outage(self, servers: str) -> str:
+        """Return the trouble with these servers, if there is any."""
+        if failures := failed_connections(servers, _CONNECT_SECONDS):
+            return f"is not reached ({'; '.join(failures)}), and no batch is done until it is back"
+        if servers in self._answers and not self._answers[servers]():
+            return "does not answer, though it accepts connections, and no batch is done until it answers"
+        return ""
 
     @contextmanager
     def watched(self) -> Iterator[None]:

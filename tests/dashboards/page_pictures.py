@@ -1,6 +1,7 @@
 """Screenshots of the live page in every state that matters, for docs/page: `make pictures`.
 
-Clusters are stories of `page_cases` and one recorded cluster. `kontrast serve` and chromium are real.
+Clusters are recorded ones (`recorded_cases`). Where no recording has the case, they are stories of `page_cases`.
+`kontrast serve` and chromium are real.
 """
 
 from __future__ import annotations
@@ -17,13 +18,26 @@ from playwright.sync_api import Browser, sync_playwright
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
 from tests.dashboards.conftest import Exporter, running_exporter
-from tests.dashboards.page_cases import CASES, MINUTE_MS, Story, recorded_rows
+from tests.dashboards.page_cases import (
+    MINUTE_MS,
+    Story,
+    healthy,
+    long_name,
+    no_controller,
+    rack,
+    recorded_rows,
+    thirty_brokers,
+    two_hundred_brokers,
+    two_thousand_topics,
+)
+from tests.dashboards.recorded_cases import MOMENTS, recorded_story
 from tests.programs import program
 from tests.rows import Rows
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
 _PICTURES: Final = Path(__file__).parents[2] / "docs" / "page"
+_JOB_DEAD: Final = "job-dead"  # with a server of its own, because the job of the others runs
 _LAPTOP, _PHONE = (1280, 800), (390, 844)
 
 
@@ -37,28 +51,29 @@ class Shot(NamedTuple):
 
 
 SHOTS: Final = (
-    Shot("well", "/clusters/healthy"),
+    Shot("no-controller", "/clusters/no-controller"),
     Shot("broker-killed", "/clusters/broker-lost"),
     Shot("shut-down", "/clusters/shut-down"),
-    Shot("rack-lost", "/clusters/rack-lost"),
-    Shot("rack-lost-dark", "/clusters/rack-lost", scheme="dark"),
-    Shot("rack-lost-phone", "/clusters/rack-lost", _PHONE),
-    Shot("no-controller", "/clusters/no-controller"),
     Shot("ghost", "/clusters/ghost"),
     Shot("zookeeper-lost", "/clusters/zookeeper-lost"),
     Shot("watch-dead", "/clusters/watch-dead"),
+    Shot("migration", "/clusters/migration"),
+    Shot("well", "/clusters/healthy"),
+    Shot("rack-lost", "/clusters/rack-lost"),
+    Shot("rack-lost-dark", "/clusters/rack-lost", scheme="dark"),
+    Shot("rack-lost-phone", "/clusters/rack-lost", _PHONE),
     Shot("brokers-30", "/clusters/brokers-30"),
     Shot("brokers-200", "/clusters/brokers-200"),
     Shot("topics-2000", "/clusters/topics-2000/topics?lacking=1"),
     Shot("long-name-phone", "/clusters/long-name", _PHONE),
-    Shot("migration", "/clusters/migration"),
     Shot("replayed", "/clusters/recorded"),
     Shot("all-clusters", "/"),
     Shot("timeline", "/clusters/rack-lost/timeline?window=300"),
     Shot("what-if", "/clusters/healthy/whatif?broker=1&broker=2&controlled=1"),
     Shot("broker", "/clusters/rack-lost/brokers/1"),
+    Shot("timeline-phone", "/clusters/rack-lost/timeline", _PHONE),
 )
-"""All of one server; the death of the job needs a server of its own."""
+"""All of one server. Recorded clusters come first, because their controllers go on to act in the recording."""
 
 
 def take(browser: Browser, address: str, shot: Shot) -> None:
@@ -102,7 +117,9 @@ def main() -> None:
     rows = Rows()
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
-        stories = [case() for case in CASES]
+        made_up = (healthy, rack, no_controller, long_name, thirty_brokers, two_hundred_brokers, two_thousand_topics)
+        recorded = [recorded_story(name) for name in MOMENTS if name != _JOB_DEAD]
+        stories = [*recorded, *(case() for case in made_up)]
         with serving(Path(scratch) / "outputs") as exporter:
             exporter.write(*recorded_rows(Path(scratch)))
             for shot in SHOTS:
@@ -111,10 +128,10 @@ def main() -> None:
                 eventually(lambda: "is silent" in exporter.page("/clusters/watch-dead"))
                 take(browser, exporter.address, shot)
         with serving(Path(scratch) / "dead") as exporter:
-            story = Story("orders", minutes=6).begin().crash(2).to_the_present(silent_ms=2 * MINUTE_MS)
-            exporter.write(*story.rows())
-            exporter.page_with("/api/v1/clusters", '"cluster":"orders","unknown":null')
-            take(browser, exporter.address, Shot("job-dead", "/clusters/orders"))
+            exporter.write(*recorded_story(_JOB_DEAD).rows())
+            exporter.write(rows.job(time_ms=time.time_ns() // 1_000_000 - 2 * MINUTE_MS, clusters={}))
+            exporter.page_with("/api/v1/clusters", "`kontrast stream` is silent")
+            take(browser, exporter.address, Shot(_JOB_DEAD, f"/clusters/{_JOB_DEAD}"))
         browser.close()
 
 

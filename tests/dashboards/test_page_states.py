@@ -28,6 +28,9 @@ CASES = (
     page_cases.two_hundred_brokers,
 )
 WIDTHS = (390, 768, 1280, 1920)
+_WIDER_THAN_THE_SCREEN = (
+    "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).length"
+)
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +118,7 @@ def test_a_phone_shows_every_incident_on_two_screens(exporter, visit, cluster):
     ends = visit.page.locator(".incident").evaluate_all("all => all.map(each => each.getBoundingClientRect().bottom)")
     assert ends
     assert max(ends) <= 2 * 844
-    wide = visit.page.evaluate(
-        "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).length"
-    )
-    assert wide == 0
+    assert visit.page.evaluate(_WIDER_THAN_THE_SCREEN) == 0
     causes = visit.page.locator(".group > summary .why")
     assert all(causes.nth(at).is_visible() for at in range(causes.count()))
 
@@ -131,11 +131,30 @@ def test_the_timeline_keeps_the_beginning_of_the_incident(exporter, visit):
     assert lanes[:5] == ["controller", "broker 1", "broker 2", "broker 3", "broker 4"]
     assert {"ledger (6)", "tmp_scratch (4)"} <= set(lanes)
     assert "PartitionsOffline of broker 1 opened" in main
-    visit.page.set_viewport_size({"width": 390, "height": 844})
-    height = visit.page.evaluate("document.documentElement.scrollHeight")
-    assert height < 6 * 844
     open_page(visit, exporter, "/clusters/zookeeper-lost/timeline")
     assert visit.page.locator("svg.lanes rect.unknown").count() >= 5
+    assert visit.findings() == []
+
+
+@pytest.mark.parametrize("cluster", ["rack-lost", "long-name", "brokers-200"])
+def test_a_phone_shows_the_timeline_as_a_folded_list(exporter, visit, cluster):
+    visit.page.set_viewport_size({"width": 390, "height": 844})
+    open_page(visit, exporter, f"/clusters/{cluster}/timeline")
+    assert not visit.page.locator("#picture").is_visible()
+    lane = visit.page.locator(".phone > details").first
+    assert re.match("(broker|[a-z_]+ )", lane.locator("b").inner_text())
+    assert lane.locator("svg.lane .down").count() == 1
+    lane.locator("summary").click()
+    assert re.search(r"\d\d:\d\d:\d\d \(\d", lane.inner_text())
+    lane.locator("summary").click()
+    assert visit.page.evaluate("document.documentElement.scrollWidth") == 390
+    assert visit.page.evaluate(_WIDER_THAN_THE_SCREEN) == 0
+    incidents = visit.page.locator("[id^=incident-]")
+    ends = incidents.evaluate_all("all => all.map(each => each.getBoundingClientRect().bottom)")
+    assert ends
+    assert max(ends) <= 2 * 844
+    incidents.first.locator("summary").first.click()
+    assert incidents.first.get_by_text("Start broker").first.is_visible()
     assert visit.findings() == []
 
 
@@ -270,11 +289,12 @@ def test_no_page_is_wider_than_the_screen(exporter, visit, width):
         assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (768, "light"), (1280, "dark"), (1920, "light")])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_violation(exporter, visit, width, scheme):
     visit.page.emulate_media(color_scheme=scheme)
     visit.page.set_viewport_size({"width": width, "height": 844})
-    for path in ("/", "/clusters/rack-lost", "/clusters/healthy"):
+    for path in ("/", "/clusters/rack-lost", "/clusters/healthy", "/clusters/rack-lost/timeline"):
         open_page(visit, exporter, path)
         assert visit.findings() == [], path
 

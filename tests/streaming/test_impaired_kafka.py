@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from cli.embedded.cluster import KafkaCluster
 from cli.embedded.process import free_port
 from controller.contract.outputs import OUTPUTS
+from streaming.sources import kafka_reach
 from tests.relay import Relay
 from tests.streaming.checkpoints import newest_rows
 from tests.streaming.cluster_records import Streams, life_of
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.faults
 
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20261124"))
 _SILENT_SECONDS = float(os.environ.get("KONTRAST_FAULTS_SILENT_SECONDS", "2"))
+_WARNED_WITHIN_SECONDS = 15  # 8 s, and the scheduling of a busy machine
 _RECORDS = "records"
 
 
@@ -83,8 +85,18 @@ def kafka(java: Path, tmp_path: Path) -> Iterator[Kafka]:
 
 
 def test_a_slow_link_that_falls_silent_and_breaks_loses_no_row(
-    kafka: Kafka, streams: Streams, spark: SparkSession
+    kafka: Kafka,
+    streams: Streams,
+    spark: SparkSession,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(kafka_reach, "_LOG_AGAIN_SECONDS", 3.0)
+
+    def warned(words: str) -> list[float]:
+        """Return the times of the log's lines on the Kafka behind the relay."""
+        return [each.created for each in caplog.records if each.getMessage().startswith(f"Kafka at {server} {words}")]
+
     life = life_of("east", topics=10, losses=10)
     kafka.send(life.lines)
     server = kafka.behind_relay
@@ -96,16 +108,20 @@ def test_a_slow_link_that_falls_silent_and_breaks_loses_no_row(
     with running(spark, config):
         eventually(lambda: kafka.read("out.gauges"))
         kafka.relay.delay_seconds = 0.02
-        for _ in range(2):
+        for warnings in (2, 0):
             written = len(kafka.read("out.metadata"))
             eventually(lambda: len(kafka.read("out.metadata")) > written)  # noqa: B023
             time.sleep(chance.uniform(0, 0.3))
             kafka.relay.go_silent()
+            silent_at = time.time()
+            eventually(lambda: len(warned("does not answer")) >= warnings)  # noqa: B023
+            assert all(at - silent_at < _WARNED_WITHIN_SECONDS for at in warned("does not answer")[:1])
             time.sleep(_SILENT_SECONDS)
             kafka.relay.close_door()  # as when the peer answers again, without its former connections
             kafka.relay.speak()
             kafka.relay.open_door()
         assert len(kafka.read("out.metadata")) < len(expected["metadata"]), "all of it was in the middle"
+        eventually(lambda: warned("is reached again"))
         kafka.relay.delay_seconds = 0.0
         eventually(lambda: newest_rows(kafka.read("out.gauges")) == newest_rows(expected["gauges"]))
         eventually(lambda: newest_rows(kafka.read("out.alerts")) == newest_rows(expected["alerts"]))

@@ -60,6 +60,23 @@ def test_a_kafka_with_one_server_left_is_reached(caplog):
     assert lines(caplog) == []
 
 
+def test_a_kafka_that_accepts_connections_and_stays_silent_does_not_answer(caplog):
+    with listening() as server:
+        servers = f"127.0.0.1:{server.getsockname()[1]}"
+        answering = [True, False, False, True]
+        reach = KafkaReach([KafkaAddress(servers, "records")], answers={servers: lambda: answering.pop(0)})
+        reach.look()
+        assert (lines(caplog), reach.is_away()) == ([], False)
+        reach.look()
+        assert reach.is_away(), "the watchdog does not count silent time"
+        reach.look()
+        reach.look()
+        assert not reach.is_away()
+    silent, over = lines(caplog)
+    assert silent.startswith(f"Kafka at {servers} does not answer, though it accepts connections, and no batch is done")
+    assert over.startswith(f"Kafka at {servers} is reached again, after ")
+
+
 def test_it_is_looked_at_while_the_body_runs(caplog, monkeypatch):
     monkeypatch.setattr(kafka_reach, "_LOOK_SECONDS", 0.01)
     reach = KafkaReach([KafkaAddress("127.0.0.1:1", "records"), JournalAddress(Path("/tmp/journal"))])
