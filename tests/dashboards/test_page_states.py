@@ -231,6 +231,16 @@ def test_search_finds_a_part_of_a_name_in_any_case(exporter, visit, words):
 
 
 @pytest.mark.parametrize(
+    ("words", "found"), [("ledger-3", "ledger-3"), ("broker 3", "broker 3"), ("key 4711 of ledger", "has the key 4711")]
+)
+def test_search_suggests_partitions_brokers_and_keys(exporter, visit, words, found):
+    open_page(visit, exporter, "/clusters/rack-lost")
+    visit.page.keyboard.press("/")
+    visit.page.keyboard.type(words)
+    visit.page.get_by_role("option", name=found).first.wait_for()
+
+
+@pytest.mark.parametrize(
     ("words", "found"),
     [
         ("key 4711 of ledger", r"ledger-\d.*has the key 4711"),
