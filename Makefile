@@ -174,7 +174,9 @@ lock: ## Renew the pins in requirements/ (needs uv)
 	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
 		pyproject.toml -o requirements/run.txt
 	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
-		pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
+		pyproject.toml --extra mcp -c requirements/run.txt -o requirements/mcp.txt
+	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
+		pyproject.toml --extra mcp --group dev -c requirements/run.txt -o requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header --allow-unsafe \
 		requirements/tools.in -c requirements/dev.txt -o requirements/tools.txt
 	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \

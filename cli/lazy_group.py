@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import click
 
 from cli.interrupts import interrupt_at_ctrl_c
+from wording.suggestions import did_you_mean, near
 
 
 class Section(NamedTuple):
@@ -18,7 +19,23 @@ class Section(NamedTuple):
     commands: Mapping[str, str]
 
 
-class LazyGroup(click.Group):
+class SuggestingGroup(click.Group):
+    """Group that suggests the command that was meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of the arguments. Raise UsageError."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if meant := near(args[0], self.list_commands(ctx)):
+                sentence = error.message.removesuffix(".") + did_you_mean(meant)
+                raise click.UsageError(sentence, ctx) from error
+            raise
+
+
+class LazyGroup(SuggestingGroup):
     """Group whose commands are modules of their name in the package of their section, with _ for each -."""
 
     def __init__(self, *arguments: Any, sections: Mapping[str, Section], **extra: Any) -> None:  # noqa: ANN401

@@ -12,6 +12,7 @@ import msgspec
 from controller.contract.ids import TopicPartition
 from controller.rules.placement import place_replicas
 from controller.view.types import Context
+from wording.suggestions import did_you_mean, near
 
 Assignment = Mapping[TopicPartition, tuple[int, ...]]
 
@@ -61,7 +62,8 @@ def _replicas_of(context: Context, topics: Collection[str] = ()) -> Iterator[tup
     known = {name: topic for name, topic in context.topics if topic.exists and not topic.queued_for_deletion}
     absent = sorted(set(topics) - known.keys())
     if absent:
-        raise UnplaceableError(f"there is no topic {', '.join(absent)}")
+        similar = did_you_mean(near(absent[0], known))
+        raise UnplaceableError(f"there is no topic {', '.join(absent)}{similar}")
     for name in sorted(set(topics) or known):
         for number, partition in sorted(known[name].partitions.items()):
             yield name, number, partition.assignment.target if partition.reassigning else partition.replicas

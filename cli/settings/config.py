@@ -7,7 +7,6 @@ the fields of the parts' dataclasses (`cli.settings.keys`), not a list here.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
 from transport.kafka_login import KafkaLogin
 from transport.toml_file import TomlError, read_toml
+from wording.suggestions import did_you_mean, near
 
 Config = TypeVar("Config")
 
@@ -367,7 +367,4 @@ def _value(convert: Callable[[Any], object], written: object, place: str) -> obj
 
 def _unknown(message: str, name: str, known: Iterable[str]) -> str:
     choices = list(known)
-    near = difflib.get_close_matches(name, choices, cutoff=0.7)
-    if near:
-        return f"{message}. Did you mean {' or '.join(near)}?"
-    return f"{message}. Expected one of {', '.join(choices)}"
+    return message + (did_you_mean(near(name, choices)) or f". Expected one of {', '.join(choices)}")

@@ -41,6 +41,9 @@ class KnownHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on to the application, or answer 421."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
         host = Headers(scope=scope).get("host")
         # A browser always names a host. Some health checks of load balancers do not.
         if host is None or self._is_known(host):

@@ -34,9 +34,12 @@ _HEADERS = (
 
 
 class HttpServer:
-    """uvicorn in a thread, so that the caller handles signals. Raise ServeError at once."""
+    """uvicorn in a thread, so that the caller handles signals. Raise ServeError at once.
 
-    def __init__(self, app: Starlette, listening: Listening, figures: HttpFigures) -> None:
+    With `lifespan` the application starts and ends with the server.
+    """
+
+    def __init__(self, app: Starlette, listening: Listening, figures: HttpFigures, *, lifespan: bool = False) -> None:
         self._certificate = None if listening.tls_certificate_file is None else Certificate(listening)
         guarded = _guarded(app, listening, figures)
         self._socket = _listening_socket(listening, figures)
@@ -50,7 +53,7 @@ class HttpServer:
             backlog=_BACKLOG,
             log_config=None,
             access_log=False,
-            lifespan="off",
+            lifespan="on" if lifespan else "off",
             server_header=False,
             headers=list(_HEADERS),
             timeout_graceful_shutdown=_GRACEFUL_SECONDS,

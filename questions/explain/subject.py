@@ -18,6 +18,7 @@ from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.picture import Picture
+from wording.suggestions import near
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<number>0|[1-9][0-9]{0,8})")
 _BROKER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -65,6 +66,16 @@ class Subject(msgspec.Struct, frozen=True):
         if self.topic is not None and has_leftovers(picture, self.topic):
             return explain_deleted_topic(picture, self.topic)
         return None
+
+    def similar(self, picture: Picture) -> list[str]:
+        """Return existing topics and partitions with a similar name, the nearest first."""
+        names = [name for name, topic in picture.context.topics if topic.exists]
+        if self.partition is not None:
+            number = self.partition.partition
+            in_topics = near(self.partition.topic, names)
+            if found := [f"{name}-{number}" for name in in_topics if picture.partition(TopicPartition(name, number))]:
+                return found
+        return near(self.topic or "", names)
 
 
 def read_partition(word: str) -> TopicPartition:

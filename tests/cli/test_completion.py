@@ -1,4 +1,7 @@
-"""A real shell completes commands and options after the line of docs/reference/cli.md for shell completion."""
+"""A real shell completes commands and options after the line of docs/reference/cli.md for shell completion.
+
+Mistyped names get a suggestion.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import recorded_moment
+
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 _ASK = """
 {install}
@@ -22,9 +27,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 def completed(*words: str) -> list[str]:
     """Return bash's completions of the last word, with the documented line in its start-up file."""
-    (install,) = re.findall(
-        r'`(eval "\$\(_KONTRAST_COMPLETE=bash_source kontrast\)")`', PAGE.read_text(encoding="utf-8")
-    )
+    (install,) = re.findall(r'`(eval "\$\(kontrast completion bash\)")`', PAGE.read_text(encoding="utf-8"))
     script = _ASK.format(install=install, words=" ".join(("kontrast", *words)), at=len(words))
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=environment)
@@ -43,3 +46,49 @@ def completed(*words: str) -> list[str]:
 )
 def test_bash_completes_commands_options_and_choices(words, offered):
     assert completed(*words) == offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_accepts_its_script(shell):
+    done = kontrast("completion", shell)
+    assert (done.returncode, "_KONTRAST_COMPLETE" in done.stdout) == (0, True)
+    if (program := shutil.which(shell)) is not None:
+        subprocess.run([program, "-n"], input=done.stdout, text=True, check=True)
+
+
+def kontrast(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "cli", *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["explan"], "No such command 'explan'. Did you mean explain?"),
+        (["migration", "chek"], "No such command 'chek'. Did you mean check?"),
+        (["completion", "tcsh"], "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
+        (["check", "--zookeper", "x"], "--zookeeper"),
+    ],
+)
+def test_a_mistyped_command_gets_a_suggestion(arguments, says):
+    done = kontrast(*arguments)
+    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+
+
+@pytest.fixture(scope="module")
+def zk_data(tmp_path_factory) -> list[str]:
+    return ["--zk-data", str(recorded_moment.zk_data(tmp_path_factory.mktemp("mistyped")))]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["explain", "tt4-0"], "there is no tt4-0 in cluster cluster. Did you mean t4-0?"),
+        (["explain", "tt4"], "there is no tt4 in cluster cluster. Did you mean t4?"),
+        (["explain", "tt4", "--key", "a"], "there is no topic tt4 in cluster cluster. Did you mean t4?"),
+        (["place", "tt4", "--brokers", "1,2"], "there is no topic tt4. Did you mean t4?"),
+        (["explain", "zzzzzz-0"], "there is no zzzzzz-0 in cluster cluster\n"),
+    ],
+)
+def test_a_mistyped_topic_or_partition_gets_a_suggestion(zk_data, arguments, says):
+    done = kontrast(*arguments, *zk_data)
+    assert (done.returncode, says in done.stderr) == (2, True), done.stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from cli.commands.run.mcp import _source
 from cli.main import main
 from tests.prose import FOLDERS
 
@@ -70,6 +71,8 @@ def test_every_command_of_kontrast_exists_with_its_flags(page):
                 assert found is not None, command_line
                 command = found
             flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+            if command.name == "mcp":  # it passes the flags of a source on
+                flags |= {flag for parameter in _source.params for flag in parameter.opts}
             given = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
             assert given <= flags | {"--help"}, command_line
 

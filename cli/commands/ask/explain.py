@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -9,7 +10,8 @@ import click
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
-from cli.sources.source import NotFoundError, Scope, ask
+from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope, ask
+from wording.suggestions import did_you_mean, near
 
 if TYPE_CHECKING:
     from questions.picture import Picture
@@ -73,13 +75,16 @@ def explain(
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error
 
+    source = source_of(flags)
+
     def answer(picture: Picture) -> ExitCode:
         from cli.printing.explanation_lines import explanation_lines
         from cli.printing.standard_output import print_json, print_renderables
 
         explanation = asked.explain(picture)
         if explanation is None:
-            raise NotFoundError(f"there is no {asked.words} in cluster {picture.header.cluster}")
+            similar = did_you_mean(asked.similar(source.picture(EVERYTHING_NOW, threading.Event())))
+            raise NotFoundError(f"there is no {asked.words} in cluster {picture.header.cluster}{similar}")
         if as_json:
             print_json(explanation)
         else:
@@ -88,7 +93,7 @@ def explain(
 
     past_outputs = ("transitions", "metadata")
     scope = Scope(topics=asked.topics, past=True, keeps=asked.keeps(), past_outputs=past_outputs)
-    return ask(source_of(flags), scope, answer)
+    return ask(source, scope, answer)
 
 
 def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: str, *, as_json: bool) -> int:
@@ -99,12 +104,16 @@ def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: st
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error
 
+    source = source_of(flags)
+
     def answer(picture: Picture) -> ExitCode:
         from cli.printing.explanation_lines import key_lines
         from cli.printing.standard_output import print_json, print_renderables
 
         if picture.topic(topic) is None:
-            raise NotFoundError(f"there is no topic {topic} in cluster {picture.header.cluster}")
+            names = [name for name, _ in source.picture(EVERYTHING_NOW, threading.Event()).context.topics]
+            similar = did_you_mean(near(topic, names))
+            raise NotFoundError(f"there is no topic {topic} in cluster {picture.header.cluster}{similar}")
         found = explain_key(picture, topic, key)
         if as_json:
             print_json(found)
@@ -112,4 +121,4 @@ def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: st
             print_renderables(key_lines(found))
         return ExitCode.OK if found.takes_acks_all else ExitCode.FAILED
 
-    return ask(source_of(flags), Scope(topics=frozenset({topic})), answer)
+    return ask(source, Scope(topics=frozenset({topic})), answer)

@@ -24,6 +24,7 @@ from ingest.config import IngestConfig, ZooKeeperConfig
 from questions.judged_cluster import Concern, JudgedCluster, Sound
 from streaming.config import BrokersConfig, StreamConfig
 from wording.sentences import counted
+from wording.suggestions import did_you_mean, near
 
 if TYPE_CHECKING:
     from ingest.complete_read import CompleteRead
@@ -123,6 +124,6 @@ def _tell(found: JudgedCluster, selection: Selection) -> ExitCode:
     known = {partition.topic for partition in found.partitions}
     absent = sorted(selection.topics - known)
     if absent and not unreadable:
-        output.complain(f"there is no topic {', '.join(absent)}")
+        output.complain(f"there is no topic {', '.join(absent)}{did_you_mean(near(absent[0], known))}")
         return ExitCode.USAGE
     return ExitCode.FAILED if unreadable else ExitCode.OK

@@ -13,6 +13,7 @@ from typing import Final
 
 import click
 
+from cli.lazy_group import SuggestingGroup
 from cli.printing import output
 from cli.printing.standard_output import print_json, print_line
 from cli.running import ExitCode
@@ -57,7 +58,7 @@ Exit codes:
 """
 
 
-@click.group(epilog=_EPILOG)
+@click.group(cls=SuggestingGroup, epilog=_EPILOG)
 def maintenance() -> None:
     """Announce work on brokers, so that its effects do not page.
 

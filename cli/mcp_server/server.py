@@ -1,0 +1,136 @@
+"""The protocol's requests, answered from the tables of tools and runbooks."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+import anyio
+import mcp_types as types
+import msgspec
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from cli.mcp_server.asking import Commands, NoAnswerError
+from cli.mcp_server.runbooks import runbooks
+from cli.mcp_server.tools import TOOLS, Question, schema_of
+
+_INSTRUCTIONS: Final = (
+    "Kontrast watches Kafka clusters in ZooKeeper mode and knows the controller's own rules. Begin with `check`. "
+    "Ask `explain` about the subjects that it names. Each alert has a runbook among the resources. "
+    "The tools only read."
+)
+_LOOK_SECONDS: Final = 0.2
+PATH: Final = "/mcp"
+
+_Context = Any  # of the package's requests, which no answer needs
+
+
+def make_server(source: Sequence[str], *, has_past: bool) -> Server[Any]:
+    """Make a server of the questions to one source. Without a past it leaves out the tools that need one."""
+    commands = Commands(source)
+    tools = {name: tool for name, tool in TOOLS.items() if has_past or not tool.needs_past}
+
+    async def list_tools(_: _Context, _page: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_described(name, tool) for name, tool in tools.items()])
+
+    async def call_tool(_: _Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        if asked.name not in tools:
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {asked.name}")
+        try:
+            question = msgspec.convert(asked.arguments or {}, tools[asked.name])
+            answer = await commands.ask(question)
+        except (msgspec.ValidationError, NoAnswerError) as error:
+            return types.CallToolResult(content=[_text(str(error))], is_error=True)
+        texts = [msgspec.json.encode(answer.content).decode(), answer.warnings]
+        return types.CallToolResult(content=[_text(text) for text in texts if text], structured_content=answer.content)
+
+    return Server(
+        "kontrast",
+        version=importlib.metadata.version("kontrast"),
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=_list_resources,
+        on_read_resource=_read_resource,
+    )
+
+
+async def _list_resources(_: _Context, _page: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    found = [
+        types.Resource(uri=address, name=file.stem, description=f"Runbook of {file.stem}", mime_type="text/markdown")
+        for address, file in runbooks().items()
+    ]
+    return types.ListResourcesResult(resources=found)
+
+
+async def _read_resource(_: _Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    file = runbooks().get(str(asked.uri))
+    if file is None:
+        raise MCPError(types.INVALID_PARAMS, f"there is no resource {asked.uri}")
+    text = await anyio.Path(file).read_text(encoding="utf-8")
+    content = types.TextResourceContents(uri=str(asked.uri), mime_type="text/markdown", text=text)
+    return types.ReadResourceResult(contents=[content])
+
+
+def run_stdio(server: Server[Any], stop: threading.Event) -> None:
+    """Serve one client on standard input and output until it leaves or `stop` is set."""
+
+    async def serve() -> None:
+        async with anyio.create_task_group() as tasks:
+
+            async def cancel_on_stop() -> None:
+                while not stop.is_set():
+                    await anyio.sleep(_LOOK_SECONDS)
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(cancel_on_stop)
+            async with stdio_server() as (read, write):
+                await server.run(read, write, server.create_initialization_options())
+            tasks.cancel_scope.cancel()
+
+    anyio.run(serve)
+
+
+def make_app(server: Server[Any]) -> Starlette:
+    """Return the application for HTTP. Each request is complete in itself, so that no session is left over."""
+    app = server.streamable_http_app(streamable_http_path=PATH, json_response=True, stateless_http=True, host=_ANY_HOST)
+    app.add_middleware(NoWebPages)
+    return app
+
+
+_ANY_HOST: Final = ""  # `KnownHosts` checks names, for all pages of Kontrast
+
+
+class NoWebPages:
+    """Middleware that refuses requests of web pages, which the protocol requires."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on to the application, or answer 403."""
+        if scope["type"] == "http" and any(name == b"origin" for name, _ in scope["headers"]):
+            await PlainTextResponse("A web page may not ask.\n", status_code=403)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _described(name: str, tool: type[Question]) -> types.Tool:
+    return types.Tool(
+        name=name,
+        description=tool.__doc__,
+        input_schema=schema_of(tool),
+        output_schema=schema_of(tool.answer),
+        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    )
+
+
+def _text(text: str) -> types.TextContent:
+    return types.TextContent(type="text", text=text)

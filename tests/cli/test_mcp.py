@@ -1,0 +1,167 @@
+"""`kontrast mcp` in front of the protocol package's own client, over standard input and over HTTP."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+
+import anyio
+import httpx
+import httpx2
+import msgspec
+import pytest
+from mcp import MCPError
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from cli.mcp_server.tools import TOOLS
+from questions.explain.explanation import Explanation
+from questions.restartable import Restartable
+from tests import recorded_moment
+
+RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
+ARGUMENTS: dict[str, dict[str, object]] = {
+    "check": {},
+    "explain": {"subject": "broker 1"},
+    "timeline": {"controller": True, "since": "0x1"},
+    "whatif": {"lose_brokers": [2], "controlled": True, "then_restore": [2]},
+    "whatif_each": {},
+    "whatif_rolling": {},
+    "restartable": {"broker": 2, "accept_topics": ["*"]},
+    "lint": {},
+}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> list[str]:
+    data = recorded_moment.zk_data(tmp_path_factory.mktemp("mcp"))
+    return ["--zk-data", str(data), "--cluster", "north", "--until", str(recorded_moment.MOMENT_MS)]
+
+
+@pytest.fixture
+def over_stdio(source) -> Client:
+    return Client(StdioServerParameters(command=sys.executable, args=["-m", "cli", "mcp", *source]))
+
+
+@pytest.fixture
+def over_http(source, tmp_path):
+    """Run the server on a free port, with a login, and yield its address and its password."""
+    (tmp_path / "password").write_text("correct horse\n")
+    login = ["--username", "ops", "--password-file", str(tmp_path / "password")]
+    command = [sys.executable, "-m", "cli", "mcp", "--listen", "127.0.0.1:0", *login, *source]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stderr is not None
+            line = next(line for line in running.stderr if "mcp: http" in line)
+            drain = Thread(target=running.stderr.read, daemon=True)
+            drain.start()
+            yield line.split()[-1], ("ops", "correct horse")
+        finally:
+            running.terminate()
+            assert running.wait(60) == 128 + 15 or running.returncode == 0
+
+
+def test_each_question_is_answered_with_its_type(over_stdio):
+    async def ask():
+        async with over_stdio as client:
+            assert client.server_info is not None
+            assert client.server_info.name == "kontrast"
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert tools.keys() == TOOLS.keys()
+            assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
+            for name, arguments in ARGUMENTS.items():
+                # The client checks the content against the tool's schema.
+                found = await client.call_tool(name, arguments)
+                assert not found.is_error, found.content
+                if not TOOLS[name].prints_lines:
+                    msgspec.json.decode(found.content[0].text, type=TOOLS[name].answer)
+                assert msgspec.json.decode(found.content[0].text) == found.structured_content
+            explained = await client.call_tool("explain", {"subject": "controller"})
+            assert msgspec.convert(explained.structured_content, Explanation).is_well is False
+            judged = await client.call_tool("restartable", {"broker": 2})
+            assert msgspec.convert(judged.structured_content, Restartable).broker == 2
+
+    anyio.run(ask)
+
+
+def test_a_mistake_is_one_sentence(over_stdio):
+    async def ask():
+        async with over_stdio as client:
+            for name, arguments, says in (
+                ("explain", {"subject": "no-such-topic"}, "there is no"),
+                ("explain", {}, "subject"),
+                ("explain", {"subject": "--help"}, "there is no"),
+                ("restartable", {"broker": "x"}, "int"),
+                ("restartable", {"broker": 2, "hold": "10m"}, "unknown field"),
+            ):
+                found = await client.call_tool(name, arguments)
+                assert found.is_error, found
+                assert says in found.content[0].text
+                assert "Traceback" not in found.content[0].text
+            with pytest.raises(MCPError, match="there is no tool shutdown"):
+                await client.call_tool("shutdown", {})
+
+    anyio.run(ask)
+
+
+def test_every_runbook_is_a_resource(over_stdio):
+    async def ask():
+        async with over_stdio as client:
+            found = {each.name: str(each.uri) for each in (await client.list_resources()).resources}
+            assert found.keys() == {file.stem for file in RUNBOOKS.glob("*.md")}
+            (content,) = (await client.read_resource(found["KontrastBrokerCrashed"])).contents
+            assert content.text == (RUNBOOKS / "KontrastBrokerCrashed.md").read_text(encoding="utf-8")
+            with pytest.raises(MCPError, match="there is no resource"):
+                await client.read_resource("kontrast://runbooks/../../README")
+
+    anyio.run(ask)
+
+
+def test_http_asks_for_the_login_and_refuses_web_pages(over_http):
+    address, login = over_http
+
+    async def ask():
+        async with (
+            httpx2.AsyncClient(auth=login, timeout=60) as http,
+            Client(streamable_http_client(address, http_client=http)) as client,
+        ):
+            found = await client.call_tool("check", {})
+            assert not found.is_error
+            assert found.structured_content["cluster"] == "north"
+
+    anyio.run(ask)
+    assert httpx.post(address, json={}).status_code == 401
+    assert httpx.post(address, json={}, auth=login, headers={"Origin": "http://evil.example"}).status_code == 403
+    assert httpx.post(address, json={}, auth=login, headers={"Host": "evil.example"}).status_code == 421
+
+
+def test_a_source_without_a_past_has_no_timeline():
+    async def ask():
+        arguments = ["-m", "cli", "mcp", "--zookeeper", "127.0.0.1:1", "--connect-timeout-seconds", "1"]
+        async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            assert names == TOOLS.keys() - {"timeline"}
+            found = await client.call_tool("check", {})
+            assert found.is_error
+            assert "127.0.0.1:1" in found.content[0].text
+
+    anyio.run(ask)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "which cluster?"),
+        (["--from", "journal:/x", "--zookeeper", "zk1"], "exclude each other"),
+        (["--zookeeper", "zk1", "--watch"], "No such option"),
+        (["--zookeeper", "zk1:2181", "--username", "ops"], "needs --listen"),
+        (["--zookeeper", "zk1:2181", "--listen", "here"], "expected HOST:PORT"),
+    ],
+)
+def test_a_wrong_flag_is_refused_at_the_start(arguments, says):
+    command = [sys.executable, "-m", "cli", "mcp", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (done.returncode, says in done.stderr, done.stdout) == (2, True, ""), done.stderr
