@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio
-import msgspec
 
 from cli.mcp_server.tools import Question
 from cli.running import ExitCode
+from controller.contract.decoding import JsonDecoder
 
 _MOST_BYTES: Final = 4 * 1024**2  # more than an assistant can read
 _AT_ONCE: Final = 2  # each computes on one core
+_OBJECT: Final[JsonDecoder[dict[str, Any]]] = JsonDecoder(dict)
 _ANSWERED: Final = (ExitCode.OK, ExitCode.FAILED)
 
 
@@ -56,7 +57,5 @@ class Commands:
 
 def _content(question: Question, printed: bytes) -> dict[str, Any]:
     if question.prints_lines:
-        found: dict[str, Any] = {"findings": [msgspec.json.decode(line) for line in printed.splitlines()]}
-        return found
-    content: dict[str, Any] = msgspec.json.decode(printed)
-    return content
+        return {"findings": [_OBJECT.decode(line) for line in printed.splitlines()]}
+    return _OBJECT.decode(printed)
