@@ -138,7 +138,7 @@ def test_topics_that_would_lose_or_misplace_messages_are_refused_with_the_comman
     assert f"topic {changes.topic} has cleanup.policy=compact,delete, all messages but the newest of each key" in said
     assert f"--entity-name {changes.topic} --add-config cleanup.policy=delete" in said
     assert f"topic {beside.topic} has 2 partitions in place of 1" in said
-    assert f"run kafka-topics.sh --bootstrap-server {server} --delete --topic {beside.topic}" in said
+    assert f"Run kafka-topics.sh --bootstrap-server {server} --delete --topic {beside.topic}" in said
 
 
 def test_an_unreachable_kafka_is_named_in_time() -> None:

@@ -169,7 +169,7 @@ def test_windows_written_by_hand_without_an_id_have_names_that_differ(tmp_path):
 
 
 def test_a_maintenance_file_in_a_folder_that_is_not_there_is_refused_at_the_start(tmp_path):
-    with pytest.raises(IngestError, match="cannot be used: create its directory"):
+    with pytest.raises(IngestError, match="cannot be used. Create its directory"):
         IngestConfig(
             cluster="test",
             zookeeper="zk:2181",

@@ -55,7 +55,7 @@ def pages(records: list[Record]) -> list[str]:
 
 
 def lost_zxid(cause: str) -> int:
-    return int(cause.split("it had zxid ")[1].split()[0], 16)
+    return int(cause.split(" after ")[1].split(":")[0], 16)
 
 
 def generations(watching: Watching) -> list[int]:
@@ -148,7 +148,7 @@ def test_a_restored_ensemble_counts_on_from_a_newer_epoch(java: Path, tmp_path: 
             watching.settled()
             assert newest_tree(watching) == server_tree(kafka)
     (page,) = pages(watching.records())
-    assert f"it had zxid {stat.mzxid:#x} and is at zxid " in page
+    assert f" after {stat.mzxid:#x}: " in page
     sessions = [record for record in watching.records() if record.kind is RecordKind.SESSION]
     assert sum("lost_zxid" in (record.data or "") for record in sessions) == 1
 

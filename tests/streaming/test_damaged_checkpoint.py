@@ -16,7 +16,7 @@ from tests.streaming.checkpoints import forget_state, newest_rows
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.waiting import eventually
 
-_WAY_OUT = re.compile(r": restore (?:it|the checkpoint), or begin again with `kontrast stream --rebuild`")
+_WAY_OUT = re.compile(r"\. Restore (?:it|the checkpoint), or begin again with `kontrast stream --rebuild`")
 
 
 def removed(path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_source_that_is_deleted_under_the_job_is_named_until_it_is_back(
         _delete_topic(shared_broker, own_name)
         deleted_at = time.time()
         (gone,) = eventually(lines)
-        assert gone.startswith(f"the topic of {source} does not exist: no record arrives until")
+        assert gone.startswith(f"the topic of {source} does not exist, and no record arrives until")
         seconds = [record.created for record in caplog.records if record.getMessage() == gone][0] - deleted_at
         print(f"named {seconds:.1f} s after the deletion")
         _create_topics(shared_broker, own_name)

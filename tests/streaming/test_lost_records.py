@@ -99,7 +99,7 @@ def test_a_journal_that_another_replaced(streams: Streams, work_off) -> None:
     work_off(streams.config())
     shutil.rmtree(streams.input)
     streams.append(life.lines)  # longer, so that it contains the old offset
-    with pytest.raises(StreamError, match="it was replaced or lost its tail.*--rebuild"):
+    with pytest.raises(StreamError, match="It was replaced or lost its tail.*--rebuild"):
         work_off(streams.config())
     work_off(streams.config(), rebuild=True)
     assert gauges(streams)[-1].ready

@@ -141,7 +141,7 @@ def test_what_is_no_record_is_counted_and_kept_with_its_place_bytes_and_reason(t
         (1, None, "/wA="),
         (2, other.decode(), None),
     ]
-    assert all(row["reason"].startswith("not a record: ") for row in refused)
+    assert all(row["reason"].startswith("not a record") for row in refused)
     assert rows == {output: published for output, published in life.rows().items() if output != "refused"}
     assert (tester.applied["records"], tester.applied["refused"]) == (len(life.lines), 2)
     tester.apply([b"garbage"])

@@ -54,7 +54,7 @@ def test_a_cluster_that_has_nothing_but_the_archive_runs_job_and_report(master, 
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     said = (tmp_path / "submit.log").read_text(errors="replace")
-    assert "the job finishes the running batch first" in said
+    assert "The job finishes the running batch first" in said
     assert "stopped between two batches" in said
     assert "not finished" not in said
     written = len(streams.read("metadata"))
