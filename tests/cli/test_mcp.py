@@ -158,7 +158,7 @@ def test_a_source_without_a_past_has_no_timeline():
         (["--from", "journal:/x", "--zookeeper", "zk1"], "exclude each other"),
         (["--zookeeper", "zk1", "--watch"], "No such option"),
         (["--zookeeper", "zk1:2181", "--username", "ops"], "needs --listen"),
-        (["--zookeeper", "zk1:2181", "--listen", "here"], "expected HOST:PORT"),
+        (["--zookeeper", "zk1:2181", "--listen", "here"], "Give HOST:PORT"),
     ],
 )
 def test_a_wrong_flag_is_refused_at_the_start(arguments, says):

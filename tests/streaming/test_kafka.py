@@ -219,11 +219,11 @@ def test_topics_that_would_lose_or_misplace_rows_are_refused_with_the_commands(
     command = f"kafka-configs.sh --bootstrap-server {shared_broker} --alter --entity-type topics --entity-name $topic"
     assert str(refused.value) == (
         f"Kafka at {shared_broker}: topics {own_name}.metadata, {own_name}.job have cleanup.policy=delete, "
-        "rows that still hold would be dropped when they are old: "
-        f"run for topic in {own_name}.metadata {own_name}.job; do {command} --add-config cleanup.policy=compact; done; "
+        "rows that still hold would be dropped when they are old. "
+        f"Run for topic in {own_name}.metadata {own_name}.job; do {command} --add-config cleanup.policy=compact; done; "
         f"topic {own_name}.alerts has 3 partitions in place of 1, "
-        "readers would not get messages in the order in which they were written: "
-        f"run kafka-topics.sh --bootstrap-server {shared_broker} --delete --topic {own_name}.alerts"
+        "readers would not get messages in the order in which they were written. "
+        f"Run kafka-topics.sh --bootstrap-server {shared_broker} --delete --topic {own_name}.alerts"
     )
 
 
