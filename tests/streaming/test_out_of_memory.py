@@ -54,7 +54,7 @@ def test_a_batch_that_needs_more_memory_ends_the_job_and_loses_no_row(streams: S
     finally:
         kill([process.pid])
         process.wait()
-    assert "its memory of 480m ran out; give it more with --driver-memory" in line
+    assert "its memory of 480m ran out. Give it more with --driver-memory" in line
     assert process.returncode == 3
     eventually(lambda: not any(map(is_running, others)))
     assert holders_of(streams.checkpoint) == []
