@@ -24,8 +24,13 @@ def say(text):
 report(b"READY=1")
 say(os.getpid())
 """
-PATIENT = READY + "signal.signal(signal.SIGTERM, lambda *_: sys.exit(say('bye')))\nwhile True: time.sleep(60)"
-DEAF = READY + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)"
+# Each handles SIGTERM before it is ready, because the supervisor may end it at once then.
+PATIENT = (
+    "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(say('bye')))\n"
+    + READY
+    + "while True: time.sleep(60)"
+)
+DEAF = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + READY + "while True: time.sleep(60)"
 
 
 class Running:

@@ -88,7 +88,7 @@ def test_a_cluster_without_a_controller_waits():
 def test_a_reassignment_and_a_deletion_under_way_are_reasons():
     moving = topic("moving", [1, 2], adding_replicas={"0": [2]}, removing_replicas={"0": []})
     deleted = {**topic("old", [1, 2]), "/admin/delete_topics/old": None}
-    assert Obstacle.REASSIGNMENT in obstacles(asked(3, moving))
+    assert Obstacle.REASSIGNMENT in obstacles(asked(3, moving, state("moving", 0, 1, [1])))
     assert Obstacle.DELETION in obstacles(asked(3, deleted))
 
 
