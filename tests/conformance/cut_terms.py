@@ -94,5 +94,5 @@ def _owing(rows: Sequence[Row]) -> set[int]:
     return {
         row.controller_epoch
         for row in rows
-        if isinstance(row, Transition) and row.to_state == "Resigned" and "has not written a partition" in row.cause
+        if isinstance(row, Transition) and row.to_state == "Resigned" and "It wrote no partition's state" in row.cause
     }

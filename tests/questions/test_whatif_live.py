@@ -266,7 +266,7 @@ def restart_what_is_asked(cluster: Cluster, directory: Path) -> None:
 
 
 def test_the_loop_of_the_how_to_restarts_brokers_under_load(cluster, tmp_path):
-    (loop,) = re.findall(r"```sh\n(for broker in .*?)```", HOW_TO.read_text(encoding="utf-8"), re.DOTALL)
+    loop = re.findall(r"```sh\n(for broker in .*?)```", HOW_TO.read_text(encoding="utf-8"), re.DOTALL)[0]
     loop = loop.replace("zk1:2181/kafka", cluster.kafka.zookeeper.connect_string)
     loop = loop.replace("'scratch-*'", "single --accept-topic tight --accept-topic pairs")
     for pipe in ("asked", "restarted"):
