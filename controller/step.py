@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
@@ -52,7 +54,9 @@ from controller.events import (
 )
 from controller.inference import partition_state, read_by_load, shown_by_time, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
-from controller.transaction.transaction import Outcome as Outcome, Transaction
+from controller.model.published_rows import EVERY_CHANGE, Shown
+from controller.transaction.conclusion import Conclusion, Outcome as Outcome
+from controller.transaction.transaction import Transaction
 from controller.watch import clock_step, complete_read, forgotten, loaded_states, older_generation, rollback
 
 _STATES_IN_A_TRANSACTION: Final = 4_096
@@ -84,7 +88,7 @@ def steps(
         if len(batch) > 1 and (loaded := loaded_states.load(context, batch)) is not None:
             context = loaded
             continue
-        outcome = _in_one_transaction(context, batch, shows_partitions=shows_partitions, shows_steps=shows_steps)
+        outcome = _in_one_transaction(context, batch, Shown(partitions=shows_partitions, steps=shows_steps))
         context = outcome.context
         effects += outcome.effects
     return Outcome(context, tuple(effects))
@@ -98,9 +102,7 @@ def _end_of_transaction(records: Sequence[Record], begin: int) -> int:
     return max(end, begin + 1)
 
 
-def _in_one_transaction(
-    context: Context, records: Sequence[Record], *, shows_partitions: bool = True, shows_steps: bool = True
-) -> Outcome:
+def _in_one_transaction(context: Context, records: Sequence[Record], shown: Shown = EVERY_CHANGE) -> Outcome:
     """Apply the records as if each had its own transaction, at the fixed cost of one."""
     tx: Transaction | None = None
     effects: list[Row] = []
@@ -111,30 +113,40 @@ def _in_one_transaction(
         at = record.position
         if at <= position:
             if tx is None and (refused := older_generation.refuse(context, record)) is not None:
-                context = Context(refused.finish().header, context.topics, context.replica_index)
+                context = Context(refused.context.header, context.topics, context.replica_index)
                 effects += refused.effects
             continue
         if tx is None:
-            tx = Transaction(context, record)
-            tx.shows_partitions, tx.shows_steps = shows_partitions, shows_steps
+            tx = Transaction(context, record, _shown_by(context, record, shown))
+            conclusion = Conclusion(tx)
         else:
-            tx.next_record(record)
+            conclusion.next_record(record)
         _apply(tx, record, position)
         position = at
     if tx is None:
         return Outcome(context, tuple(effects))
-    return Outcome(tx.finish(), (*effects, *tx.effects))
+    outcome = conclusion.finish()
+    return Outcome(outcome.context, (*effects, *outcome.effects)) if effects else outcome
+
+
+def _shown_by(context: Context, record: Record, shown: Shown) -> Shown:
+    """Return the kinds of rows that a record publishes to readers of these kinds."""
+    if record.kind is RecordKind.HEARTBEAT:
+        return replace(shown, gauges=True)
+    if record.kind is RecordKind.SNAPSHOT_END:
+        return replace(shown, gauges=True, unchanged=context.header.phase is LOADING)
+    return shown
 
 
 def _apply(tx: Transaction, record: Record, last: Position) -> None:
-    tx.count(tx.happened.records, _WORDS[record.kind])
+    tx.state.count(tx.state.happened.records, _WORDS[record.kind])
     header = tx.header
     header.feed.forgotten = False
     if _lacks_records_before(record, last):
         # Their content is not known, which prevents conclusions until the next complete read.
         header.phase, header.feed.lacks_records = BOOTSTRAPPING, True
-        tx.count(tx.happened.divergences, "records_missing")
-    if tx.clock_set_by_ms:
+        tx.state.count(tx.state.happened.divergences, "records_missing")
+    if tx.state.clock_set_by_ms:
         clock_step.note(tx, of_another_generation=record.generation != last.generation)
     older_generation.forget_in_time(header, last)
     if record.author and record.author == header.term.session and record.cxid > 0:
@@ -172,12 +184,12 @@ def _node(tx: Transaction, record: Record) -> None:
     try:
         handler(tx, where, record)
     except ZnodeError as error:
-        tx.happened.refused += 1
+        tx.state.happened.refused += 1
         cause = f"{record.path} cannot be read ({error}): Kontrast keeps its last good value"
-        occurrences.note(tx, kinds.ZNODE_REFUSED, cause, about=record.path)
-        tx.effects.append(
+        occurrences.note(tx.state, kinds.ZNODE_REFUSED, cause, about=record.path)
+        tx.rows.effects.append(
             RefusedRow(
-                *tx.stamp(),
+                *tx.rows.stamp(),
                 path=record.path,
                 reason=str(error),
                 data=record.data,
@@ -195,7 +207,7 @@ def _created(tx: Transaction, record: Record) -> None:
     elif where.place is Place.LOG_DIR_EVENT and tx.header.phase is FOLLOWING:
         log_dir_event_notification.reported_by_unknown_broker(tx)
     elif where.place is Place.ISR_CHANGE and tx.header.phase is FOLLOWING:
-        lagging = tx.unsettled(lambda partition: partition.cached is not None)
+        lagging = tx.state.unsettled(lambda partition: partition.cached is not None)
         isr_change_notification.states_read(tx, lagging)
     elif where.place is Place.PREFERRED_ELECTION and tx.header.acting:
         tx.header.triggers.preferred_asked_ms = tx.header.time_ms
@@ -217,7 +229,6 @@ def _heartbeat(tx: Transaction, record: Record) -> None:
         migration.judge_pulse(tx)
         broker_config.judge_again(tx)
         broker_change.forget_departed(tx)
-    tx.shows_gauges = True
 
 
 def _session(tx: Transaction, record: Record) -> None:
@@ -240,7 +251,6 @@ def _snapshot_begin(tx: Transaction, record: Record) -> None:
 
 def _snapshot_end(tx: Transaction, _: Record) -> None:
     complete_read.end(tx)
-    tx.shows_gauges = True
 
 
 def _controller_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
@@ -278,7 +288,7 @@ def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
 
 
 def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    znode, before = decode(record.content, TopicZnode), tx.topic(where.name)
+    znode, before = decode(record.content, TopicZnode), tx.state.topic(where.name)
     topic_change.topic_written(tx, where.name, znode)
     if (before is None or not before.exists) and tx.header.phase is FOLLOWING:
         migration.topic_created(tx, where.name, has_id=znode.topic_id is not None)

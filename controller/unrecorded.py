@@ -5,7 +5,9 @@ from __future__ import annotations
 from controller.contract.records import Record, RecordKind
 from controller.events import controlled_shutdown
 from controller.model.context import Context
-from controller.transaction.transaction import Outcome, Transaction
+from controller.model.published_rows import Shown
+from controller.transaction.conclusion import Conclusion, Outcome
+from controller.transaction.transaction import Transaction
 
 
 def request_shutdown(context: Context, broker: int, *, shows_steps: bool = True) -> Outcome:
@@ -22,7 +24,7 @@ def request_shutdown(context: Context, broker: int, *, shows_steps: bool = True)
         observed_ms=header.wall_ms + 1,
         zxid=header.zxid + 1,
     )
-    tx = Transaction(context, request)
-    tx.shows_steps = shows_steps
+    tx = Transaction(context, request, Shown(steps=shows_steps))
+    conclusion = Conclusion(tx)
     controlled_shutdown.ask(tx, broker)
-    return Outcome(tx.finish(), tuple(tx.effects))
+    return conclusion.finish()

@@ -24,6 +24,7 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
+from controller.model.published_rows import PublishedRows
 
 _NOT_SHOWN: Final = "KRaft leads and no longer writes to ZooKeeper, which cannot show whether the problem lasts"
 
@@ -35,14 +36,14 @@ OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 _UPDATED_AGAIN_MS: Final = 5_000
 
 
-def judge(tx: MutableState) -> None:
+def judge(state: MutableState, rows: PublishedRows) -> None:
     """Open, update and resolve alerts by the present conditions. Unseen ones become unknown, not resolved."""
-    header = tx.header
+    header = state.header
     header.alerts.recent_elections = _pace(header)
     forget_old(header)
     blind = _is_blind(header)
     sees_cluster = header.phase is FOLLOWING and not blind
-    conditions = {condition.id: condition for condition in _conditions(tx, sees_cluster=sees_cluster)}
+    conditions = {condition.id: condition for condition in _conditions(state, sees_cluster=sees_cluster)}
     replaced = {
         id_of(kind, condition.subject): condition.id for condition in conditions.values() for kind in condition.replaces
     }
@@ -50,25 +51,25 @@ def judge(tx: MutableState) -> None:
     if suspected_ms != header.alerts.suspected_ms:
         header.alerts.suspected_ms = suspected_ms
     for condition in conditions.values():
-        _publish(tx, condition)
+        _publish(header, rows, condition)
     for alert_id, alert in list(header.alerts.open.items()):
         if alert_id in conditions:
             continue
         if sees_cluster or ALERT_KINDS[alert.kind].of_replica:
             ending = f"it is part of {replaced[alert_id]} now" if alert_id in replaced else alert.ending
-            _resolve(tx, alert_id, alert, _NOT_SHOWN if stands_still(header) else ending)
+            _resolve(header, rows, alert_id, alert, _NOT_SHOWN if stands_still(header) else ending)
         elif blind and not alert.unknown:
-            _mark_unknown(tx, alert_id, alert)
+            _mark_unknown(header, rows, alert_id, alert)
 
 
-def resolve_all(tx: MutableState, ending: str) -> None:
+def resolve_all(header: Header, rows: PublishedRows, ending: str) -> None:
     """Resolve every open alert for the same reason."""
-    for alert_id, alert in list(tx.header.alerts.open.items()):
-        _resolve(tx, alert_id, alert, ending)
+    for alert_id, alert in list(header.alerts.open.items()):
+        _resolve(header, rows, alert_id, alert, ending)
 
 
-def _conditions(tx: MutableState, *, sees_cluster: bool) -> Iterator[Condition]:
-    header = tx.header
+def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Condition]:
+    header = state.header
     if sees_cluster and stands_still(header):
         yield from conditions_of_migration(header)
     elif sees_cluster:
@@ -77,7 +78,7 @@ def _conditions(tx: MutableState, *, sees_cluster: bool) -> Iterator[Condition]:
         by_incident = tuple(affected_by_incident(header))
         of_partitions = list(conditions_of_partitions(header, by_incident))
         yield from of_partitions
-        yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions), tx.count_hosted)
+        yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions), state.count_hosted)
         yield from conditions_of_controller(header)
         yield from conditions_of_migration(header)
     for condition in _occurred(header):
@@ -178,8 +179,8 @@ def _sentence_of(occurrence: Occurrence, kind: AlertKind) -> str:
     return (several if count > 1 else occurrence.cause) + times
 
 
-def _publish(tx: MutableState, condition: Condition) -> None:
-    header, kind = tx.header, condition.kind
+def _publish(header: Header, rows: PublishedRows, condition: Condition) -> None:
+    kind = condition.kind
     before = header.alerts.open.get(condition.id)
     since_ms = condition.since_ms if condition.since_ms is not None else header.alerts.suspected_ms[condition.id]
     patience_ms = kind.patience_ms if condition.patience_ms is None else condition.patience_ms
@@ -188,13 +189,13 @@ def _publish(tx: MutableState, condition: Condition) -> None:
     now = _opened(condition, before, since_ms, header)
     if before is not None and not (
         _is_another_page(before, now)
-        or (tx.shows_gauges and _says_more(before, now))
+        or (rows.shown.gauges and _says_more(before, now))
         or _has_stale_times(before, header)
     ):
         return
     header.alerts.open = {**header.alerts.open, condition.id: now}
-    row = _row(tx, condition.id, now, OPEN, condition.cause)
-    tx.effects.append(
+    row = _row(header, rows, condition.id, now, OPEN, condition.cause)
+    rows.effects.append(
         msgspec.structs.replace(
             row,
             expected=condition.expected or kind.expected,
@@ -256,22 +257,22 @@ def _has_stale_times(before: OpenAlert, header: Header) -> bool:
     return stepped is not None and before.published_ms < stepped.last_ms
 
 
-def _resolve(tx: MutableState, alert_id: str, alert: OpenAlert, ending: str) -> None:
-    tx.effects.append(_row(tx, alert_id, alert, RESOLVED, ending))
-    left = {key: other for key, other in tx.header.alerts.open.items() if key != alert_id}
-    tx.header.alerts.open = left
+def _resolve(header: Header, rows: PublishedRows, alert_id: str, alert: OpenAlert, ending: str) -> None:
+    rows.effects.append(_row(header, rows, alert_id, alert, RESOLVED, ending))
+    left = {key: other for key, other in header.alerts.open.items() if key != alert_id}
+    header.alerts.open = left
 
 
-def _mark_unknown(tx: MutableState, alert_id: str, alert: OpenAlert) -> None:
-    tx.effects.append(_row(tx, alert_id, alert, UNKNOWN, f"not visible now. Before: {alert.cause}"))
+def _mark_unknown(header: Header, rows: PublishedRows, alert_id: str, alert: OpenAlert) -> None:
+    rows.effects.append(_row(header, rows, alert_id, alert, UNKNOWN, f"not visible now. Before: {alert.cause}"))
     unknown = msgspec.structs.replace(alert, unknown=True)
-    tx.header.alerts.open = {**tx.header.alerts.open, alert_id: unknown}
+    header.alerts.open = {**header.alerts.open, alert_id: unknown}
 
 
-def _row(tx: MutableState, alert_id: str, alert: OpenAlert, state: str, cause: str) -> AlertRow:
-    cluster = tx.header.cluster
+def _row(header: Header, rows: PublishedRows, alert_id: str, alert: OpenAlert, state: str, cause: str) -> AlertRow:
+    cluster = header.cluster
     return AlertRow(
-        *tx.stamp(),
+        *rows.stamp(),
         id=alert_id,
         alert=alert.kind,
         state=state,

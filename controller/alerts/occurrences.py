@@ -22,7 +22,7 @@ _BUCKETS: Final = 256
 
 
 def note(  # noqa: PLR0913 (the parts of an alert)
-    tx: MutableState,
+    state: MutableState,
     kind: AlertKind,
     cause: str,
     *,
@@ -36,16 +36,16 @@ def note(  # noqa: PLR0913 (the parts of an alert)
     During a complete read divergences are counted, and only kinds about Kontrast itself are recorded.
     """
     if kind.divergence is not None:
-        tx.count(tx.happened.divergences, kind.divergence, times)
-    header = tx.header
+        state.count(state.happened.divergences, kind.divergence, times)
+    header = state.header
     if header.phase is not FOLLOWING and not kind.of_replica:
         return
     subject = THE_CLUSTER if broker is None else f"broker {broker}"
     alert_id = id_of(kind, subject)
     first = Occurrence(kind.name, subject, broker, header.time_ms, header.time_ms, 0, cause, (), ())
     before = header.alerts.occurrences.get(alert_id, first)
-    seen = f"zxid {tx.record.zxid:#x}" if tx.record.zxid >= 0 else "a later read"
-    at = f"{seen}, record {tx.record.generation}-{tx.record.seq}"
+    seen = f"zxid {state.record.zxid:#x}" if state.record.zxid >= 0 else "a later read"
+    at = f"{seen}, record {state.record.generation}-{state.record.seq}"
     now = msgspec.structs.replace(
         _with_name(before, about),
         last_ms=header.time_ms,

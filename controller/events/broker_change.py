@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import BrokerEpoch, TopicPartition
@@ -25,7 +27,7 @@ from controller.model.shutdown_requests import has_asked
 from controller.model.topics import Partition
 from controller.rules.releases import Release, least_release
 from controller.rules.states import PartitionState, ReplicaState
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 from controller.view.gauges import replicas_by_broker
 from controller.view.rows import broker_row
 
@@ -56,18 +58,18 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     if known is not None and header.acting:
         header.brokers = {**header.brokers, broker: now}
         if known.endpoints != now.endpoints:
-            tx.begin(EventKind.BROKER_MODIFICATIONS, f"broker {broker} changed its endpoints")
-            tx.broadcast(tx.registered)
+            tx.events.begin(EventKind.BROKER_MODIFICATIONS, f"broker {broker} changed its endpoints")
+            tx.requests.broadcast(tx.state.registered)
     elif before is not None and header.acting and header.profile.notices_bounces:
-        _forget_offline_dirs(tx, broker, tx.hosted_by(broker))
+        _forget_offline_dirs(tx, broker, tx.state.hosted_by(broker))
         _bounced(tx, broker, now)
     elif before is None and header.acting:
         topic_deletion.judge_halted(tx, soon=True)
         header.brokers = {**header.brokers, broker: now}
-        event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
+        event = tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
         event.detail = BrokersChanged(started=broker)
-        tx.await_proof(event)
-        tx.publish_transition("broker", "dead", "live", broker=broker)
+        tx.events.await_proof(event)
+        tx.events.publish_transition("broker", "dead", "live", broker=broker)
         on_broker_startup(tx, broker)
     else:
         header.brokers = {**header.brokers, broker: now}
@@ -78,7 +80,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
             f"broker {broker} registered again at once, after a restart or a lost session: clients may have met errors "
             f"(epoch {now.epoch:#x} after {before.epoch:#x})"
         )
-        occurrences.note(tx, kinds.BROKER_BOUNCED, cause, broker=broker)
+        occurrences.note(tx.state, kinds.BROKER_BOUNCED, cause, broker=broker)
     publish_broker(tx, broker)
 
 
@@ -99,7 +101,7 @@ def began_ms(tx: Transaction) -> int:
 
     A complete read knows it from the znode. A live record follows the creation, and rules compare it with others.
     """
-    header, ctime_ms = tx.header, tx.record.ctime_ms
+    header, ctime_ms = tx.header, tx.state.record.ctime_ms
     if header.phase is FOLLOWING or not ctime_ms:
         return header.time_ms
     return header.time_ms - max(0, header.wall_ms - ctime_ms)
@@ -112,7 +114,7 @@ def _follow_process(tx: Transaction, broker: int, now: Broker, *, registers: boo
     a new process.
     """
     fenced_controller.registered(tx, broker)
-    former, record = tx.header.former, tx.record
+    former, record = tx.header.former, tx.state.record
     if registers and record.author == now.session and 0 < record.cxid < _REQUESTS_OF_A_START:
         former.follow_poisoned(broker, now.epoch)
     elif registers:
@@ -131,18 +133,18 @@ def broker_removed(tx: Transaction, broker: int) -> None:
         topic_deletion.judge_halted(tx, soon=True)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.shutdowns.attempts = {key: value for key, value in header.shutdowns.attempts.items() if key != broker}
-    hosted = tx.hosted_by(broker)
+    hosted = tx.state.hosted_by(broker)
     _note_departure(tx, broker, gone, hosted)
     _forget_offline_dirs(tx, broker, hosted)
     if header.acting:
         _begin_failure(tx, broker, gone)
     for tp in (*hosted, *_led_while_moved_away(tx, broker)):
-        tx.touch(tp)
+        tx.state.touch(tp)
     publish_broker(tx, broker)
 
 
 def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable[TopicPartition]) -> None:
-    header, record = tx.header, tx.record
+    header, record = tx.header, tx.state.record
     closed_itself = record.author == gone.session and record.cxid > 0  # known from ZooKeeper's transaction log only
     in_order = closed_itself or header.shutdowns.asked.get(broker) == gone.epoch
     shares_with = _away_too(tx, broker, hosted)
@@ -157,7 +159,7 @@ def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable
 
 def _away_too(tx: Transaction, broker: int, hosted: Iterable[TopicPartition]) -> tuple[int, ...]:
     """Return the departed brokers with replicas of these partitions of the broker."""
-    assignments = {partition.replicas for tp in hosted if (partition := tx.partition(tp)) is not None}
+    assignments = {partition.replicas for tp in hosted if (partition := tx.state.partition(tp)) is not None}
     replicas = {replica for assigned in assignments for replica in assigned}
     return tuple(sorted(replicas - tx.header.brokers.keys() - {broker}))
 
@@ -167,7 +169,7 @@ def _was_silent(tx: Transaction, broker: int, gone: Broker) -> bool:
 
     A broker that closes its session, or whose znode another session deletes, answered until then.
     """
-    record = tx.record
+    record = tx.state.record
     if not record.author:
         return broker not in tx.header.shutdowns.under_way
     return record.author == gone.session and record.cxid == 0
@@ -175,14 +177,14 @@ def _was_silent(tx: Transaction, broker: int, gone: Broker) -> bool:
 
 def _begin_failure(tx: Transaction, broker: int, gone: Broker) -> None:
     # Failures that the controller has not begun to handle are handled together, in one event.
-    last, failed_brokers = tx.last_event(), {broker: gone}
+    last, failed_brokers = tx.events.last_event(), {broker: gone}
     if last is not None and last.failed_brokers and not (last.begun or last.taken_up or is_any_back(tx, last)):
-        tx.undo(last.id)
+        tx.requests.undo(last.id)
         failed_brokers = {**last.failed_brokers, broker: gone}
-    event = tx.begin(EventKind.BROKER_CHANGE, f"broker {names_of(failed_brokers)} left")
+    event = tx.events.begin(EventKind.BROKER_CHANGE, f"broker {names_of(failed_brokers)} left")
     event.detail = BrokersChanged(failed_brokers)
-    tx.await_proof(event)
-    tx.publish_transition("broker", "live", "dead", broker=broker)
+    tx.events.await_proof(event)
+    tx.events.publish_transition("broker", "live", "dead", broker=broker)
     on_broker_failure(tx, tuple(failed_brokers))
 
 
@@ -225,7 +227,7 @@ def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> 
         return
     now, departure = tx.header.brokers.get(broker), tx.header.departures.last.get(broker)
     gone = departure if now is None else None
-    tx.effects.append(broker_row(broker, now, gone, tx.header.time_ms, tx.stamp(), forgotten=forgotten))
+    tx.rows.effects.append(broker_row(broker, now, gone, tx.header.time_ms, tx.rows.stamp(), forgotten=forgotten))
 
 
 def trigger_online(tx: Transaction) -> int:
@@ -233,31 +235,35 @@ def trigger_online(tx: Transaction) -> int:
 
     As Kafka 3.9's `triggerOnlinePartitionStateChange`.
     """
-    waiting = tx.unsettled(lambda partition: partition.state in _WAITING)
-    return partition_machine.bring_online(tx, [tp for tp in waiting if not tx.topics[tp.topic].queued_for_deletion])
+    waiting = tx.state.unsettled(lambda partition: partition.state in _WAITING)
+    return partition_machine.bring_online(
+        tx, [tp for tp in waiting if not tx.state.topics[tp.topic].queued_for_deletion]
+    )
 
 
 def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
     # One event covers the failure of the old registration and the start of the new one.
     header = tx.header
-    event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} bounced and registered again with epoch {now.epoch}")
+    event = tx.events.begin(
+        EventKind.BROKER_CHANGE, f"broker {broker} bounced and registered again with epoch {now.epoch}"
+    )
     event.detail = BrokerBounced(broker)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
-    tx.publish_transition("broker", "live", "dead", broker=broker)
+    tx.events.publish_transition("broker", "live", "dead", broker=broker)
     on_broker_failure(tx, (broker,))
     header.brokers = {**header.brokers, broker: now}
-    tx.publish_transition("broker", "dead", "live", broker=broker)
+    tx.events.publish_transition("broker", "dead", "live", broker=broker)
     on_broker_startup(tx, broker)
 
 
 def on_broker_startup(tx: Transaction, broker: int) -> None:
     """Handle the startup of a broker (Kafka 3.9 `onBrokerStartup`)."""
     if tx.header.profile.spares_known_metadata:
-        tx.broadcast([other for other in tx.registered if other != broker])
-        tx.broadcast((broker,), of_all=True)
+        tx.requests.broadcast([other for other in tx.state.registered if other != broker])
+        tx.requests.broadcast((broker,), of_all=True)
     else:
-        tx.broadcast(tx.registered)
-    hosted = tx.hosted_by(broker)
+        tx.requests.broadcast(tx.state.registered)
+    hosted = tx.state.hosted_by(broker)
     replica_machine.enter_state(tx, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
     trigger_online(tx)
     partition_reassignment.resume_on(tx, broker)
@@ -273,7 +279,7 @@ def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:
     header = tx.header
     header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if broker not in brokers)
     header.shutdowns.attempts = {key: value for key, value in header.shutdowns.attempts.items() if key not in brokers}
-    replicas = [Replica(tp, broker) for broker in brokers for tp in tx.hosted_by(broker)]
+    replicas = [Replica(tp, broker) for broker in brokers for tp in tx.state.hosted_by(broker)]
     replicas_went_offline(tx, replicas)
 
 
@@ -288,42 +294,42 @@ def replicas_went_offline(tx: Transaction, replicas: list[Replica], *, alone: bo
         leaderless = [tp for tp in leaderless if _led_by(tx, tp, {replica.broker for replica in replicas})]
     partition_machine.enter_state(tx, leaderless, PartitionState.OFFLINE)
     elected = partition_machine.bring_online(tx, leaderless) if alone else trigger_online(tx)
-    queued = [replica for replica in replicas if tx.topics[replica.tp.topic].queued_for_deletion]
-    others = [replica for replica in replicas if not tx.topics[replica.tp.topic].queued_for_deletion]
+    queued = [replica for replica in replicas if tx.state.topics[replica.tp.topic].queued_for_deletion]
+    others = [replica for replica in replicas if not tx.state.topics[replica.tp.topic].queued_for_deletion]
     replica_machine.enter_state(tx, others, ReplicaState.OFFLINE)
     topic_deletion.replicas_failed(tx, queued)
     sent = others or elected if tx.header.profile.updates_metadata_on_every_failure else leaderless
     if not sent and tx.header.brokers:
-        tx.broadcast(tx.registered)
+        tx.requests.broadcast(tx.state.registered)
 
 
 def _led_by(tx: Transaction, tp: TopicPartition, brokers: set[int]) -> bool:
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     value = partition.value(tx.header.controller_epoch) if partition else None
     return value is not None and value.leader in brokers
 
 
 def without_online_leader(tx: Transaction) -> list[TopicPartition]:
     """Return the partitions outside queued topics that have a state but no online leader."""
-    epoch, live = tx.header.controller_epoch, tx.live
+    epoch, live = tx.header.controller_epoch, tx.state.live
 
     def leaderless(partition: Partition) -> bool:
         value = partition.value(epoch)
         return value is not None and (value.leader not in live or value.leader in partition.offline_dirs)
 
-    return [tp for tp in tx.unled(leaderless) if not tx.topics[tp.topic].queued_for_deletion]
+    return [tp for tp in tx.state.unled(leaderless) if not tx.state.topics[tp.topic].queued_for_deletion]
 
 
 def touch_hosted(tx: Transaction, broker: int) -> None:
     """Judge partitions with a replica on the broker again."""
     if tx.header.phase is FOLLOWING:
-        for tp in (*tx.hosted_by(broker), *_led_while_moved_away(tx, broker)):
-            tx.touch(tp)
+        for tp in (*tx.state.hosted_by(broker), *_led_while_moved_away(tx, broker)):
+            tx.state.touch(tp)
 
 
 def _led_while_moved_away(tx: Transaction, broker: int) -> list[TopicPartition]:
     """Return the partitions that the broker leads in ZooKeeper, while the controller plans to move them off it."""
-    return tx.unsettled(
+    return tx.state.unsettled(
         lambda partition: (
             (value := partition.zk_state) is not None and value.leader == broker and broker not in partition.replicas
         )
@@ -332,10 +338,10 @@ def _led_while_moved_away(tx: Transaction, broker: int) -> list[TopicPartition]:
 
 def _forget_offline_dirs(tx: Transaction, broker: int, hosted: list[TopicPartition]) -> None:
     for tp in hosted:
-        partition = tx.partition(tp)
+        partition = tx.state.partition(tp)
         if partition is not None and broker in partition.offline_dirs:
             left = tuple(other for other in partition.offline_dirs if other != broker)
-            tx.put_partition(tp, replace(partition, offline_dirs=left))
+            tx.state.put_partition(tp, replace(partition, offline_dirs=left))
 
 
 def forget_unseen_brokers(tx: Transaction) -> None:
@@ -360,12 +366,12 @@ def initial_partition_state(tx: Transaction, partition: Partition) -> PartitionS
     value = partition.value(tx.header.controller_epoch)
     if value is None:
         return PartitionState.NEW
-    return _ONLINE if tx.is_online(value.leader, partition) else PartitionState.OFFLINE
+    return _ONLINE if tx.state.is_online(value.leader, partition) else PartitionState.OFFLINE
 
 
 def with_initial_states(tx: Transaction, partition: Partition, offline_state: ReplicaState) -> Partition:
     """Return the partition as a controller loads it. Replicas on dead brokers get the state `offline_state`."""
-    live = tx.live.difference(partition.offline_dirs) if partition.offline_dirs else tx.live
+    live = tx.state.live.difference(partition.offline_dirs) if partition.offline_dirs else tx.state.live
     states = _initial_replica_states(partition.replicas, live, offline_state)
     state = initial_partition_state(tx, partition)
     if state is partition.state and states == partition.replica_states:

@@ -27,24 +27,24 @@ def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     others = {key: value for key, value in header.configuration.dynamic.items() if key != name}
     header.configuration.dynamic = {**others, name: used} if used else others
     if header.acting and header.allows_unclean_election and not was_allowed:
-        tx.begin(EventKind.UNCLEAN_LEADER_ELECTION_ENABLE, "unclean leader election was allowed for all topics")
+        tx.events.begin(EventKind.UNCLEAN_LEADER_ELECTION_ENABLE, "unclean leader election was allowed for all topics")
         broker_change.trigger_online(tx)
 
 
 def judge_again(tx: Transaction) -> None:
     """Judge partitions again whose problem depends on a setting that has changed."""
     header = tx.header
-    if header.tally.judged_by != tx.rules:
-        header.tally.judged_by = tx.rules
+    if header.tally.judged_by != tx.state.rules:
+        header.tally.judged_by = tx.state.rules
         _judge_acks_all(tx)
     if header.configuration.unclean_as_judged != header.allows_unclean_election:
         header.configuration.unclean_as_judged = header.allows_unclean_election
-        tx.touch_unled(lambda partition: partition.problem in UNUSABLE)
+        tx.state.touch_unled(lambda partition: partition.problem in UNUSABLE)
 
 
 def _judge_acks_all(tx: Transaction) -> None:
-    header, rules = tx.header, tx.rules
-    for name, topic in tx.topics:
+    header, rules = tx.header, tx.state.rules
+    for name, topic in tx.state.topics:
         for number, partition in topic.partitions.items():
             if in_sync_lacking(partition, topic, header, rules) != partition.in_sync_lacking:
-                tx.touch(TopicPartition(name, number))
+                tx.state.touch(TopicPartition(name, number))

@@ -55,7 +55,7 @@ def is_under_way(tx: Transaction, broker: int) -> bool:
 
 def reach_late(tx: Transaction, broker: int, tp: TopicPartition) -> None:
     """Let the attempt that is under way reach a partition only now, when another replica has got in sync."""
-    tx.begin(_KIND, f"broker {broker} shuts down")
+    tx.events.begin(_KIND, f"broker {broker} shuts down")
     partition_machine.elect(tx, [tp], Strategy.CONTROLLED_SHUTDOWN)
     led, _ = _hosted(tx, broker)
     if not led:
@@ -67,7 +67,7 @@ def ask_in_vain(tx: Transaction, broker: int) -> None:
     header = tx.header
     if broker not in header.brokers:
         return  # it starts later, so it cannot have asked
-    tx.begin(_KIND, f"broker {broker} shuts down")
+    tx.events.begin(_KIND, f"broker {broker} shuts down")
     _remember(tx, broker, asked_ms=0)
     _, followed = _hosted(tx, broker)
     _stop_followed(tx, broker, [tp for tp in followed if not _is_in_sync(tx, broker, tp)])
@@ -78,7 +78,7 @@ def ask_in_vain(tx: Transaction, broker: int) -> None:
 
 
 def _is_in_sync(tx: Transaction, broker: int, tp: TopicPartition) -> bool:
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     value = partition.value(tx.header.controller_epoch) if partition else None
     return value is not None and broker in value.isr
 
@@ -97,7 +97,7 @@ def ask_again(tx: Transaction) -> None:
     for broker in sorted(tx.header.shutdowns.attempts):
         while (attempt := tx.header.shutdowns.attempts.get(broker)) and attempt.due_ms <= tx.header.time_ms:
             if _is_answered(tx):
-                with tx.inferring(ASKED_AGAIN, "the retry backoff since the attempt before"):
+                with tx.events.inferring(ASKED_AGAIN, "the retry backoff since the attempt before"):
                     _attempt(tx, broker, attempt, attempt.due_ms)
             else:
                 _expect_next(tx, broker, attempt, attempt.due_ms)
@@ -114,11 +114,11 @@ def _is_answered(tx: Transaction) -> bool:
 
 def give_up_on_missing(tx: Transaction) -> None:
     """Take back an expected attempt whose elections are missing, because the controller would have written them."""
-    event = tx.last_event()
+    event = tx.events.last_event()
     if event is None or event.kind != _KIND or event.begun or not _moves_leaders(tx, event):
         return
     if tx.header.time_ms - event.time_ms > tx.header.settings.controlled_shutdown_retry_backoff_ms // 2:
-        tx.undo(event.id)
+        tx.requests.undo(event.id)
 
 
 def give_up_on_unanswered(tx: Transaction) -> None:
@@ -133,14 +133,14 @@ def give_up_on_unanswered(tx: Transaction) -> None:
         if not header.has_outlasted_a_hang(event.time_ms):
             continue
         stays = {broker for broker, asked_ms in header.shutdowns.last_asked_ms.items() if asked_ms == event.time_ms}
-        tx.undo(event.id)
+        tx.requests.undo(event.id)
         header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if broker not in stays)
         for broker in stays:
             _forget_next(tx, broker)
 
 
 def _moves_leaders(tx: Transaction, event: Event) -> bool:
-    return any(isinstance(action, Elect) for action in tx.actions_of(event))
+    return any(isinstance(action, Elect) for action in tx.certainty.actions_of(event))
 
 
 def keep_attempts(tx: Transaction) -> None:
@@ -153,7 +153,7 @@ def keep_attempts(tx: Transaction) -> None:
 
 def session_ended(tx: Transaction, broker: int) -> None:
     """Handle the attempts that a broker had made when its session ended, even where no write shows them."""
-    header, record = tx.header, tx.record
+    header, record = tx.header, tx.state.record
     registered = header.brokers.get(broker)
     if not header.settings.controlled_shutdown_enable:
         return
@@ -161,7 +161,7 @@ def session_ended(tx: Transaction, broker: int) -> None:
     if registered is None or record.author not in (0, registered.session):
         return
     is_author = record.author == registered.session
-    with tx.inferring(ASKED_BEFORE_SESSION_END):
+    with tx.events.inferring(ASKED_BEFORE_SESSION_END):
         if is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
             _ask_unseen(tx, broker)
         _judge_doubtful(tx, broker)
@@ -180,11 +180,11 @@ def _ask_until_now(tx: Transaction, broker: int) -> None:
 
 def _judge_doubtful(tx: Transaction, broker: int) -> None:
     """Take back doubtful attempts after which the broker's session ended too soon."""
-    doubtful = [event.id for event in tx.open_events() if event.detail == UnprovenShutdown(broker)]
-    for event in map(tx.open_event, reversed(doubtful)):
+    doubtful = [event.id for event in tx.events.open_events() if event.detail == UnprovenShutdown(broker)]
+    for event in map(tx.events.open_event, reversed(doubtful)):
         event.detail = None
         if not (event.begun or _fits(tx, event.time_ms)):
-            tx.undo(event.id)
+            tx.requests.undo(event.id)
 
 
 def _fits(tx: Transaction, asked_ms: int) -> bool:
@@ -199,7 +199,7 @@ def _ask_unseen(tx: Transaction, broker: int) -> None:
     """
     trial = tx.fork()
     _ask_in_time(trial, broker)
-    if not any(event.writes_due for event in trial.open_events() if event.id >= tx.header.next_event):
+    if not any(event.writes_due for event in trial.events.open_events() if event.id >= tx.header.next_event):
         tx.adopt(trial)
 
 
@@ -228,9 +228,9 @@ def _after_backoff_ms(tx: Transaction) -> int:
 
 
 def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
-    event = tx.begin(_KIND, f"broker {broker} shuts down")
+    event = tx.events.begin(_KIND, f"broker {broker} shuts down")
     event.time_ms = at_ms
-    tx.await_proof(event)
+    tx.events.await_proof(event)
     if attempt.doubtful and attempt.due_ms > attempt.earliest_ms:
         event.detail = UnprovenShutdown(broker)
     _remember(tx, broker, at_ms)
@@ -278,8 +278,8 @@ def _hosted(tx: Transaction, broker: int) -> tuple[list[TopicPartition], list[To
     """Return the broker's partitions with other replicas, those that it leads and those that it follows."""
     led: list[TopicPartition] = []
     followed: list[TopicPartition] = []
-    for tp in tx.hosted_by(broker):
-        topic, partition = tx.topic(tp.topic), tx.partition(tp)
+    for tp in tx.state.hosted_by(broker):
+        topic, partition = tx.state.topic(tp.topic), tx.state.partition(tp)
         value = partition.value(tx.header.controller_epoch) if partition else None
         spared = topic is not None and topic.queued_for_deletion and tx.header.profile.shutdown_spares_queued_topics
         if partition and value and len(partition.replicas) > 1 and not spared:

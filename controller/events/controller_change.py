@@ -80,7 +80,7 @@ def _claimed_by_kraft(tx: Transaction, znode: ControllerZnode, record: Record) -
     header = tx.header
     if header.phase is FOLLOWING:
         now = f"KRaft controller {znode.brokerid} took /controller (KRaft epoch {znode.kraftControllerEpoch})"
-        occurrences.note(tx, kinds.CONTROLLER_MOVED, now + _after_last(header))
+        occurrences.note(tx.state, kinds.CONTROLLER_MOVED, now + _after_last(header))
     migration.claimed(tx, znode, record)
     header.term.broker = znode.brokerid
     header.former.changes += header.phase is FOLLOWING
@@ -122,12 +122,14 @@ def _is_back_before_it_was_missed(header: Header, znode: ControllerZnode) -> boo
 
 
 def _stay_active(tx: Transaction, broker: int) -> None:
-    header, record = tx.header, tx.record
+    header, record = tx.header, tx.state.record
     header.controller, header.term.since_ms = broker, record.observed_ms
     header.term.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
     header.former.deposed, header.term.active = NO_BROKER, header.may_act
-    tx.begin(EventKind.REELECT, f"/controller was deleted and names broker {broker} again, which continues to act")
-    tx.publish_transition("controller", "Resigned", "Active", broker=broker)
+    tx.events.begin(
+        EventKind.REELECT, f"/controller was deleted and names broker {broker} again, which continues to act"
+    )
+    tx.events.publish_transition("controller", "Resigned", "Active", broker=broker)
     _judge_again(tx)
     publish_controller(tx)
 
@@ -166,9 +168,9 @@ def epoch_written(tx: Transaction, epoch: ControllerEpoch) -> None:
             f"epochs below {header.controller_epoch}. Set /controller_epoch to {header.controller_epoch} or higher, "
             "then delete /controller"
         )
-        occurrences.note(tx, kinds.CONTROLLER_EPOCH_WENT_BACK, cause)
+        occurrences.note(tx.state, kinds.CONTROLLER_EPOCH_WENT_BACK, cause)
     if epoch != header.controller_epoch:
-        header.controller_epoch, header.term.epoch_zxid = epoch, tx.record.mzxid
+        header.controller_epoch, header.term.epoch_zxid = epoch, tx.state.record.mzxid
         if header.profile.fences_writes and (header.term.active or header.led_by_kraft):
             header.term.raised_epoch = epoch
         migration.epoch_written(tx)
@@ -181,9 +183,9 @@ def publish_controller(tx: Transaction) -> None:
     """Publish the controller's row, except during a complete read."""
     header = tx.header
     if header.phase is FOLLOWING:
-        tx.effects.append(
+        tx.rows.effects.append(
             ControllerRow(
-                *tx.stamp(),
+                *tx.rows.stamp(),
                 broker=header.controller,
                 epoch=header.controller_epoch,
                 since_ms=header.term.since_ms,
@@ -256,13 +258,13 @@ def _note_process(tx: Transaction) -> None:
     header.term.registration = registered.epoch if registered is not None else BrokerEpoch(-1)
     if header.is_poisoned:
         header.former.confirm_poisoned(header.controller)
-    tx.note_at_work(header.controller)
+    tx.state.note_at_work(header.controller)
 
 
 def _note_controller_moved(tx: Transaction) -> None:
     header = tx.header
     now = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
-    occurrences.note(tx, kinds.CONTROLLER_MOVED, now + _after_last(header))
+    occurrences.note(tx.state, kinds.CONTROLLER_MOVED, now + _after_last(header))
 
 
 def _after_last(header: Header) -> str:
@@ -279,12 +281,12 @@ def _resign(tx: Transaction, cause: str) -> None:
     if header.term.active:
         topic_deletion.judge_halted(tx, soon=True)
         partition_reassignment.remember(tx)
-        record = tx.record
+        record = tx.state.record
         expired = record.author == header.term.session and record.cxid == 0
         cut = controller_failover.is_cut(tx)
-        tx.conclude_events(expired=expired)
-        tx.begin(EventKind.CONTROLLER_RESIGNATION, cause + _wrote_nothing(header) if cut else cause)
-        tx.publish_transition("controller", "Active", "Resigned", broker=header.controller)
+        tx.certainty.conclude_events(expired=expired)
+        tx.events.begin(EventKind.CONTROLLER_RESIGNATION, cause + _wrote_nothing(header) if cut else cause)
+        tx.events.publish_transition("controller", "Active", "Resigned", broker=header.controller)
         header.former.deposed, header.former.deposed_session = header.controller, header.term.session
         header.former.deposed_ms = 0 if record.author == header.term.session else header.time_ms
     header.term.active = False
@@ -301,7 +303,7 @@ def broker_ended(tx: Transaction, broker: int) -> None:
     if broker == tx.header.controller:
         _end_edited_term(tx, f"the session of broker {broker} is over, and /controller is another's that names it")
     registered = tx.header.brokers.get(broker)
-    if registered is not None and tx.record.cxid > 0 and tx.record.author == registered.session:
+    if registered is not None and tx.state.record.cxid > 0 and tx.state.record.author == registered.session:
         unfenced_controller.work_off(tx, broker)  # it closed its session, after all else
     unfenced_controller.forget(tx, broker)
     fenced_controller.session_ended(tx, broker)
@@ -333,11 +335,11 @@ def _end_edited_term(tx: Transaction, cause: str) -> None:
 
 def _judge_again(tx: Transaction) -> None:
     """Judge unusable partitions again, because the controller decides whether an election is due."""
-    tx.touch_unled(lambda partition: partition.problem in UNUSABLE)
+    tx.state.touch_unled(lambda partition: partition.problem in UNUSABLE)
 
 
 def _duplicate_topic_ids(tx: Transaction) -> Iterator[tuple[str, str, str]]:
     first: dict[str, str] = {}
-    for name, topic in sorted(tx.topics):
+    for name, topic in sorted(tx.state.topics):
         if topic.exists and topic.topic_id is not None and first.setdefault(topic.topic_id, name) != name:
             yield topic.topic_id, first[topic.topic_id], name

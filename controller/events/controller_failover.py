@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.events import (
     controlled_shutdown,
@@ -24,7 +26,7 @@ from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, S
 from controller.model.topics import Partition, Topic
 from controller.rules import timing
 from controller.rules.states import ReplicaState
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 _INELIGIBLE: Final = ReplicaState.DELETION_INELIGIBLE
 
@@ -40,14 +42,14 @@ def run(tx: Transaction) -> None:
     header.deletions.halted, header.triggers.rebalancing, header.deletions.ineligible_leftovers = {}, {}, ()
     header.triggers.reassign_unwatched, header.deletions.leaked_offline = False, 0
     became = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
-    event = tx.begin(EventKind.CONTROLLER_FAILOVER, became)
-    tx.await_proof(event)
-    tx.publish_transition("controller", "Elected", "Active", broker=header.controller)
+    event = tx.events.begin(EventKind.CONTROLLER_FAILOVER, became)
+    tx.events.await_proof(event)
+    tx.events.publish_transition("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
-        tx.broadcast(tx.registered)
+        tx.requests.broadcast(tx.state.registered)
     deletion_requests.forget_removed_requests(tx)
     _add_refused_partitions(tx)
-    start_machines(tx, list(tx.topics))
+    start_machines(tx, list(tx.state.topics))
     partition_reassignment.take_up(tx)
     topic_deletion.resume_all(tx)
     replica_leader_election.take_up(tx, at_failover=True)
@@ -55,10 +57,10 @@ def run(tx: Transaction) -> None:
 
 def _add_refused_partitions(tx: Transaction) -> None:
     """Add the partitions that the last controller left out of a topic under deletion. The new controller loads them."""
-    for name, topic in list(tx.topics):
+    for name, topic in list(tx.state.topics):
         if topic.refused:
             found = {number: Partition(assignment.replicas) for number, assignment in topic.refused.items()}
-            tx.put_topic(name, replace(topic, partitions={**topic.partitions, **found}, refused={}))
+            tx.state.put_topic(name, replace(topic, partitions={**topic.partitions, **found}, refused={}))
 
 
 def is_loading(tx: Transaction) -> bool:
@@ -78,18 +80,18 @@ def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
 
 def load_with(tx: Transaction, broker: int) -> None:
     """Load the partitions on a broker again, which the new controller has found registered."""
-    failovers = [event.id for event in tx.open_events() if _is_of_this_term(tx, event)]
+    failovers = [event.id for event in tx.events.open_events() if _is_of_this_term(tx, event)]
     by_topic: dict[str, list[int]] = {}
-    for tp in tx.hosted_by(broker):
+    for tp in tx.state.hosted_by(broker):
         for failover in failovers:
-            tx.undo_in(tp, failover)
+            tx.events.undo_in(tp, failover)
         by_topic.setdefault(tp.topic, []).append(tp.partition)
     _load(tx, f"broker {broker} was registered when the cluster was read", by_topic, retries=False)
 
 
 def _load(tx: Transaction, cause: str, found: Mapping[str, Iterable[int]], *, retries: bool = True) -> None:
-    tx.begin(EventKind.CONTROLLER_FAILOVER, cause)
-    topics = [(name, tx.topics[name], numbers) for name, numbers in found.items()]
+    tx.events.begin(EventKind.CONTROLLER_FAILOVER, cause)
+    topics = [(name, tx.state.topics[name], numbers) for name, numbers in found.items()]
     loaded = [
         (name, replace(topic, partitions={number: topic.partitions[number] for number in numbers}))
         for name, topic, numbers in topics
@@ -101,13 +103,13 @@ def load_again(tx: Transaction, tp: TopicPartition) -> None:
     """Let a controller that still loads find a partition as a deposed one has created or assigned it meanwhile."""
     failover = load_in_flight(tx)
     if failover is not None:
-        tx.undo_in(tp, failover.id)
+        tx.events.undo_in(tp, failover.id)
         load(tx, tp.topic, [tp.partition])
 
 
 def load_in_flight(tx: Transaction) -> Event | None:
     """Return the present controller's failover while it has not written anything, else None."""
-    failover = next((event for event in tx.open_events() if _is_of_this_term(tx, event)), None)
+    failover = next((event for event in tx.events.open_events() if _is_of_this_term(tx, event)), None)
     return None if failover is None or failover.begun else failover
 
 
@@ -136,16 +138,16 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
 def forget_in_flight_events(tx: Transaction) -> None:
     """Forget all in-flight events, because a complete read will show the writes of all controllers."""
     tx.header.former.deposed = NO_BROKER
-    _abort(tx, tx.open_events())
+    _abort(tx, tx.events.open_events())
 
 
 def _in_flight_of(tx: Transaction, broker: int) -> list[Event]:
-    return [event for event in tx.open_events() if not _is_resumed(tx, event) or event.controller == broker]
+    return [event for event in tx.events.open_events() if not _is_resumed(tx, event) or event.controller == broker]
 
 
 def abort_resumed_events(tx: Transaction, broker: int) -> None:
     """Abort the events that this broker resumed after its term, unfenced, when its session ends."""
-    resumed = [event for event in tx.open_events() if _is_resumed(tx, event) and event.controller == broker]
+    resumed = [event for event in tx.events.open_events() if _is_resumed(tx, event) and event.controller == broker]
     _abort(tx, [event for event in resumed if event.writes_due])  # else it is done
 
 
@@ -157,35 +159,36 @@ def _is_resumed(tx: Transaction, event: Event) -> bool:
 def _abort(tx: Transaction, events: Sequence[Event]) -> None:
     aborted = {event.id for event in events}
     for event in events:
-        for tp in tx.waiting(event):
+        for tp in tx.certainty.waiting(event):
             _drop_actions(tx, tp, aborted)
-        tx.withdraw_requests(tx.open_event(event.id))
+        tx.requests.withdraw_requests(tx.events.open_event(event.id))
 
 
 def is_cut(tx: Transaction) -> bool:
     """Return whether the failover has states to write and no write was seen."""
     return any(
         event.kind is EventKind.CONTROLLER_FAILOVER and event.writes_due and not event.begun
-        for event in tx.open_events()
+        for event in tx.events.open_events()
     )
 
 
 def _is_among_removals(tx: Transaction, event: Event) -> bool:
     return any(
-        isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch for action in tx.actions_of(event)
+        isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch
+        for action in tx.certainty.actions_of(event)
     )
 
 
 def _drop_actions(tx: Transaction, tp: TopicPartition, events: Collection[int]) -> None:
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     assert partition is not None, f"{tp} waits, and is not there"
     kept = []
     for action in partition.queue:
         if action.event in events:
-            tx.withdraw(tp, action)
+            tx.events.withdraw(tp, action)
         else:
             kept.append(action)
-    tx.put_partition(tp, replace(partition, queue=tuple(kept)))
+    tx.state.put_partition(tp, replace(partition, queue=tuple(kept)))
 
 
 def start_machines(tx: Transaction, topics: list[tuple[str, Topic]], *, retries: bool = True) -> None:
@@ -199,7 +202,7 @@ def start_machines(tx: Transaction, topics: list[tuple[str, Topic]], *, retries:
     for name, topic in topics:
         for number, partition in topic.partitions.items():
             tp, loaded = TopicPartition(name, number), _as_loaded(partition)
-            tx.put_partition(tp, with_initial_states(tx, loaded, _INELIGIBLE))
+            tx.state.put_partition(tp, with_initial_states(tx, loaded, _INELIGIBLE))
             online[tp] = loaded.replicas
             if not brokers.issuperset(loaded.replicas):
                 online[tp] = tuple([broker for broker in loaded.replicas if broker in brokers])
@@ -217,14 +220,14 @@ def take_offline(tx: Transaction, replicas: list[Replica]) -> None:
     """Take replicas on absent brokers offline, then elect leaders. An offline leader costs two writes."""
     replica_machine.enter_state(tx, replicas, ReplicaState.OFFLINE)
     for tp in dict.fromkeys(replica.tp for replica in replicas):
-        partition = tx.topics[tp.topic].partitions[tp.partition]
-        tx.put_partition(tp, replace(partition, state=initial_partition_state(tx, partition)))
+        partition = tx.state.topics[tp.topic].partitions[tp.partition]
+        tx.state.put_partition(tp, replace(partition, state=initial_partition_state(tx, partition)))
     trigger_online(tx)
 
 
 def leave_out(tx: Transaction, brokers: Collection[int]) -> None:
     """Take back the failover's plans for brokers that it did not find alive."""
-    failovers = [event for event in tx.open_events() if _is_of_this_term(tx, event)]
+    failovers = [event for event in tx.events.open_events() if _is_of_this_term(tx, event)]
     planned_in = {event.id for event in failovers}
 
     def is_theirs(action: AnyAction) -> bool:
@@ -232,14 +235,14 @@ def leave_out(tx: Transaction, brokers: Collection[int]) -> None:
         return action.event in planned_in and (stops or (isinstance(action, StateChange) and action.replica in brokers))
 
     for broker in brokers:
-        for tp in tx.hosted_by(broker):
-            tx.take_back(tp, is_theirs)
-            partition = tx.topics[tp.topic].partitions[tp.partition]
+        for tp in tx.state.hosted_by(broker):
+            tx.events.take_back(tp, is_theirs)
+            partition = tx.state.topics[tp.topic].partitions[tp.partition]
             queue = tuple([_without_receivers(action, brokers, planned_in) for action in partition.queue])
             loaded = partition.with_replica_state(broker, ReplicaState.DELETION_INELIGIBLE)
-            tx.put_partition(tp, replace(loaded, queue=queue))
+            tx.state.put_partition(tp, replace(loaded, queue=queue))
     for event in failovers:
-        tx.spare(event.id, brokers)
+        tx.requests.spare(event.id, brokers)
 
 
 def _is_of_this_term(tx: Transaction, event: Event) -> bool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.model.event import EventKind
 from controller.model.topics import Topic
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 
 def note_unheeded(tx: Transaction, name: str) -> None:
     """Note an entry that deletes no topic. A working controller removes it at once."""
-    topic, unheeded = tx.topic(name), tx.header.deletions.unheeded
+    topic, unheeded = tx.state.topic(name), tx.header.deletions.unheeded
     if topic is None or not topic.queued_for_deletion:
         tx.header.deletions.unheeded = {**unheeded, name: unheeded.get(name, tx.header.time_ms)}
 
@@ -22,7 +24,7 @@ def entry_removed(tx: Transaction, name: str) -> None:
     A controller that had not read of the topic removed it, and keeps the topic. After a person's removal the controller
     continues the deletion (seen on 3.9), and only the next controller keeps the topic.
     """
-    header, topic = tx.header, tx.topic(name)
+    header, topic = tx.header, tx.state.topic(name)
     header.deletions.unheeded = {key: ms for key, ms in header.deletions.unheeded.items() if key != name}
     if header.led_by_kraft:
         left = tuple(other for other in header.migration.deletions_asked if other != name)
@@ -32,29 +34,30 @@ def entry_removed(tx: Transaction, name: str) -> None:
     elif _removed_for_unknown_topic(tx, name):
         _take_back_request(tx, name)
     else:
-        tx.put_topic(name, replace(topic, request_removed=True))
+        tx.state.put_topic(name, replace(topic, request_removed=True))
         cause = (
             f"the deletion of {name} was withdrawn by hand after it had begun: data may be gone. The controller "
             "continues to delete until a failover"
         )
-        occurrences.note(tx, kinds.DELETION_GIVEN_UP, cause, about=name)
+        occurrences.note(tx.state, kinds.DELETION_GIVEN_UP, cause, about=name)
 
 
 def _removed_for_unknown_topic(tx: Transaction, name: str) -> bool:
     """Return whether the controller removed the entry before it read of the topic (3.9 `processTopicDeletion`)."""
-    by_controller = tx.record.author in (0, tx.header.term.session)
+    by_controller = tx.state.record.author in (0, tx.header.term.session)
     return by_controller and any(
-        event.kind is EventKind.TOPIC_CHANGE and name in event.topics and not event.begun for event in tx.open_events()
+        event.kind is EventKind.TOPIC_CHANGE and name in event.topics and not event.begun
+        for event in tx.events.open_events()
     )
 
 
 def _take_back_request(tx: Transaction, name: str) -> None:
-    for event in tx.open_events():
+    for event in tx.events.open_events():
         if event.kind is EventKind.TOPIC_DELETION and name in event.topics:
-            tx.undo(event.id)
+            tx.requests.undo(event.id)
     header = tx.header
     header.deletions.halted = {key: ms for key, ms in header.deletions.halted.items() if key != name}
-    tx.put_topic(name, _not_asked(tx.topics[name]))
+    tx.state.put_topic(name, _not_asked(tx.state.topics[name]))
 
 
 def _not_asked(topic: Topic) -> Topic:
@@ -65,6 +68,6 @@ def _not_asked(topic: Topic) -> Topic:
 
 def forget_removed_requests(tx: Transaction) -> None:
     """Keep topics whose entry was removed by hand, because a new controller reads the entries again."""
-    for name, topic in list(tx.topics):
+    for name, topic in list(tx.state.topics):
         if topic.request_removed:
-            tx.put_topic(name, _not_asked(topic))
+            tx.state.put_topic(name, _not_asked(topic))

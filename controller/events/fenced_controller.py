@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.contract.effect_rows import FINAL, WITHDRAWN, Status
 from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.model.context import FOLLOWING, Header
@@ -21,7 +23,7 @@ from controller.model.event import Event, EventKind
 from controller.model.leadership import Done, StateChange
 from controller.rules import timing
 from controller.transaction.pending_requests import RequestContents
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 # The rule by which a deposed controller's last event counts as done up to its first write.
 RAN_TO_FENCED_WRITE: Final = "ran-to-fenced-write"
@@ -32,13 +34,13 @@ def hold_back(tx: Transaction) -> None:
     header, former = tx.header, tx.header.former
     if not header.profile.fences_writes or header.controller == former.deposed or not _lives_on(tx):
         return
-    due = [event for event in tx.open_events() if event.writes_due and not event.is_doubtful]
+    due = [event for event in tx.events.open_events() if event.writes_due and not event.is_doubtful]
     if not due or any(event.begun for event in due) or not _is_in_hand(header, due[0]):
         return
-    event = tx.open_event(due[0].id)
-    aside = tx.set_aside(event)
+    event = tx.events.open_event(due[0].id)
+    aside = tx.certainty.set_aside(event)
     for name, actions in aside.by_topic.items():
-        _keep(tx, name, (*tx.topics[name].unproven, *actions))
+        _keep(tx, name, (*tx.state.topics[name].unproven, *actions))
     held = replace(event, batches=aside.batches, due=list(event.due)).stored()
     fenced = FencedController(former.deposed, former.deposed_session, former.deposed_ms, held)
     former.fenced = (*former.fenced, fenced)
@@ -50,7 +52,7 @@ def acts(tx: Transaction) -> bool:
     It is the active one, or the deposed one whose session wrote this record. ZooKeeper refuses a deposed controller's
     writes only after the next election.
     """
-    former, author = tx.header.former, tx.record.author
+    former, author = tx.header.former, tx.state.record.author
     return tx.header.acting or (former.deposed != NO_BROKER and author != 0 and author == former.deposed_session)
 
 
@@ -60,7 +62,7 @@ def _lives_on(tx: Transaction) -> bool:
     If only a live watch saw it, and its broker's znode is gone too, the session's end may have removed both.
     """
     former = tx.header.former
-    return former.deposed_ms > 0 and (tx.record.author != 0 or former.deposed in tx.header.brokers)
+    return former.deposed_ms > 0 and (tx.state.record.author != 0 or former.deposed in tx.header.brokers)
 
 
 def _is_in_hand(header: Header, event: Event) -> bool:
@@ -79,12 +81,12 @@ def elected(tx: Transaction) -> None:
     header = tx.header
     for fenced in header.former.fenced:
         if fenced.session == header.term.session:
-            _ran(tx, fenced, f"{tx.record.path} at {tx.record.zxid:#x}")
+            _ran(tx, fenced, f"{tx.state.record.path} at {tx.state.record.zxid:#x}")
 
 
 def session_ended(tx: Transaction, broker: int) -> None:
     """Conclude the actions of this broker's process as a deposed controller, when its znode is removed."""
-    header, record = tx.header, tx.record
+    header, record = tx.header, tx.state.record
     for fenced in header.former.fenced:
         if fenced.broker != broker or record.author not in (0, fenced.session):
             continue  # where another session removed the znode, its own lives on
@@ -97,7 +99,7 @@ def session_ended(tx: Transaction, broker: int) -> None:
 def registered(tx: Transaction, broker: int) -> None:
     """Withdraw the unproven actions of this broker's former process, when another process registers."""
     for fenced in tx.header.former.fenced:
-        if fenced.broker == broker and fenced.session != tx.record.ephemeral_owner:
+        if fenced.broker == broker and fenced.session != tx.state.record.ephemeral_owner:
             _conclude(tx, fenced, WITHDRAWN)
 
 
@@ -105,7 +107,7 @@ def judge_in_time(tx: Transaction) -> None:
     """Conclude the actions of deposed controllers whose sessions have outlived /controller."""
     for fenced in tx.header.former.fenced if tx.header.phase is FOLLOWING else ():
         if _outlived(tx.header, fenced):
-            _ran(tx, fenced, f"/brokers/ids/{fenced.broker} at {tx.record.zxid:#x}")
+            _ran(tx, fenced, f"/brokers/ids/{fenced.broker} at {tx.state.record.zxid:#x}")
 
 
 def give_up(tx: Transaction) -> None:
@@ -117,7 +119,7 @@ def give_up(tx: Transaction) -> None:
 def topic_ends(tx: Transaction, name: str) -> None:
     """Withdraw the actions held back for a topic that is removed before they are proven."""
     for fenced in tx.header.former.fenced:
-        publish = tx.publisher_of(fenced.event, WITHDRAWN)
+        publish = tx.events.publisher_of(fenced.event, WITHDRAWN)
         for number, action, value in _take_out(tx, fenced.event, name):
             if isinstance(action, StateChange):
                 publish(TopicPartition(name, number), action, value)
@@ -130,7 +132,7 @@ def _outlived(header: Header, fenced: FencedController) -> bool:
 
 
 def _ran(tx: Transaction, fenced: FencedController, evidence: str) -> None:
-    tx.count(tx.happened.inferred_events, RAN_TO_FENCED_WRITE)
+    tx.state.count(tx.state.happened.inferred_events, RAN_TO_FENCED_WRITE)
     event = replace(fenced.event, inferred_by=RAN_TO_FENCED_WRITE, inferred_from=evidence)
     _conclude(tx, replace(fenced, event=event), FINAL)
 
@@ -139,7 +141,7 @@ def _conclude(tx: Transaction, fenced: FencedController, status: Status) -> None
     """Publish the actions held back for a deposed controller."""
     former, event = tx.header.former, fenced.event.opened()
     former.fenced = tuple(other for other in former.fenced if other.event.id != event.id)
-    publish, contents = tx.publisher_of(event, status), RequestContents(event.batches, tx.header.profile)
+    publish, contents = tx.events.publisher_of(event, status), RequestContents(event.batches, tx.header.profile)
     for name in event.topics:
         for number, action, value in _take_out(tx, event, name):
             if isinstance(action, StateChange):
@@ -147,14 +149,14 @@ def _conclude(tx: Transaction, fenced: FencedController, status: Status) -> None
             else:
                 contents.add(TopicPartition(name, number), action, value)
     if status is FINAL:
-        tx.publish_sent(event, event.batches, contents)
+        tx.requests.publish_sent(event, event.batches, contents)
     else:
-        tx.withdraw_requests(event)
+        tx.requests.withdraw_requests(event)
 
 
 def _take_out(tx: Transaction, event: Event, name: str) -> list[Done]:
     """Take the event's actions that were held back for a topic out of the topic, and return them."""
-    topic = tx.topic(name)
+    topic = tx.state.topic(name)
     held = topic.unproven if topic is not None else ()
     own = [done for done in held if done[1].event == event.id]
     if own:
@@ -164,4 +166,4 @@ def _take_out(tx: Transaction, event: Event, name: str) -> list[Done]:
 
 def _keep(tx: Transaction, name: str, unproven: tuple[Done, ...]) -> None:
     # Not by `put_topic`: no row, count or judgement of a partition depends on it.
-    tx.topics.put(name, replace(tx.topics[name], unproven=unproven))
+    tx.state.topics.put(name, replace(tx.state.topics[name], unproven=unproven))

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.contract.ids import TopicPartition
 from controller.model.triggers import IsrNotification
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 # More notifications wait only where no controller reads them.
 _NOTIFICATIONS_KEPT: Final = 1_000
@@ -40,6 +42,6 @@ def states_read(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
     """Refresh the controller's cached states, which it read again after a notification."""
     tx.header.witness(notifies_isr_changes=1)
     for tp in tps:
-        partition = tx.partition(tp)
+        partition = tx.state.partition(tp)
         if partition is not None and partition.cached is not None:
-            tx.put_partition(tp, replace(partition, cached=None))
+            tx.state.put_partition(tp, replace(partition, cached=None))

@@ -7,6 +7,8 @@ replica.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import NO_BROKER, TopicPartition
@@ -17,7 +19,7 @@ from controller.model.event import EventKind
 from controller.model.triggers import LogDirFailure
 from controller.rules import timing
 from controller.rules.states import ReplicaState
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 
 def reported(tx: Transaction, broker: int) -> None:
@@ -26,10 +28,10 @@ def reported(tx: Transaction, broker: int) -> None:
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, broker: LogDirFailure(header.time_ms)}
     cause = f"broker {broker} reported a failed log directory"
     consequence = "its replicas there are offline. Replace the disk, then restart the broker"
-    occurrences.note(tx, kinds.LOG_DIR_FAILED, f"{cause}: {consequence}", broker=broker)
+    occurrences.note(tx.state, kinds.LOG_DIR_FAILED, f"{cause}: {consequence}", broker=broker)
     if header.acting and broker in header.brokers:
-        tx.begin(EventKind.LOG_DIR_EVENT_NOTIFICATION, cause)
-        replicas = [Replica(tp, broker) for tp in tx.hosted_by(broker)]
+        tx.events.begin(EventKind.LOG_DIR_EVENT_NOTIFICATION, cause)
+        replicas = [Replica(tp, broker) for tp in tx.state.hosted_by(broker)]
         replica_machine.enter_state(tx, replicas, ReplicaState.ONLINE)
 
 
@@ -57,10 +59,10 @@ def reported_lately(tx: Transaction, broker: int) -> bool:
 def failed(tx: Transaction, broker: int, tp: TopicPartition) -> None:
     """Handle a LeaderAndIsr response that reports this replica as failed, alone or with others."""
     header = tx.header
-    tx.begin(EventKind.LEADER_AND_ISR_RESPONSE_RECEIVED, f"a log directory of broker {broker} failed")
-    partition = tx.partition(tp)
+    tx.events.begin(EventKind.LEADER_AND_ISR_RESPONSE_RECEIVED, f"a log directory of broker {broker} failed")
+    partition = tx.state.partition(tp)
     if partition is not None and broker not in partition.offline_dirs:
-        tx.put_partition(tp, replace(partition, offline_dirs=(*partition.offline_dirs, broker)))
+        tx.state.put_partition(tp, replace(partition, offline_dirs=(*partition.offline_dirs, broker)))
     failure = header.triggers.log_dir_failures[broker]
     # One response reports many replicas, each of which shows in its own write. The response triggers elections for
     # other partitions without a leader only once.

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import NO_BROKER, NO_LEADER, BrokerEpoch
@@ -24,7 +26,7 @@ from controller.model.controllership import Ownership
 from controller.model.migration import Claim, SomeTopics
 from controller.model.topics import Partition
 from controller.rules.migration_phases import WITH_PULSE, Evidence, MigrationPhase
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 from controller.view.migration import epoch_raised
 from controller.view.state_epochs import count_state_epochs, never_elected
 
@@ -85,7 +87,7 @@ def _written_without_controller(tx: Transaction, znode: MigrationZnode) -> None:
             f"KRaft controller {znode.kraft_controller_id} has lost /controller and still writes: brokers may follow "
             "two controllers. Stop the KRaft controllers, or restart the active one so that it claims /controller"
         )
-        occurrences.note(tx, kinds.SECOND_CONTROLLER, cause)
+        occurrences.note(tx.state, kinds.SECOND_CONTROLLER, cause)
     elif znode.kraft_metadata_offset > 0:
         migration_machine.follow(tx, Evidence.OFFSET_FOUND)
     else:
@@ -101,7 +103,7 @@ def epoch_written(tx: Transaction) -> None:
     header, migration = tx.header, tx.header.migration
     writes = header.time_ms - max(migration.since_ms, migration.alive_ms) <= _PULSES_WITHIN_MS
     if header.phase is FOLLOWING and migration.led_by_kraft and epoch_raised(header) and writes:
-        migration.edited = f"/controller_epoch was written by hand at zxid {tx.record.mzxid:#x}"
+        migration.edited = f"/controller_epoch was written by hand at zxid {tx.state.record.mzxid:#x}"
 
 
 def znode_removed(tx: Transaction) -> None:
@@ -149,11 +151,11 @@ def broker_claimed(tx: Transaction) -> None:
         if not migration.exists:  # deleted before /controller, so this claim completes the way back
             migration_machine.follow(tx, Evidence.ZNODE_DELETED)
         for name in migration.deletions_asked:
-            topic = tx.topic(name)
+            topic = tx.state.topic(name)
             if topic is not None and topic.exists:
-                tx.put_topic(name, replace(topic, queued_for_deletion=True))
+                tx.state.put_topic(name, replace(topic, queued_for_deletion=True))
         migration.deletions_asked = ()
-    migration.never_elected = never_elected(tx.topics, header.controller_epoch, EXAMPLES_NAMED)
+    migration.never_elected = never_elected(tx.state.topics, header.controller_epoch, EXAMPLES_NAMED)
 
 
 def adopt(tx: Transaction) -> None:
@@ -161,13 +163,13 @@ def adopt(tx: Transaction) -> None:
     header, migration = tx.header, tx.header.migration
     if not migration.seen:
         return
-    migration.partitions_by_epoch = count_state_epochs(tx.topics)
+    migration.partitions_by_epoch = count_state_epochs(tx.state.topics)
     migration.pulse_ms = header.time_ms if migration.exists else 0
     migration.alive_ms = header.time_ms  # from now on its silence is counted
     if header.kraft_owns_controller:
         _infer_leaders(tx)
     elif header.controller != NO_BROKER:
-        migration.never_elected = never_elected(tx.topics, header.controller_epoch, EXAMPLES_NAMED)
+        migration.never_elected = never_elected(tx.state.topics, header.controller_epoch, EXAMPLES_NAMED)
     found = _found_phase(header)
     if found is not migration.phase:
         migration_machine.enter(tx, found)
@@ -194,7 +196,7 @@ def _infer_leaders(tx: Transaction) -> None:
     """Infer brokers in KRaft mode from the leaders that a complete read found, because KRaft leaves no dead leader."""
     leaders = {
         partition.zk_state.leader
-        for _, topic in tx.topics
+        for _, topic in tx.state.topics
         for partition in topic.partitions.values()
         if partition.zk_state is not None and partition.zk_state.leader != NO_LEADER
     }
@@ -255,7 +257,7 @@ def _lives(tx: Transaction, broker: int) -> None:
 def _leaves(tx: Transaction, broker: int) -> None:
     header = tx.header
     left = header.brokers[broker]
-    gone = Departure(tx.record.zxid, header.time_ms, was=left)
+    gone = Departure(tx.state.record.zxid, header.time_ms, was=left)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.departures.last = {**header.departures.last, broker: gone}
     broker_change.touch_hosted(tx, broker)
@@ -291,7 +293,7 @@ def topic_deleted(tx: Transaction, name: str, *, asked: bool) -> None:
         f"KRaft lacked topic {name} and deleted it from ZooKeeper: the topic was created without KRaft, or /migration "
         "is of an earlier attempt"
     )
-    occurrences.note(tx, kinds.DELETED_BY_SYNC, cause, about=name)
+    occurrences.note(tx.state, kinds.DELETED_BY_SYNC, cause, about=name)
 
 
 def settings_written(tx: Transaction, topic: str) -> None:
@@ -299,7 +301,7 @@ def settings_written(tx: Transaction, topic: str) -> None:
 
     While KRaft leads this requires the author, whom only ZooKeeper's log shows.
     """
-    migration, known = tx.header.migration, tx.topic(topic)
+    migration, known = tx.header.migration, tx.state.topic(topic)
     if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0 and tx.header.phase is FOLLOWING:
         if known is not None and known.exists and topic not in migration.configured.examples:
             migration.configured = migration.configured.joined_by(topic)
@@ -316,16 +318,18 @@ def deletion_asked(tx: Transaction, topic: str) -> None:
 
 
 def _note_past_kraft(tx: Transaction, cause: str, about: str) -> None:
-    occurrences.note(tx, kinds.WRITTEN_PAST_KRAFT, cause, about=about)
+    occurrences.note(tx.state, kinds.WRITTEN_PAST_KRAFT, cause, about=about)
 
 
 def _is_foreign(tx: Transaction) -> bool:
     """Return whether another session than the KRaft leader's is known to have written the record."""
-    return tx.record.author not in (0, tx.header.migration.claim.session) and tx.header.migration.claim.session != 0
+    return (
+        tx.state.record.author not in (0, tx.header.migration.claim.session) and tx.header.migration.claim.session != 0
+    )
 
 
 def _see(tx: Transaction) -> None:
     migration = tx.header.migration
     if not migration.seen:
         migration.seen = True
-        migration.partitions_by_epoch = count_state_epochs(tx.topics)
+        migration.partitions_by_epoch = count_state_epochs(tx.state.topics)

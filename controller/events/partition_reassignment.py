@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import ReassignmentEntry
@@ -21,7 +23,7 @@ from controller.rules.assignment import ReplicaAssignment
 from controller.rules.election import Strategy
 from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 _ON_THE_WAY_OUT = (
     ReplicaState.OFFLINE,
@@ -49,7 +51,7 @@ def znode_removed(tx: Transaction) -> None:
     header = tx.header
     entries = header.triggers.reassign
     header.triggers.reassign, header.term.acted_ms = None, header.time_ms
-    if header.acting and not header.profile.reassigns_in_topic_znode and tx.record.author == header.term.session:
+    if header.acting and not header.profile.reassigns_in_topic_znode and tx.state.record.author == header.term.session:
         _drop_asked_twice(tx, entries or ())
     if header.acting and entries is not None and header.profile.reassigns_in_topic_znode:
         unfinished = [entry for entry in entries if _is_reassigning(tx, entry)]
@@ -63,11 +65,11 @@ def _drop_asked_twice(tx: Transaction, entries: Sequence[ReassignmentEntry]) -> 
     """
     for entry in entries:
         tp = TopicPartition(entry.topic, entry.partition)
-        partition = tx.partition(tp)
+        partition = tx.state.partition(tp)
         if partition is not None and partition.reassigning and partition.replicas == partition.assignment.target:
             take_back_waiting(tx, tp)
-            partition = tx.partition(tp) or partition
-            tx.put_partition(tp, partition.with_assignment(ReplicaAssignment(partition.replicas)))
+            partition = tx.state.partition(tp) or partition
+            tx.state.put_partition(tp, partition.with_assignment(ReplicaAssignment(partition.replicas)))
 
 
 def take_up(tx: Transaction) -> None:
@@ -76,7 +78,7 @@ def take_up(tx: Transaction) -> None:
     _run_entries(tx, entries, EventKind.CONTROLLER_FAILOVER)
     requested = {TopicPartition(entry.topic, entry.partition) for entry in entries}
     for tp in reassigning(tx):
-        partition = tx.partition(tp)
+        partition = tx.state.partition(tp)
         if partition is not None and tp not in requested:
             run(tx, tp, partition.assignment)
 
@@ -92,23 +94,27 @@ def adopt(tx: Transaction) -> None:
         return
     if header.profile.reassigns_in_topic_znode:
         for tp in reassigning(tx):
-            found = tx.topics[tp.topic].partitions[tp.partition]
+            found = tx.state.topics[tp.topic].partitions[tp.partition]
             if found.zk_state is not None and isr_reaches_target(found, found.zk_state):
-                tx.begin(EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, f"the new replicas of partition {tp} are in sync")
+                tx.events.begin(
+                    EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, f"the new replicas of partition {tp} are in sync"
+                )
                 complete(tx, tp)
         return
     for entry in header.triggers.reassign or ():
         tp = TopicPartition(entry.topic, entry.partition)
-        topic, partition = tx.topic(tp.topic), tx.partition(tp)
+        topic, partition = tx.state.topic(tp.topic), tx.state.partition(tp)
         if topic is None or partition is None or topic.queued_for_deletion or partition.replicas == entry.replicas:
             continue
         assignment = partition.assignment.reassign_to(entry.replicas)
         value = partition.zk_state
         if set(entry.replicas) < set(partition.replicas) and value and not set(entry.replicas) <= set(value.isr):
             shown = replace(partition, zk_assignment=partition.assignment)
-            tx.put_partition(tp, shown.with_assignment(assignment))
+            tx.state.put_partition(tp, shown.with_assignment(assignment))
         else:
-            tx.begin(EventKind.ZK_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(entry.replicas)} by znode")
+            tx.events.begin(
+                EventKind.ZK_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(entry.replicas)} by znode"
+            )
             run(tx, tp, assignment)
 
 
@@ -117,7 +123,7 @@ def remember(tx: Transaction) -> None:
     header = tx.header
     registered = header.brokers.get(header.controller)
     if registered is not None and not header.profile.forgets_reassignments:
-        found = [(tp, partition) for tp in reassigning(tx) if (partition := tx.partition(tp)) is not None]
+        found = [(tp, partition) for tp in reassigning(tx) if (partition := tx.state.partition(tp)) is not None]
         entries = tuple(ReassignmentEntry(tp.topic, tp.partition, each.assignment.target) for tp, each in found)
         header.former.unfinished = {
             **header.former.unfinished,
@@ -135,7 +141,7 @@ def _with_remembered(tx: Transaction, requested: Sequence[ReassignmentEntry]) ->
 
 
 def _is_reassigning(tx: Transaction, entry: ReassignmentEntry) -> bool:
-    partition = tx.partition(TopicPartition(entry.topic, entry.partition))
+    partition = tx.state.partition(TopicPartition(entry.topic, entry.partition))
     return partition is not None and partition.reassigning
 
 
@@ -146,26 +152,26 @@ def _run_entries(
     drops_queued = tx.header.profile.failover_drops_reassignments_of_queued_topics or not by_failover
     for entry in entries:
         tp = TopicPartition(entry.topic, entry.partition)
-        topic, partition = tx.topic(tp.topic), tx.partition(tp)
+        topic, partition = tx.state.topic(tp.topic), tx.state.partition(tp)
         if topic is None or partition is None or (topic.queued_for_deletion and drops_queued):
             continue
         if tx.header.profile.reassigns_in_topic_znode or partition.replicas != entry.replicas:
             # One event per partition. The controller handles them in the unknown order of its hash maps.
-            tx.begin(kind, f"partition {tp} was asked to move to {list(entry.replicas)} by znode")
+            tx.events.begin(kind, f"partition {tp} was asked to move to {list(entry.replicas)} by znode")
             run(tx, tp, partition.assignment.reassign_to(entry.replicas))
 
 
 def resume_on(tx: Transaction, broker: int) -> None:
     """Resume reassignments to a broker that started, each with an increment of its leader epoch."""
     for tp in reassigning(tx):
-        partition = tx.partition(tp)
+        partition = tx.state.partition(tp)
         if partition is not None and broker in partition.assignment.target:
             run(tx, tp, partition.assignment)
 
 
 def reassigning(tx: Transaction) -> list[TopicPartition]:
     """Return the partitions that are being reassigned."""
-    return tx.unsettled(lambda partition: partition.reassigning)
+    return tx.state.unsettled(lambda partition: partition.reassigning)
 
 
 def run(tx: Transaction, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
@@ -173,13 +179,13 @@ def run(tx: Transaction, tp: TopicPartition, assignment: ReplicaAssignment) -> N
 
     Wait for its new replicas, or complete the reassignment if they are in sync.
     """
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     assert partition is not None, f"{tp} is to be reassigned, and is not known"
     if partition.assignment != assignment:
         dropped = [broker for broker in partition.replicas if broker not in assignment.replicas]
         _remember(tx, tp, partition, assignment)
         _stop(tx, tp, dropped)
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     value = partition.value(tx.header.controller_epoch) if partition else None
     if partition is None or value is None:
         return
@@ -193,7 +199,7 @@ def _remember(tx: Transaction, tp: TopicPartition, partition: Partition, assignm
     """Change the assignment in the controller's memory. The topic's znode keeps the old one until a write."""
     zk_assignment = partition.zk_assignment or partition.assignment
     pending = (*partition.pending_assignments, assignment)
-    tx.put_partition(
+    tx.state.put_partition(
         tp, replace(partition.with_assignment(assignment), zk_assignment=zk_assignment, pending_assignments=pending)
     )
 
@@ -209,24 +215,24 @@ def _wait_for_new_replicas(tx: Transaction, tp: TopicPartition, assignment: Repl
 
 def take_back_waiting(tx: Transaction, tp: TopicPartition) -> None:
     """Take back the wait for new replicas that got in sync before it began, because the controller reads that ISR."""
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     first = next((action for action in partition.queue if isinstance(action, Write)), None) if partition else None
     if partition is None or not isinstance(first, BumpLeaderEpoch):
         return
-    tx.take_back(tp, lambda action: action.event == first.event and action.at_batch >= first.at_batch)
+    tx.events.take_back(tp, lambda action: action.event == first.event and action.at_batch >= first.at_batch)
 
 
 def resume_completed_by(tx: Transaction, event: Event) -> None:
     """Let reassignments go on that an event completes which is about to be taken back."""
-    for tp in tx.waiting(event):
-        partition = tx.topics[tp.topic].partitions[tp.partition]
+    for tp in tx.certainty.waiting(event):
+        partition = tx.state.topics[tp.topic].partitions[tp.partition]
         if partition.pending_assignments and any(_completes(partition, event, action) for action in partition.queue):
             *pending, target = partition.pending_assignments
             before = pending[-1] if pending else partition.zk_assignment or partition.assignment
             is_told = before.is_being_reassigned or target == before
             goes_on = partition.with_assignment(before if is_told else before.reassign_to(target.replicas))
             shown = partition.zk_assignment if goes_on.assignment != partition.zk_assignment else None
-            tx.put_partition(tp, replace(goes_on, zk_assignment=shown, pending_assignments=tuple(pending)))
+            tx.state.put_partition(tp, replace(goes_on, zk_assignment=shown, pending_assignments=tuple(pending)))
 
 
 def _completes(partition: Partition, event: Event, action: AnyAction) -> bool:
@@ -241,12 +247,12 @@ def complete(tx: Transaction, tp: TopicPartition) -> None:
 
     Elect a leader in the target, and drop the other replicas.
     """
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     assert partition is not None, f"{tp} was reassigned, and is not known"
     assignment = partition.assignment
     by_topic_znode = tx.header.profile.reassigns_in_topic_znode
     _enter(tx, tp, assignment.adding if by_topic_znode else assignment.target, ReplicaState.ONLINE)
-    partition = tx.partition(tp) or partition
+    partition = tx.state.partition(tp) or partition
     _remember(tx, tp, partition, ReplicaAssignment(assignment.target))
     receivers = assignment.target if by_topic_znode else assignment.replicas
     _move_leader(tx, tp, assignment.target, receivers)
@@ -254,11 +260,11 @@ def complete(tx: Transaction, tp: TopicPartition) -> None:
 
 
 def _move_leader(tx: Transaction, tp: TopicPartition, target: tuple[int, ...], receivers: tuple[int, ...]) -> None:
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     value = partition.value(tx.header.controller_epoch) if partition else None
     if partition is None or value is None:
         return
-    if value.leader in target and tx.is_online(value.leader, partition):
+    if value.leader in target and tx.state.is_online(value.leader, partition):
         partition_machine.bump(tx, tp)
         batch = RequestBatch(tx)
         batch.leader_and_isr(receivers, tp, is_new=False, read=True)

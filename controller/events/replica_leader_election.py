@@ -39,7 +39,7 @@ def take_up(tx: Transaction, *, at_failover: bool = False) -> None:
     tps = list(dict.fromkeys(TopicPartition(entry.topic, entry.partition) for entry in tx.header.triggers.preferred))
     if any(_ends_in_an_exception(tx, tp) for tp in tps):
         return
-    tx.begin(
+    tx.events.begin(
         EventKind.REPLICA_LEADER_ELECTION,
         f"a preferred election of {counted(len(tps), 'partition')} was asked for by znode",
     )
@@ -52,7 +52,7 @@ def take_up(tx: Transaction, *, at_failover: bool = False) -> None:
 
 def _ends_in_an_exception(tx: Transaction, tp: TopicPartition) -> bool:
     # The filter reads each partition's state. A partition without a state ends the whole election, and the znode stays.
-    topic, partition = tx.topic(tp.topic), tx.partition(tp)
+    topic, partition = tx.state.topic(tp.topic), tx.state.partition(tp)
     if (
         topic is None
         or topic.queued_for_deletion
@@ -67,18 +67,18 @@ def preferred(tx: Transaction, tp: TopicPartition) -> None:
     """Elect the preferred replica of a partition, by the automatic rebalance or the API."""
     automatic = _is_rebalancing(tx, tp)
     kind = EventKind.AUTO_PREFERRED_REPLICA_LEADER_ELECTION if automatic else EventKind.REPLICA_LEADER_ELECTION
-    tx.begin(kind, f"the preferred replica of partition {tp} leads again")
+    tx.events.begin(kind, f"the preferred replica of partition {tp} leads again")
     partition_machine.elect(tx, [tp], Strategy.PREFERRED)
 
 
 def unclean(tx: Transaction, tp: TopicPartition) -> None:
     """Run an unclean election that the API requested, regardless of the partition's settings."""
-    tx.begin(EventKind.REPLICA_LEADER_ELECTION, f"an unclean election of partition {tp} was asked for")
+    tx.events.begin(EventKind.REPLICA_LEADER_ELECTION, f"an unclean election of partition {tp} was asked for")
     partition_machine.bring_online(tx, [tp], allow_unclean=True)
 
 
 def _may_be_elected(tx: Transaction, tp: TopicPartition) -> bool:
-    topic, partition = tx.topic(tp.topic), tx.partition(tp)
+    topic, partition = tx.state.topic(tp.topic), tx.state.partition(tp)
     value = partition.value(tx.header.controller_epoch) if partition else None
     if topic is None or topic.queued_for_deletion or partition is None or value is None or not partition.replicas:
         return False
@@ -86,7 +86,7 @@ def _may_be_elected(tx: Transaction, tp: TopicPartition) -> bool:
 
 
 def _leads_already(tx: Transaction, tp: TopicPartition) -> bool:
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     value = partition.value(tx.header.controller_epoch) if partition else None
     return value is not None and partition is not None and value.leader == partition.replicas[0]
 
@@ -96,7 +96,7 @@ def _is_rebalancing(tx: Transaction, tp: TopicPartition) -> bool:
 
     It begins once more than the configured share of the broker's partitions has another leader, and then elects all.
     """
-    header, partition = tx.header, tx.partition(tp)
+    header, partition = tx.header, tx.state.partition(tp)
     if partition is None or not partition.replicas or not header.settings.auto_leader_rebalance_enable:
         return False
     broker = partition.replicas[0]

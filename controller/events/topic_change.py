@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
@@ -19,18 +21,18 @@ from controller.model.event import Event, EventKind, UnknownBroker
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 from wording.sentences import counted, listed, plural
 
 
 def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     """Handle the content of a topic's znode after a creation, an expansion, or a step of a reassignment."""
     tx.header.witness(topic_version=znode.version)
-    before = tx.topic(name) or Topic(exists=False)
-    topic = replace(before, exists=True, topic_id=znode.topic_id, seen_generation=tx.record.generation)
+    before = tx.state.topic(name) or Topic(exists=False)
+    topic = replace(before, exists=True, topic_id=znode.topic_id, seen_generation=tx.state.record.generation)
     if tx.header.phase is not FOLLOWING:
         partitions = {number: _loaded(before, znode, number) for number in znode.partitions}
-        tx.put_topic(name, replace(topic, partitions=partitions, refused={}))
+        tx.state.put_topic(name, replace(topic, partitions=partitions, refused={}))
         return
     added = [number for number in znode.partitions if number not in before.partitions]
     is_loading = tx.header.acting and controller_failover.is_loading(tx)
@@ -42,17 +44,17 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
         refused, added = {number: assignment_in(znode, number) for number in added}, []
     before = _without_unread(tx, name, before, znode)
     created = {number: Partition(assignment_in(znode, number).replicas) for number in added}
-    tx.put_topic(name, replace(topic, partitions={**before.partitions, **created}, refused=refused))
+    tx.state.put_topic(name, replace(topic, partitions={**before.partitions, **created}, refused=refused))
     if added and is_loading:
         controller_failover.load(tx, name, added)
     elif added and is_notified:
         kind = EventKind.PARTITION_MODIFICATIONS if before.exists else EventKind.TOPIC_CHANGE
         added_count = counted(len(added), "partition")
         what = f"{added_count} added to topic {name}" if before.exists else f"topic {name} was created"
-        event = tx.begin(kind, what)
+        event = tx.events.begin(kind, what)
         if not before.exists:
             event.detail = _unknown_broker(tx, event, created)
-            tx.publish_transition("topic", "NonExistent", "Existing", topic=name)
+            tx.events.publish_transition("topic", "NonExistent", "Existing", topic=name)
             _note_risks(tx, name, created)
         leaked = before.leaked if before.leaked_epoch == tx.header.controller_epoch else ()
         partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
@@ -65,17 +67,17 @@ def _without_unread(tx: Transaction, name: str, topic: Topic, znode: TopicZnode)
         if number in znode.partitions or partition.zk_state is not None or not _is_unread(tx, partition):
             continue
         for action in reversed(partition.queue):
-            tx.withdraw(TopicPartition(name, number), action)
+            tx.events.withdraw(TopicPartition(name, number), action)
         del kept[number]
     return replace(topic, partitions=kept)
 
 
 def _is_unread(tx: Transaction, partition: Partition) -> bool:
-    events = [tx.open_event(action.event) for action in partition.queue]
+    events = [tx.events.open_event(action.event) for action in partition.queue]
     creation = next((event for event in events if event.kind is not EventKind.BROKER_CHANGE), None)
     if creation is not None:
         return not creation.begun
-    by_controller = tx.record.author in (0, tx.header.term.session)
+    by_controller = tx.state.record.author in (0, tx.header.term.session)
     return partition.state is PartitionState.NON_EXISTENT or by_controller
 
 
@@ -93,18 +95,18 @@ def _unknown_broker(tx: Transaction, event: Event, partitions: Mapping[int, Part
 def _note_risks(tx: Transaction, name: str, partitions: Mapping[int, Partition]) -> None:
     if any(len(partition.replicas) == 1 for partition in partitions.values()):
         cause = f"{name} was created with partitions of one replica: each goes offline with its broker"
-        occurrences.note(tx, kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
+        occurrences.note(tx.state, kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
     offline = {broker for partition in partitions.values() for broker in partition.replicas} - set(tx.header.brokers)
     if offline:
         are = plural(len(offline), "is", "are")
         brokers = listed(offline)
         cause = f"{name} was created with replicas on {brokers}, which {are} not live: it starts with fewer replicas"
-        occurrences.note(tx, kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
+        occurrences.note(tx.state, kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
 
 
 def topic_removed(tx: Transaction, name: str) -> None:
     """Handle the removal of a topic's znode, at the end of its deletion or by hand."""
-    topic = tx.topic(name)
+    topic = tx.state.topic(name)
     if topic is None or not topic.exists:
         return
     if tx.header.phase is FOLLOWING:
@@ -115,13 +117,15 @@ def topic_removed(tx: Transaction, name: str) -> None:
         else:
             _leak(tx, name, topic)
         by_controller = topic.queued_for_deletion or tx.header.led_by_kraft
-        tx.begin(EventKind.TOPIC_DELETION, f"topic {name} was {'deleted' if by_controller else 'removed by hand'}")
-        tx.publish_transition("topic", "Existing", "NonExistent", topic=name)
+        tx.events.begin(
+            EventKind.TOPIC_DELETION, f"topic {name} was {'deleted' if by_controller else 'removed by hand'}"
+        )
+        tx.events.publish_transition("topic", "Existing", "NonExistent", topic=name)
     fenced_controller.topic_ends(tx, name)
-    topic = tx.topic(name) or topic
+    topic = tx.state.topic(name) or topic
     for number, partition in topic.partitions.items():
         for action in partition.queue:
-            tx.withdraw(TopicPartition(name, number), action)
+            tx.events.withdraw(TopicPartition(name, number), action)
     is_forgotten = topic.queued_for_deletion or not tx.header.acting
     leaked = () if is_forgotten else tuple(sorted({*topic.leaked, *topic.partitions}))
     _keep(tx, name, replace(_settings_of(topic), leaked=leaked, leaked_epoch=tx.header.controller_epoch))
@@ -129,7 +133,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     """Apply a topic's settings, which may come before the topic itself where a tool creates it."""
-    topic = tx.topic(name) or Topic(exists=False)
+    topic = tx.state.topic(name) or Topic(exists=False)
     settings = replace(
         topic,
         min_insync_replicas=znode.integer("min.insync.replicas", at_least=1),
@@ -139,7 +143,9 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
         _keep(tx, name, settings)
     retries = tx.header.acting and tx.header.profile.retries_topics_made_unclean
     if settings.exists and settings.unclean_election and not settings.queued_for_deletion and retries:
-        tx.begin(EventKind.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE, f"unclean leader election is allowed for topic {name}")
+        tx.events.begin(
+            EventKind.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE, f"unclean leader election is allowed for topic {name}"
+        )
         waiting = (PartitionState.NEW, PartitionState.OFFLINE)
         tps = [TopicPartition(name, number) for number, part in settings.partitions.items() if part.state in waiting]
         partition_machine.bring_online(tx, tps)
@@ -147,7 +153,7 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
 
 def forget_settings(tx: Transaction) -> None:
     """Forget the settings of all topics, because a complete read names only those that still have a znode."""
-    for name, topic in tx.topics:
+    for name, topic in tx.state.topics:
         if _has_settings(topic):
             _keep(tx, name, replace(topic, min_insync_replicas=None, unclean_election=None))
 
@@ -160,7 +166,7 @@ def forget_topic(tx: Transaction, name: str, topic: Topic) -> None:
 def _leak(tx: Transaction, name: str, topic: Topic) -> None:
     """Note a topic removed by hand. The controller forgets the topic, but not the states of its partitions."""
     cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"
-    occurrences.note(tx, kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
+    occurrences.note(tx.state, kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
     offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
     tx.header.deletions.leaked_offline += offline if tx.header.acting else 0
 
@@ -175,7 +181,7 @@ def _has_settings(topic: Topic) -> bool:
 
 def _keep(tx: Transaction, name: str, topic: Topic) -> None:
     """Keep the topic, or forget it if it does not exist and leaves neither settings nor states behind."""
-    tx.put_topic(name, topic if topic.exists or topic.leaked or _has_settings(topic) else None)
+    tx.state.put_topic(name, topic if topic.exists or topic.leaked or _has_settings(topic) else None)
 
 
 def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from msgspec.structs import replace
+
 from controller.contract.ids import TopicPartition
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
@@ -20,7 +22,7 @@ from controller.model.topics import Topic
 from controller.rules import timing
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 ANSWERED_IN_TIME = "deletion-answered-in-time"  # the rule of inference where no write shows the responses
 _TIME_SINCE_ASKED = "the time since StopReplica was sent"
@@ -33,15 +35,15 @@ def deletion_asked(tx: Transaction, name: str) -> None:
         waiting = tx.header.migration.deletions_asked
         tx.header.migration.deletions_asked = tuple(dict.fromkeys((*waiting, name)))
         return  # KRaft does not look there, but the next ZooKeeper controller does
-    topic = tx.topic(name)
+    topic = tx.state.topic(name)
     if topic is not None and topic.request_removed:
-        tx.put_topic(name, replace(topic, request_removed=False))
+        tx.state.put_topic(name, replace(topic, request_removed=False))
     if topic is None or not topic.exists or topic.queued_for_deletion or not tx.header.settings.delete_topic_enable:
         return  # the controller removes the entry, and the topic stays
     held = name in tx.header.deletions.ineligible_leftovers
-    tx.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=held))
+    tx.state.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=held))
     if tx.header.phase is FOLLOWING and tx.header.acting:
-        tx.begin(EventKind.TOPIC_DELETION, f"the deletion of topic {name} was asked for")
+        tx.events.begin(EventKind.TOPIC_DELETION, f"the deletion of topic {name} was asked for")
         _start(tx, name)
 
 
@@ -51,18 +53,18 @@ def deferring_deletions(tx: Transaction, broker: int) -> Iterator[None]:
 
     The controller has one thread and has left the broker out, so the broker had asked before the deletion began.
     """
-    deletions = [event for event in tx.open_events() if _waits_only_for(tx, event, broker)]
+    deletions = [event for event in tx.events.open_events() if _waits_only_for(tx, event, broker)]
     for event in deletions:
-        for tp in tx.waiting(event):
-            tx.take_back(tp, partial(_concerns, event, broker))
+        for tp in tx.certainty.waiting(event):
+            tx.events.take_back(tp, partial(_concerns, event, broker))
         for name in event.topics:
-            tx.put_topic(name, replace(tx.topics[name], queued_for_deletion=False))
+            tx.state.put_topic(name, replace(tx.state.topics[name], queued_for_deletion=False))
     yield
     for event in deletions:
-        tx.begin(event.kind, event.cause)
+        tx.events.begin(event.kind, event.cause)
         for name in event.topics:
-            topic = tx.topics[name]
-            tx.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=True))
+            topic = tx.state.topics[name]
+            tx.state.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=True))
             tx.header.deletions.halted = {**tx.header.deletions.halted, name: topic.asked_ms}
             offline = [replica for replica in _replicas(topic, name) if replica.broker == broker]
             replica_machine.enter_state(tx, offline, _INELIGIBLE)
@@ -71,7 +73,9 @@ def deferring_deletions(tx: Transaction, broker: int) -> Iterator[None]:
 def _waits_only_for(tx: Transaction, event: Event, broker: int) -> bool:
     if event.kind is not EventKind.TOPIC_DELETION or not (event.begun and event.writes_due):
         return False
-    return all(action.replica == broker for action in tx.actions_of(event) if isinstance(action, RemoveFromIsr))
+    return all(
+        action.replica == broker for action in tx.certainty.actions_of(event) if isinstance(action, RemoveFromIsr)
+    )
 
 
 def _concerns(event: Event, broker: int, action: AnyAction) -> bool:
@@ -86,35 +90,35 @@ def _concerns(event: Event, broker: int, action: AnyAction) -> bool:
 def resume(tx: Transaction, broker: int) -> None:
     """Resume the deletion of topics with replicas on a broker that started."""
     for name, topic in _queued_on(tx, broker):
-        tx.put_topic(name, replace(topic, ineligible=False))
+        tx.state.put_topic(name, replace(topic, ineligible=False))
         _retry(tx, name, judged=name in tx.header.deletions.halted)
 
 
 def hold_up(tx: Transaction, broker: int) -> None:
     """Hold up the deletion of topics with replicas on a broker whose startup is taken back."""
     for name, topic in _queued_on(tx, broker):
-        tx.put_topic(name, replace(topic, ineligible=True))
+        tx.state.put_topic(name, replace(topic, ineligible=True))
 
 
 def _queued_on(tx: Transaction, broker: int) -> list[tuple[str, Topic]]:
     """Return the topics queued for deletion that have replicas on the broker."""
     return [
         (name, topic)
-        for name, topic in tx.topics
+        for name, topic in tx.state.topics
         if topic.queued_for_deletion and any(broker in partition.replicas for partition in topic.partitions.values())
     ]
 
 
 def resume_all(tx: Transaction) -> None:
     """Take up every requested deletion in a new controller, unless a broker or a reassignment holds it up."""
-    for name, topic in list(tx.topics):
+    for name, topic in list(tx.state.topics):
         if topic.queued_for_deletion:
             held = any(
-                partition.reassigning or not tx.is_online(broker, partition)
+                partition.reassigning or not tx.state.is_online(broker, partition)
                 for partition in topic.partitions.values()
                 for broker in partition.replicas
             )
-            tx.put_topic(name, replace(topic, deletion_started=False, ineligible=held))
+            tx.state.put_topic(name, replace(topic, deletion_started=False, ineligible=held))
             _retry(tx, name)
 
 
@@ -127,9 +131,9 @@ def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
         failed = [replica for replica in replicas if replica.tp.topic == name]
         unanswered = any(_state(tx, replica) is ReplicaState.DELETION_STARTED for replica in failed)
         replica_machine.enter_state(tx, failed, _INELIGIBLE)
-        topic = tx.topics[name]
+        topic = tx.state.topics[name]
         silent_ms = tx.header.time_ms - topic.asked_ms if unanswered else 0
-        tx.put_topic(name, replace(topic, ineligible=True, doubtful_ms=topic.doubtful_ms or silent_ms))
+        tx.state.put_topic(name, replace(topic, ineligible=True, doubtful_ms=topic.doubtful_ms or silent_ms))
         tx.header.deletions.halted = {**tx.header.deletions.halted, name: topic.asked_ms}
         _retry(tx, name)
 
@@ -141,10 +145,10 @@ def failed_unanswered(tx: Transaction, broker: int, since_ms: int) -> None:
         if topic.asked_ms >= since_ms:
             failed += [each for each in _in_state(tx, name, ReplicaState.DELETION_SUCCESSFUL) if each.broker == broker]
     for replica in failed:
-        tx.take_back(replica.tp, partial(_is_success_of, broker))
-        partition = tx.topics[replica.tp.topic].partitions[replica.tp.partition]
-        tx.put_partition(replica.tp, partition.with_replica_state(broker, ReplicaState.DELETION_STARTED))
-    tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} left, and had not deleted its replicas")
+        tx.events.take_back(replica.tp, partial(_is_success_of, broker))
+        partition = tx.state.topics[replica.tp.topic].partitions[replica.tp.partition]
+        tx.state.put_partition(replica.tp, partition.with_replica_state(broker, ReplicaState.DELETION_STARTED))
+    tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker} left, and had not deleted its replicas")
     replicas_failed(tx, failed)
 
 
@@ -162,22 +166,22 @@ def answered(tx: Transaction, name: str, brokers: Collection[int]) -> None:
     theirs = [replica for replica in started if replica.broker in brokers]
     if theirs:
         named = sorted({replica.broker for replica in theirs})
-        with tx.another_event(_ANSWER, f"brokers {named} deleted their replicas of topic {name}"):
+        with tx.events.another_event(_ANSWER, f"brokers {named} deleted their replicas of topic {name}"):
             replica_machine.enter_state(tx, theirs, ReplicaState.DELETION_SUCCESSFUL)
 
 
 def completed(tx: Transaction, name: str) -> None:
     """Complete a topic's deletion. All replicas are deleted, and the controller removes the znodes."""
-    topic = tx.topic(name)
+    topic = tx.state.topic(name)
     if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
         return
     # No release removes a deleted topic from the list of ineligible ones.
     if topic.ineligible and name not in tx.header.deletions.ineligible_leftovers:
         tx.header.deletions.ineligible_leftovers = (*tx.header.deletions.ineligible_leftovers, name)
-    tx.make_certain(name)
-    event = tx.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
+    tx.certainty.make_certain(name)
+    event = tx.events.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
     event.begun = True  # the topic's znodes go only after it
-    tx.note_at_work(*_receivers_of_deletion(tx, name))
+    tx.state.note_at_work(*_receivers_of_deletion(tx, name))
     answered(tx, name, tx.header.brokers)
     _delete_the_rest(tx, name)
     if not tx.header.profile.retires_partitions_at_deletion_start:
@@ -191,21 +195,21 @@ def _delete_the_rest(tx: Transaction, name: str) -> None:
     """Delete replicas that came back while others were still being deleted."""
     rest = [*_in_state(tx, name, ReplicaState.ONLINE), *_in_state(tx, name, ReplicaState.OFFLINE)]
     if rest:
-        with tx.another_event(_ANSWER, f"the deletion of topic {name} went on with replicas that had come back"):
+        with tx.events.another_event(_ANSWER, f"the deletion of topic {name} went on with replicas that had come back"):
             replica_machine.enter_state(tx, rest, ReplicaState.OFFLINE)
             replica_machine.enter_state(tx, rest, ReplicaState.DELETION_STARTED)
         answered(tx, name, tx.header.brokers)
 
 
 def _retire_partitions(tx: Transaction, name: str) -> None:
-    topic = tx.topic(name)
+    topic = tx.state.topic(name)
     tps = [TopicPartition(name, number) for number in topic.partitions] if topic else []
     partition_machine.enter_state(tx, tps, PartitionState.OFFLINE)
     partition_machine.enter_state(tx, tps, PartitionState.NON_EXISTENT)
 
 
 def _start(tx: Transaction, name: str) -> None:
-    topic = tx.topic(name)
+    topic = tx.state.topic(name)
     if topic is None or topic.ineligible:
         return
     if not topic.deletion_started and tx.header.profile.retires_partitions_at_deletion_start:
@@ -215,7 +219,7 @@ def _start(tx: Transaction, name: str) -> None:
     for number in topic.partitions:
         batch.update_metadata(TopicPartition(name, number))
     batch.send()
-    replicas = _replicas(tx.topic(name) or topic, name)
+    replicas = _replicas(tx.state.topic(name) or topic, name)
     offline = [replica for replica in replicas if not _is_online(tx, replica)]
     todo = [
         replica
@@ -226,9 +230,9 @@ def _start(tx: Transaction, name: str) -> None:
         replica_machine.enter_state(tx, offline, _INELIGIBLE)
     replica_machine.enter_state(tx, todo, ReplicaState.OFFLINE)
     replica_machine.enter_state(tx, todo, ReplicaState.DELETION_STARTED)
-    started = tx.topic(name) or topic
+    started = tx.state.topic(name) or topic
     asked_ms = tx.header.time_ms
-    tx.put_topic(
+    tx.state.put_topic(
         name, replace(started, deletion_started=True, ineligible=bool(offline), asked_ms=asked_ms, doubtful_ms=0)
     )
     if offline:
@@ -237,10 +241,10 @@ def _start(tx: Transaction, name: str) -> None:
 
 def written_before_asking(tx: Transaction, name: str) -> None:
     """Restart the time for responses. The controller sends StopReplica only after this write of the topic's state."""
-    topic = tx.topic(name)
+    topic = tx.state.topic(name)
     if topic is not None and topic.deletion_started:
         # Not `put_topic`: no partition's health depends on that time.
-        tx.topics.put(name, replace(topic, asked_ms=tx.header.time_ms))
+        tx.state.topics.put(name, replace(topic, asked_ms=tx.header.time_ms))
 
 
 def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
@@ -250,11 +254,11 @@ def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
     usual response time decides.
     """
     for name in list(tx.header.deletions.halted):
-        topic = tx.topic(name)
+        topic = tx.state.topic(name)
         brokers = frozenset(tx.header.brokers) if topic is None else _have_answered(tx, name, topic, soon=soon)
         if not brokers or _will_write(tx, name):
             continue
-        with tx.inferring(ANSWERED_IN_TIME, _TIME_SINCE_ASKED):
+        with tx.events.inferring(ANSWERED_IN_TIME, _TIME_SINCE_ASKED):
             if brokers.issuperset(_receivers_of_deletion(tx, name)):
                 halted_answered(tx, name)
             else:
@@ -267,7 +271,7 @@ def _will_write(tx: Transaction, name: str) -> bool:
     Without that write they have not answered. It writes if an ineligible offline replica is still in an ISR.
     """
     epoch = tx.header.controller_epoch
-    halted = ((replica, tx.partition(replica.tp)) for replica in _in_state(tx, name, _INELIGIBLE))
+    halted = ((replica, tx.state.partition(replica.tp)) for replica in _in_state(tx, name, _INELIGIBLE))
     values = ((replica, partition.value(epoch)) for replica, partition in halted if partition)
     return any(value is not None and replica.broker in value.isr for replica, value in values)
 
@@ -313,20 +317,20 @@ def halted_answered(tx: Transaction, name: str) -> None:
     """Handle the last response for a topic that offline replicas hold up, and retry these."""
     header = tx.header
     header.deletions.halted = {key: ms for key, ms in header.deletions.halted.items() if key != name}
-    topic = tx.topic(name)
+    topic = tx.state.topic(name)
     if topic is None or not topic.queued_for_deletion or not header.acting:
         return
-    tx.begin(_ANSWER, f"the live brokers deleted their replicas of topic {name}")
+    tx.events.begin(_ANSWER, f"the live brokers deleted their replicas of topic {name}")
     answered(tx, name, header.brokers)
     if topic.doubtful_ms > timing.ANSWER.ms:  # they had answered before the failure that held it up, which retried it
-        tx.begin(EventKind.BROKER_CHANGE, f"the deletion of topic {name} waits for a broker that left")
+        tx.events.begin(EventKind.BROKER_CHANGE, f"the deletion of topic {name} waits for a broker that left")
     _start_again(tx, name)
 
 
 def _retry(tx: Transaction, name: str, *, judged: bool = False) -> None:
     if not judged:
-        with tx.inferring(ANSWERED_IN_TIME, _TIME_SINCE_ASKED):
-            answered(tx, name, _have_answered(tx, name, tx.topics[name], soon=True))
+        with tx.events.inferring(ANSWERED_IN_TIME, _TIME_SINCE_ASKED):
+            answered(tx, name, _have_answered(tx, name, tx.state.topics[name], soon=True))
     if not _in_state(tx, name, ReplicaState.DELETION_STARTED):
         _start_again(tx, name)
 
@@ -348,15 +352,15 @@ def _replicas(topic: Topic, name: str) -> list[Replica]:
 
 
 def _in_state(tx: Transaction, name: str, state: ReplicaState) -> list[Replica]:
-    topic = tx.topic(name)
+    topic = tx.state.topic(name)
     return [replica for replica in (_replicas(topic, name) if topic else ()) if _state(tx, replica) is state]
 
 
 def _state(tx: Transaction, replica: Replica) -> ReplicaState:
-    partition = tx.partition(replica.tp)
+    partition = tx.state.partition(replica.tp)
     return partition.replica_state(replica.broker) if partition else ReplicaState.NON_EXISTENT
 
 
 def _is_online(tx: Transaction, replica: Replica) -> bool:
-    partition = tx.partition(replica.tp)
-    return partition is not None and tx.is_online(replica.broker, partition)
+    partition = tx.state.partition(replica.tp)
+    return partition is not None and tx.state.is_online(replica.broker, partition)

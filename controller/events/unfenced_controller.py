@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.contract.ids import ControllerEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events.topic_deletion import ANSWERED_IN_TIME
@@ -23,7 +25,7 @@ from controller.model.leadership import AnyAction, StateChange, StateEntry, Stop
 from controller.model.topics import Partition
 from controller.rules import timing
 from controller.transaction.certainty import sent_value
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 # The rule by which a deposed controller has handled its events without a write.
 RAN_UNFENCED: Final = "ran-unfenced"
@@ -37,15 +39,15 @@ def keep_in_flight_events(tx: Transaction, broker: int) -> None:
     header = tx.header
     if header.profile.fences_writes or broker not in header.brokers or broker == header.controller:
         return
-    own = [event for event in tx.open_events() if event.epoch == header.term.epoch]
+    own = [event for event in tx.events.open_events() if event.epoch == header.term.epoch]
     # One that still loads resigns right after that, whatever came meanwhile.
     loading = [event for event in own if event.kind is EventKind.CONTROLLER_FAILOVER]
     kept = [event for event in loading or own if _waits(own[0]) or event.inferred_by != ANSWERED_IN_TIME]
     events = {event.id: replace(event, due=list(event.due)).stored() for event in kept}  # the events are aborted
     if not events:
         return
-    waiting = dict.fromkeys(tp for event in events.values() for tp in tx.waiting(event))
-    queues = tuple((tp.topic, tp.partition, tx.topics[tp.topic].partitions[tp.partition].queue) for tp in waiting)
+    waiting = dict.fromkeys(tp for event in events.values() for tp in tx.certainty.waiting(event))
+    queues = tuple((tp.topic, tp.partition, tx.state.topics[tp.topic].partitions[tp.partition].queue) for tp in waiting)
     deposed = UnfencedController(broker, header.term.epoch, header.time_ms, events, queues, header.former.deposed_ms)
     header.former.unfenced = {**header.former.unfenced, broker: deposed}
 
@@ -108,12 +110,12 @@ def resume_author(tx: Transaction) -> None:
 def goes_on(tx: Transaction) -> bool:
     """Return whether the record's session is that of a deposed controller that has resumed its events."""
     epoch = tx.header.term.epoch
-    return any(event.epoch < epoch and _is_author(tx, event.controller) for event in tx.open_events())
+    return any(event.epoch < epoch and _is_author(tx, event.controller) for event in tx.events.open_events())
 
 
 def _is_author(tx: Transaction, broker: int) -> bool:
     registered = tx.header.brokers.get(broker)
-    return registered is not None and tx.record.author == registered.session
+    return registered is not None and tx.state.record.author == registered.session
 
 
 def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> list[Event]:
@@ -127,8 +129,8 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
     for event in unfenced.events.values():
         if event.kind == _REASSIGNMENT and not tx.header.triggers.reassign and event.id != in_hand:
             continue  # it reads the znode only now, and the znode is gone
-        with tx.inferring(rule):
-            resumed = tx.begin(event.kind, event.cause) if rule else tx.begin_again(event)
+        with tx.events.inferring(rule):
+            resumed = tx.events.begin(event.kind, event.cause) if rule else tx.events.begin_again(event)
         events.append(resumed)
         resumed.epoch = unfenced.epoch
         resumed.controller = unfenced.broker
@@ -144,7 +146,7 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
                 before = [action for action in partition.queue if any(action.event == each.id for each in events)]
                 value = fold(before, partition.zk_state, unfenced.epoch)
                 still_done = _as_read_now(value, actions, unfenced.epoch)
-                tx.queue(tp, partition, *(replace(action, event=resumed.id) for action in still_done))
+                tx.events.queue(tp, partition, *(replace(action, event=resumed.id) for action in still_done))
         resumed.begun = resumed.writes_due > 0
     for topic, number, _ in unfenced.queues:
         _put_first(tx, TopicPartition(topic, number), {event.id for event in events})
@@ -156,7 +158,7 @@ def _put_first(tx: Transaction, tp: TopicPartition, resumed: Collection[int]) ->
 
     The new controller had read the state before that write. Until its own first write it sends the earlier state.
     """
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     if partition is None or not any(action.event in resumed for action in partition.queue):
         return
     first = [action for action in partition.queue if action.event in resumed]
@@ -166,7 +168,7 @@ def _put_first(tx: Transaction, tp: TopicPartition, resumed: Collection[int]) ->
         replace(action, value=sent_value(partition, action)) if isinstance(action, StateEntry) else action
         for action in later[:until]
     ]
-    tx.put_partition(tp, replace(partition, queue=(*first, *sent, *later[until:])))
+    tx.state.put_partition(tp, replace(partition, queue=(*first, *sent, *later[until:])))
 
 
 def _planned(
@@ -174,7 +176,7 @@ def _planned(
 ) -> Iterator[tuple[TopicPartition, Partition, tuple[AnyAction, ...]]]:
     for topic, number, queue in unfenced.queues:
         actions = tuple(action for action in queue if action.event == event.id)
-        partition = tx.partition(TopicPartition(topic, number))
+        partition = tx.state.partition(TopicPartition(topic, number))
         if actions and partition is not None:
             yield TopicPartition(topic, number), partition, actions
 
@@ -187,12 +189,12 @@ def _known_before(tx: Transaction, unfenced: UnfencedController, event: Event) -
 
 def _create(tx: Transaction, tp: TopicPartition, partition: Partition, known: dict[int, Broker]) -> None:
     """Create the partition by its topic's present znode, for a controller that does not know the partition yet."""
-    tx.put_partition(tp, Partition(partition.replicas, zk_state=partition.zk_state))
+    tx.state.put_partition(tp, Partition(partition.replicas, zk_state=partition.zk_state))
     now, tx.header.brokers = tx.header.brokers, known
     partition_creation.create(tx, [tp])
     tx.header.brokers = now
-    created = tx.topics[tp.topic].partitions[tp.partition]
-    tx.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
+    created = tx.state.topics[tp.topic].partitions[tp.partition]
+    tx.state.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
 
 
 def _as_read_now(

@@ -10,12 +10,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.events import broker_change, partition_reassignment, topic_deletion
 from controller.machines import partition_creation
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.rules.states import PartitionState
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 _Again = Callable[[], None]
 
@@ -28,7 +30,7 @@ def deferrable(tx: Transaction) -> list[int]:
     registered = set(tx.header.brokers)  # right after the event
     stays, later = set[int](), set[int]()  # brokers of later events that stay in their place, and of all later events
     found: list[int] = []
-    for event in reversed(tx.open_events()):
+    for event in reversed(tx.events.open_events()):
         started = {event.started_broker} - {NO_BROKER}
         failed = set(event.failed_brokers)
         is_latest = stays.isdisjoint(failed) and later.isdisjoint(started)
@@ -48,9 +50,9 @@ def _waits_as_a_whole(event: Event) -> bool:
 
 def _is_built_upon(tx: Transaction, event: Event, deferred: Collection[int]) -> bool:
     """Return whether an event that stays has planned to change a partition that this one changes before."""
-    for tp in tx.waiting(event):
+    for tp in tx.certainty.waiting(event):
         is_behind = False
-        for action in tx.topics[tp.topic].partitions[tp.partition].queue:
+        for action in tx.state.topics[tp.topic].partitions[tp.partition].queue:
             if action.event == event.id:
                 is_behind = True
             elif is_behind and not action.is_entry and action.event not in deferred:
@@ -62,7 +64,7 @@ def _is_built_upon(tx: Transaction, event: Event, deferred: Collection[int]) -> 
 def deferring(tx: Transaction, events: list[int]) -> Iterator[None]:
     """Run the body before these events, which then follow in their order."""
     again: list[_Again] = []
-    for event in map(tx.open_event, reversed(events)):
+    for event in map(tx.events.open_event, reversed(events)):
         defer = _deferral_of(event)
         assert defer is not None, f"{event.kind} cannot be run again"
         again.append(defer(tx, event))
@@ -86,13 +88,13 @@ def _deferral_of_broker_change(event: Event) -> Callable[[Transaction, Event], _
 def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back broker failures that the controller has not begun to handle. Return a function that runs them again."""
     failed_brokers = dict(event.failed_brokers)
-    tx.undo(event.id)
+    tx.requests.undo(event.id)
     tx.header.brokers = {**tx.header.brokers, **failed_brokers}
 
     def again() -> None:
         brokers = tx.header.brokers
         tx.header.brokers = {key: value for key, value in brokers.items() if key not in failed_brokers}
-        tx.begin_again(event).detail = BrokersChanged(failed_brokers)
+        tx.events.begin_again(event).detail = BrokersChanged(failed_brokers)
         broker_change.on_broker_failure(tx, tuple(failed_brokers))
 
     return again
@@ -106,13 +108,13 @@ def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
     started = event.started_broker
     registered = tx.header.brokers[started]
     partition_reassignment.resume_completed_by(tx, event)
-    tx.undo(event.id)
+    tx.requests.undo(event.id)
     tx.header.brokers = {broker: each for broker, each in tx.header.brokers.items() if broker != started}
     topic_deletion.hold_up(tx, started)
 
     def again() -> None:
         tx.header.brokers = {**tx.header.brokers, started: registered}
-        tx.begin_again(event).detail = BrokersChanged(started=started)
+        tx.events.begin_again(event).detail = BrokersChanged(started=started)
         broker_change.on_broker_startup(tx, started)
 
     return again
@@ -123,11 +125,11 @@ def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
 
     Return a function that runs their creation again.
     """
-    tps = [tp for tp in tx.waiting(event) if is_created_by(tx, tp, event)]
-    tx.undo(event.id)
+    tps = [tp for tp in tx.certainty.waiting(event) if is_created_by(tx, tp, event)]
+    tx.requests.undo(event.id)
 
     def again() -> None:
-        tx.begin_again(event)
+        tx.events.begin_again(event)
         partition_creation.create(tx, [tp for tp in tps if _is_missing(tx, tp)])
 
     return again
@@ -135,23 +137,25 @@ def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
 
 def _is_missing(tx: Transaction, tp: TopicPartition) -> bool:
     """Return whether the partition is not created yet, by a failover that turned out to have read it."""
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     return partition is not None and partition.state is PartitionState.NON_EXISTENT
 
 
 def is_created_by(tx: Transaction, tp: TopicPartition, event: Event) -> bool:
     """Return whether the partition waits for actions of the event that creates it."""
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     return partition is not None and any(action.event == event.id for action in partition.queue)
 
 
 def _defer_deletion(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back a deletion that the controller has not begun. Return a function that runs it again."""
     (name,) = event.topics
-    tx.undo(event.id)
+    tx.requests.undo(event.id)
     tx.header.deletions.halted = {key: ms for key, ms in tx.header.deletions.halted.items() if key != name}
     held = name in tx.header.deletions.ineligible_leftovers
-    tx.put_topic(name, replace(tx.topics[name], queued_for_deletion=False, deletion_started=False, ineligible=held))
+    tx.state.put_topic(
+        name, replace(tx.state.topics[name], queued_for_deletion=False, deletion_started=False, ineligible=held)
+    )
     return lambda: topic_deletion.deletion_asked(tx, name)
 
 

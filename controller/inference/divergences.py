@@ -16,18 +16,20 @@ def note_flaws(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     flaw = _flaw(before, written)
     if flaw is not None:
         cause = f"{tp} has a state that no controller writes: {flaw}. Find out who wrote it"
-        occurrences.note(tx, kinds.ILLEGAL_STATE, cause, about=str(tp), evidence=_values(before, written))
+        occurrences.note(tx.state, kinds.ILLEGAL_STATE, cause, about=str(tp), evidence=_values(before, written))
     if before is None:
         return
     missed = written.partition_epoch - before.partition_epoch - 1
     if missed > 0:
-        tx.count(tx.happened.divergences, "missed_changes", missed)  # no alert, because the newest state is known
+        tx.state.count(
+            tx.state.happened.divergences, "missed_changes", missed
+        )  # no alert, because the newest state is known
     if written.leader_epoch > before.leader_epoch and _is_of_deposed(tx, written):
         cause = (
             f"the controller of epoch {written.controller_epoch} wrote {tp} after epoch {tx.header.controller_epoch} "
             "had begun: brokers may follow either controller"
         )
-        occurrences.note(tx, kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
+        occurrences.note(tx.state, kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
 
 
 def note_unexplained(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
@@ -43,7 +45,7 @@ def note_unexplained(tx: Transaction, tp: TopicPartition, partition: Partition, 
         kind = kinds.UNEXPECTED_ISR
         cause = f"{tp} got ISR {list(written.isr)}, but the controller's rules give {list(predicted.isr)}"
     evidence = _values(predicted or partition.zk_state, written)
-    occurrences.note(tx, kind, cause, about=str(tp), evidence=evidence)
+    occurrences.note(tx.state, kind, cause, about=str(tp), evidence=evidence)
 
 
 def _led_by(leader: int) -> str:
@@ -63,7 +65,7 @@ def _is_of_deposed(tx: Transaction, written: LeaderAndIsr) -> bool:
 
     The zxid decides, because reads may come in another order.
     """
-    header, record = tx.header, tx.record
+    header, record = tx.header, tx.state.record
     if header.led_by_kraft:
         return False  # KRaft writes its own epoch, which is independent of /controller_epoch
     return written.controller_epoch < header.controller_epoch and record.mzxid > header.term.epoch_zxid >= 0

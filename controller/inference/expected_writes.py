@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import permutations
 
 import msgspec
+from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
@@ -30,7 +31,7 @@ from controller.model.leadership import (
 )
 from controller.model.topics import OverdueElection, Partition
 from controller.transaction.pending_events import before_state_change
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 from wording.sentences import listed
 
 _Inference = Callable[[Transaction], None]  # a possible action of the controller, run on a trial
@@ -41,17 +42,17 @@ _PERMUTED_REMOVALS = 4
 
 def match_expected_write(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> bool:
     """Settle the expected writes that give the written state. Return False if there are no such writes."""
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     if partition is None or not partition.write_due:
         return False
     writes = tuple(action for action in partition.queue if isinstance(action, Write))
     if written.controller_epoch < tx.header.controller_epoch:
-        own = tuple(write for write in writes if tx.open_event(write.event).epoch == written.controller_epoch)
+        own = tuple(write for write in writes if tx.events.open_event(write.event).epoch == written.controller_epoch)
         writes = own or writes
     for done in _candidates(writes, partition.zk_state, written):
         queue = _settle(tx, tp, partition, done, written)
         cached = _cached_after(tx, partition, done[-1])
-        tx.put_partition(tp, replace(partition, zk_state=written, queue=queue, cached=cached))
+        tx.state.put_partition(tp, replace(partition, zk_state=written, queue=queue, cached=cached))
         prune(tx, tp)
         return True
     return False
@@ -63,12 +64,12 @@ def match_under(tx: Transaction, rule: str, tp: TopicPartition, written: LeaderA
     Return False if it does not.
     """
     trial = tx.fork()
-    with trial.inferring(rule):
+    with trial.events.inferring(rule):
         infer(trial)
     if not match_expected_write(trial, tp, written):
         return False
     tx.adopt(trial)
-    tx.count_write(inferred_by=rule)
+    tx.state.count_write(inferred_by=rule)
     return True
 
 
@@ -76,9 +77,9 @@ def count_isr_change(tx: Transaction, before: tuple[int, ...], after: tuple[int,
     """Count an ISR change as a shrink, an expansion, or both."""
     then, now = frozenset(before), frozenset(after)
     if not then <= now:
-        tx.count(tx.happened.isr_changes, "shrink")
+        tx.state.count(tx.state.happened.isr_changes, "shrink")
     if not now <= then:
-        tx.count(tx.happened.isr_changes, "expand")
+        tx.state.count(tx.state.happened.isr_changes, "expand")
 
 
 def _candidates(
@@ -124,7 +125,7 @@ def _cached_after(tx: Transaction, partition: Partition, last: Write) -> LeaderA
 
     Up to 2.3 an increment of the leader epoch alone did not reach it.
     """
-    if tx.open_event(last.event).epoch < tx.header.controller_epoch:
+    if tx.events.open_event(last.event).epoch < tx.header.controller_epoch:
         return partition.cached or partition.zk_state  # a deposed controller wrote
     if not isinstance(last, BumpLeaderEpoch) or tx.header.profile.bump_refreshes_cache:
         return None
@@ -138,8 +139,8 @@ def _settle(
 ) -> tuple[AnyAction, ...]:
     """Return the queue without the settled writes. Actions between them keep the state after the write before them."""
     for write in done:
-        tx.settle(write, seen=True)
-        event = tx.open_event(write.event)
+        tx.events.settle(write, seen=True)
+        event = tx.events.open_event(write.event)
         if isinstance(write, Create) and event.may_not_know in write.isr:
             event.detail = None  # the controller knows it
         if isinstance(write, RemoveFromIsr) and event.epoch == tx.header.term.epoch:
@@ -177,7 +178,7 @@ def _with_last_removal_sent(
         if isinstance(action, StateEntry) and action.event == last.event and last.replica in action.brokers:
             others = tuple(broker for broker in action.brokers if broker != last.replica)
             parted.append(replace(action, brokers=(last.replica,), in_metadata=False, value=before))
-            tx.open_event(last.event).pending += 1
+            tx.events.open_event(last.event).pending += 1
             action = replace(action, brokers=others)
         parted.append(action)
     return tuple(parted)
@@ -213,15 +214,15 @@ def _count_election(tx: Transaction, tp: TopicPartition, action: Write, before: 
     if isinstance(action, Elect) and before is not None:
         elected = action.choose(before.isr)
         if elected is not None and elected.unclean:
-            tx.count(tx.happened.elections, f"Unclean{action.strategy.value}")
+            tx.state.count(tx.state.happened.elections, f"Unclean{action.strategy.value}")
             had = listed(before.isr) if before.isr else "its last in-sync replicas"  # up to 1.0 an ISR may be empty
             cause = (
                 f"{tp} lost the records that only {had} had, up to leader epoch {before.leader_epoch}: broker "
                 f"{elected.leader} became leader without being in sync"
             )
-            occurrences.note(tx, kinds.UNCLEAN_ELECTION, cause, about=str(tp))
+            occurrences.note(tx.state, kinds.UNCLEAN_ELECTION, cause, about=str(tp))
         else:
-            tx.count(tx.happened.elections, action.strategy.value)
+            tx.state.count(tx.state.happened.elections, action.strategy.value)
 
 
 def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> None:
@@ -231,7 +232,7 @@ def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> 
     failed leader, which the election would have dropped, then leaves the ISR by its own write. So does a replica that
     was to go offline without a write, and got into the ISR before that.
     """
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     if partition is None or not (partition.write_due or (joined and partition.queue)):
         return
     value, kept, failed = partition.zk_state, list[AnyAction](), False
@@ -240,13 +241,13 @@ def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> 
         if isinstance(action, Write):
             after = action.apply(value, tx.header.controller_epoch)
             if after is None:
-                tx.settle(action, seen=False)
+                tx.events.settle(action, seen=False)
                 failed = failed or isinstance(action, Elect)
                 needless.update([action.replica] if isinstance(action, RemoveFromIsr) else [])
                 continue
             value = after
         elif failed and isinstance(action, StateChange) and action.replica is None and action.written:
-            tx.withdraw(tp, action)
+            tx.events.withdraw(tp, action)
             partition = before_state_change(partition, action)
             continue
         elif isinstance(action, StateChange) and action.replica in needless:
@@ -257,21 +258,21 @@ def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> 
             and value
             and _leaves_isr(action, value)
         ):
-            removal = tx.removal_of(action)
+            removal = tx.events.removal_of(action)
             value = removal.apply(value, tx.header.controller_epoch)
             kept.append(removal)
             action = replace(action, written=True)
         kept.append(action)
     if kept != list(partition.queue):
-        tx.put_partition(tp, replace(partition, queue=tuple(kept)))
+        tx.state.put_partition(tp, replace(partition, queue=tuple(kept)))
 
 
 def _note_missing(tx: Transaction, tp: TopicPartition, event_id: int, writes: int) -> None:
-    if tx.open_event(event_id).epoch < tx.header.term.epoch:
+    if tx.events.open_event(event_id).epoch < tx.header.term.epoch:
         return  # a deposed controller's write, which a newer one has replaced, or will
-    sentence = tx.open_event(event_id).sentence
+    sentence = tx.events.open_event(event_id).sentence
     cause = f"the controller never wrote the state of {tp} but finished later events. It was due for {sentence}"
-    occurrences.note(tx, kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
+    occurrences.note(tx.state, kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
 
 
 def _leaves_isr(change: StateChange, value: LeaderAndIsr) -> bool:
@@ -286,7 +287,7 @@ def give_up_on_overtaken(tx: Transaction) -> None:
     header = tx.header
     for event_id, event in list(header.events.items()):
         if event.writes_due and _is_over(tx, event):
-            for tp in tx.waiting(event):
+            for tp in tx.certainty.waiting(event):
                 give_up(tx, tp, event_id)
 
 
@@ -295,12 +296,12 @@ def _is_over(tx: Transaction, event: Event) -> bool:
     header = tx.header
     if event.epoch < header.term.epoch and event.controller == header.term.broker:
         return True  # a deposed controller resumed it, and finished its queue before its new term
-    return event.id < header.last_written_event and tx.has_written_all(event)
+    return event.id < header.last_written_event and tx.certainty.has_written_all(event)
 
 
 def give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
     """Give up the event's expected writes of a partition, with their dependent actions."""
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     assert partition is not None, f"{tp} waits, and is not there"
     if any(action.event == event_id and isinstance(action, Create) for action in partition.queue):
         _note_missing(tx, tp, event_id, 1)
@@ -312,8 +313,10 @@ def give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
         return
     _note_missing(tx, tp, event_id, len(missing))
     for write in missing:
-        tx.settle(write, seen=False)
-    tx.put_partition(tp, replace(partition, queue=tuple(action for action in partition.queue if action not in missing)))
+        tx.events.settle(write, seen=False)
+    tx.state.put_partition(
+        tp, replace(partition, queue=tuple(action for action in partition.queue if action not in missing))
+    )
     for write in missing:
         if isinstance(write, Elect):
             _pass_over(tx, tp, write)
@@ -324,9 +327,9 @@ def _pass_over(tx: Transaction, tp: TopicPartition, election: Elect) -> None:
 
     If the partition's leader is not live, the controller owes the election from then on.
     """
-    tx.take_back(tp, lambda action: _belongs_to_election(action, election))
-    partition = tx.topics[tp.topic].partitions[tp.partition]
-    tx.put_partition(tp, replace(partition, passed_over=_owed(tx, partition, election)))
+    tx.events.take_back(tp, lambda action: _belongs_to_election(action, election))
+    partition = tx.state.topics[tp.topic].partitions[tp.partition]
+    tx.state.put_partition(tp, replace(partition, passed_over=_owed(tx, partition, election)))
 
 
 def _belongs_to_election(action: AnyAction, election: Elect) -> bool:
@@ -341,10 +344,10 @@ def _belongs_to_election(action: AnyAction, election: Elect) -> bool:
 def _owed(tx: Transaction, partition: Partition, election: Elect) -> OverdueElection | None:
     value, header = partition.zk_state, tx.header
     elected = election.choose(value.isr) if value is not None else None
-    if value is None or elected is None or tx.is_online(value.leader, partition):
+    if value is None or elected is None or tx.state.is_online(value.leader, partition):
         return None
     return OverdueElection(
-        elected.leader, value.leader_epoch, header.controller_epoch, tx.open_event(election.event).time_ms
+        elected.leader, value.leader_epoch, header.controller_epoch, tx.events.open_event(election.event).time_ms
     )
 
 
@@ -353,8 +356,8 @@ def _give_up_creation(tx: Transaction, tp: TopicPartition, event_id: int) -> Non
 
     The controller has not handled it, or the partition stays New without a live replica.
     """
-    handled = tx.open_event(event_id).begun
-    tx.take_back(tp, lambda action: action.event == event_id and not (handled and _is_done_unwritten(action)))
+    handled = tx.events.open_event(event_id).begun
+    tx.events.take_back(tp, lambda action: action.event == event_id and not (handled and _is_done_unwritten(action)))
 
 
 def _is_done_unwritten(action: AnyAction) -> bool:

@@ -6,6 +6,8 @@ exactly the written state. Otherwise the write stays unexplained, without a gues
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import fenced_controller
@@ -17,7 +19,7 @@ from controller.model.leadership import StateChange
 from controller.model.topics import Partition
 from controller.rules.states import PartitionState
 from controller.transaction.pending_events import before_state_change
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 
 def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
@@ -25,7 +27,7 @@ def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
 
     Otherwise accept the observed state, and count a divergence.
     """
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     assert partition is not None, f"{tp} was written, and is not known"
     write = ObservedWrite(tp, partition, partition.zk_state, written)
     if not (fenced_controller.acts(tx) and _is_explained(tx, write)):
@@ -41,7 +43,7 @@ def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
                 trial = tx.fork()
                 if _explains(trial, rule, hypothesis, write, deferred):
                     tx.adopt(trial)
-                    tx.count_write(inferred_by=rule.name)
+                    tx.state.count_write(inferred_by=rule.name)
                     return True
     return False
 
@@ -52,7 +54,7 @@ def _explains(tx: Transaction, rule: Rule, hypothesis: Hypothesis, write: Observ
     with deferral.deferring(tx, deferred):
         # Up to 2.0 a deposed controller is not fenced, so its writes belong to its own term.
         tx.header.controller_epoch = written.controller_epoch
-        with tx.inferring(rule.name):
+        with tx.events.inferring(rule.name):
             hypothesis(tx)
         tx.header.controller_epoch = epoch
     if expected_writes.match_expected_write(tx, tp, written):
@@ -62,21 +64,23 @@ def _explains(tx: Transaction, rule: Rule, hypothesis: Hypothesis, write: Observ
 
 def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     divergences.note_unexplained(tx, tp, partition, written)
-    tx.count_write(explained=False)
-    tx.begin(EventKind.UNEXPLAINED, f"partition {tp} was written, but no rule of the controller explains the write")
+    tx.state.count_write(explained=False)
+    tx.events.begin(
+        EventKind.UNEXPLAINED, f"partition {tp} was written, but no rule of the controller explains the write"
+    )
     for action in reversed(partition.queue):
-        tx.withdraw(tp, action)
+        tx.events.withdraw(tp, action)
         if isinstance(action, StateChange) and action.replica is None:
             partition = before_state_change(partition, action)
     partition = replace(partition, queue=())
     before = partition.zk_state
     if before is None or before.leader != written.leader or _state_shown(tx, partition, written) != partition.state:
         partition = _in_shown_state(tx, tp, partition, written)
-    tx.put_partition(tp, replace(partition, zk_state=written))
+    tx.state.put_partition(tp, replace(partition, zk_state=written))
 
 
 def _state_shown(tx: Transaction, partition: Partition, written: LeaderAndIsr) -> PartitionState:
-    return PartitionState.ONLINE if tx.is_online(written.leader, partition) else PartitionState.OFFLINE
+    return PartitionState.ONLINE if tx.state.is_online(written.leader, partition) else PartitionState.OFFLINE
 
 
 def _in_shown_state(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Partition:
@@ -84,15 +88,15 @@ def _in_shown_state(tx: Transaction, tp: TopicPartition, partition: Partition, w
 
     A written state does not restore a partition that the controller has deleted.
     """
-    topic = tx.topic(tp.topic)
+    topic = tx.state.topic(tp.topic)
     if partition.state is PartitionState.NON_EXISTENT and (topic is None or topic.queued_for_deletion):
         return partition
     shown = _state_shown(tx, partition, written)
     by_way_of = [PartitionState.NEW] if partition.state is PartitionState.NON_EXISTENT else []
     for state in (*by_way_of, shown):
-        tx.begin_batch()
+        tx.events.begin_batch()
         change = StateChange(
-            *tx.place(), replica=None, from_state=partition.state, to_state=state, written=True, value=written
+            *tx.events.place(), replica=None, from_state=partition.state, to_state=state, written=True, value=written
         )
-        partition = tx.queue(tp, replace(partition, state=state), change)
+        partition = tx.events.queue(tp, replace(partition, state=state), change)
     return partition

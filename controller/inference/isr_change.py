@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
@@ -18,7 +19,8 @@ from controller.inference.expected_writes import count_isr_change, match_expecte
 from controller.model.event import EventKind
 from controller.model.leadership import AnyAction, StateChange, with_cached_state
 from controller.model.topics import Partition
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.request_batch import send_update_metadata
+from controller.transaction.transaction import Transaction
 
 # Every ISR change needs it, and to find a member in its enum takes Python 3.11 0.2 µs.
 _ALTER_PARTITION_RECEIVED: Final = EventKind.ALTER_PARTITION_RECEIVED
@@ -29,31 +31,31 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     before = partition.zk_state
     assert before is not None, "an ISR change of a partition without a state"
     count_isr_change(tx, before.isr, written.isr)
-    tx.note_at_work(before.leader, *(member for member in written.isr if member not in before.isr))
+    tx.state.note_at_work(before.leader, *(member for member in written.isr if member not in before.isr))
     header = tx.header
     hears_at_once = header.profile.hears_isr_changes_at_once
     cached = partition.cached if hears_at_once else partition.cached or before
     changed = replace(partition, zk_state=written, cached=cached)
     if partition.queue:
-        queue = tx.frozen(partition)
+        queue = tx.certainty.frozen(partition)
         if cached is not None:
             queue, cached = _cached_until_read(queue, cached)
-        tx.put_partition(tp, replace(changed, cached=cached, queue=queue))
+        tx.state.put_partition(tp, replace(changed, cached=cached, queue=queue))
         # A leader that writes itself may write between the controller's notification and its read of the state.
         prune(tx, tp, joined=() if hears_at_once else set(written.isr) - set(before.isr))
-        changed = tx.partition(tp) or changed
+        changed = tx.state.partition(tp) or changed
     else:
-        tx.put_partition(tp, changed)
+        tx.state.put_partition(tp, changed)
     if not header.acting:
         return
     if hears_at_once and _is_controllers_own(tx, written):
         header.term.changed_isr_ms = header.time_ms
     if hears_at_once and header.brokers:
-        tx.begin_update_metadata(_ALTER_PARTITION_RECEIVED, f"the leader of partition {tp} changed its ISR", tp)
+        send_update_metadata(tx, _ALTER_PARTITION_RECEIVED, f"the leader of partition {tp} changed its ISR", tp)
     if partition_reassignment.isr_reaches_target(changed, written):
         kind = _ALTER_PARTITION_RECEIVED if hears_at_once else EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE
         partition_reassignment.take_back_waiting(tx, tp)
-        tx.begin(kind, f"the new replicas of partition {tp} are in sync")
+        tx.events.begin(kind, f"the new replicas of partition {tp} are in sync")
         partition_reassignment.complete(tx, tp)
 
 
@@ -61,7 +63,7 @@ def _is_controllers_own(tx: Transaction, written: LeaderAndIsr) -> bool:
     """Return whether the controller itself wrote an ISR change, at the leader's request, as far as the record shows."""
     term, evidence = tx.header.term, tx.header.configuration.evidence
     leaders_write = evidence.notifies_isr_changes  # an older protocol than the release's
-    return written.controller_epoch == term.epoch and not leaders_write and tx.record.author in (0, term.session)
+    return written.controller_epoch == term.epoch and not leaders_write and tx.state.record.author in (0, term.session)
 
 
 def _cached_until_read(
@@ -85,7 +87,7 @@ def match_across_unread_isr_change(
         return False
     for isr in _isrs_before(before, written):
         trial = tx.fork()
-        partition = trial.partition(tp)
+        partition = trial.state.partition(tp)
         assert partition is not None
         between = msgspec.structs.replace(before, isr=isr, partition_epoch=before.partition_epoch + 1)
         change_isr(trial, tp, partition, between)

@@ -8,33 +8,37 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.contract.ids import TopicPartition
 from controller.events.broker_change import names_of
 from controller.model.event import EventKind
 from controller.model.leadership import StateChange
 from controller.rules.states import PartitionState
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 RULE: Final = "never-missed"
 
 
 def count_as_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
     """Let the partitions among these be Online again that a live broker leads."""
-    led = {tp: tx.topics[tp.topic].partitions[tp.partition] for tp in tps}
+    led = {tp: tx.state.topics[tp.topic].partitions[tp.partition] for tp in tps}
     led = {tp: partition for tp, partition in led.items() if _is_led(tx, tp)}
     if not led:
         return
     leaders = sorted({partition.zk_state.leader for partition in led.values() if partition.zk_state})
-    with tx.inferring(RULE):
-        tx.begin(EventKind.BROKER_CHANGE, f"broker {names_of(leaders)} was back before it was missed")
-    tx.begin_batch()
+    with tx.events.inferring(RULE):
+        tx.events.begin(EventKind.BROKER_CHANGE, f"broker {names_of(leaders)} was back before it was missed")
+    tx.events.begin_batch()
     for tp, partition in led.items():
         states = {"from_state": partition.state, "to_state": PartitionState.ONLINE}
-        change = StateChange(*tx.place(), replica=None, **states, written=True, value=partition.zk_state)
-        tx.queue(tp, replace(partition, state=PartitionState.ONLINE), change)
+        change = StateChange(*tx.events.place(), replica=None, **states, written=True, value=partition.zk_state)
+        tx.events.queue(tp, replace(partition, state=PartitionState.ONLINE), change)
 
 
 def _is_led(tx: Transaction, tp: TopicPartition) -> bool:
-    partition = tx.topics[tp.topic].partitions[tp.partition]
+    partition = tx.state.topics[tp.topic].partitions[tp.partition]
     value = partition.zk_state
-    return partition.state is PartitionState.OFFLINE and value is not None and tx.is_online(value.leader, partition)
+    return (
+        partition.state is PartitionState.OFFLINE and value is not None and tx.state.is_online(value.leader, partition)
+    )

@@ -6,13 +6,15 @@ A write is expected in vain if the controller did two things at once, or in anot
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from controller.contract.ids import TopicPartition
 from controller.inference.expected_writes import give_up
 from controller.inference.led_meanwhile import count_as_online
 from controller.model.event import Event, EventKind
 from controller.model.leadership import RemoveFromIsr
 from controller.model.topics import Partition
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 
 def judge(tx: Transaction) -> None:
@@ -25,7 +27,7 @@ def judge(tx: Transaction) -> None:
         is_past = event.epoch == header.term.epoch and event.time_ms <= acted_ms
         if is_past and event.writes_due and mends_nothing(tx, event):
             _keep_from_shutting_down(tx, event)
-            waiting = tx.waiting(event)
+            waiting = tx.certainty.waiting(event)
             for tp in waiting:
                 give_up(tx, tp, event_id)
                 _forget_shown_assignments(tx, tp)
@@ -35,7 +37,7 @@ def judge(tx: Transaction) -> None:
 def _keep_from_shutting_down(tx: Transaction, event: Event) -> None:
     """Count brokers as staying whose inferred controlled shutdown did not take them out of their ISRs."""
     if event.kind is EventKind.CONTROLLED_SHUTDOWN:
-        stay = {action.replica for action in tx.actions_of(event) if isinstance(action, RemoveFromIsr)}
+        stay = {action.replica for action in tx.certainty.actions_of(event) if isinstance(action, RemoveFromIsr)}
         shutdowns = tx.header.shutdowns
         shutdowns.under_way = tuple(broker for broker in shutdowns.under_way if broker not in stay)
 
@@ -44,8 +46,8 @@ def mends_nothing(tx: Transaction, event: Event) -> bool:
     """Return whether the cluster is as it should be without the event's due writes."""
     if event.kind is EventKind.REPLICA_LEADER_ELECTION and tx.header.triggers.preferred is not None:
         return False
-    for tp in tx.waiting(event):
-        topic = tx.topics[tp.topic]
+    for tp in tx.certainty.waiting(event):
+        topic = tx.state.topics[tp.topic]
         partition = topic.partitions[tp.partition]
         is_due = any(action.event == event.id and action.writes for action in partition.queue)
         if is_due and (topic.queued_for_deletion or _is_wanting(tx, partition)):
@@ -68,6 +70,6 @@ def _are_shown(partition: Partition) -> bool:
 
 
 def _forget_shown_assignments(tx: Transaction, tp: TopicPartition) -> None:
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     if partition is not None and partition.pending_assignments and _are_shown(partition):
-        tx.put_partition(tp, replace(partition, pending_assignments=()))
+        tx.state.put_partition(tp, replace(partition, pending_assignments=()))

@@ -33,19 +33,19 @@ def judge(tx: Transaction) -> None:
         after = {start.started_broker: start for start in reversed(starts) if start.id > failure.id}
         back = [after[broker] for broker in failure.failed_brokers if broker in after]
         if back and _had_no_reason_to_write(tx, back) and not _is_held_up(tx, failure):
-            _never_left(tx, tx.open_event(failure.id), back)
+            _never_left(tx, tx.events.open_event(failure.id), back)
             return  # the next record judges others, which may have changed
     for start in starts:
         if not start.writes_due or _is_held_up(tx, start):
             continue
         if start.bounced_broker != NO_BROKER:
             if _had_no_reason_to_write(tx, [start]):
-                tx.undo(start.id)
+                tx.requests.undo(start.id)
                 broker_change.touch_hosted(tx, start.bounced_broker)
                 return
         elif not any(start.started_broker in failure.failed_brokers for failure in failures):
-            tx.undo(start.id)
-            with tx.inferring(RULE):
+            tx.requests.undo(start.id)
+            with tx.events.inferring(RULE):
                 controller_failover.load_with(tx, start.started_broker)
             return
 
@@ -59,17 +59,17 @@ def _waits(tx: Transaction, start: Event) -> bool:
 
 def _is_held_up(tx: Transaction, event: Event) -> bool:
     """Return whether the controller has still to write something before it comes to this event."""
-    before = [other for other in tx.open_events() if other.id < event.id and other.writes_due]
+    before = [other for other in tx.events.open_events() if other.id < event.id and other.writes_due]
     return not all(mends_nothing(tx, other) for other in before)
 
 
 def _leads_meanwhile(tx: Transaction, start: Event) -> bool:
     """Return whether ZooKeeper names a live leader of each partition that the startup would elect a leader for."""
-    for tp in tx.waiting(start):
-        partition = tx.topics[tp.topic].partitions[tp.partition]
+    for tp in tx.certainty.waiting(start):
+        partition = tx.state.topics[tp.topic].partitions[tp.partition]
         if any(action.event == start.id and action.writes for action in partition.queue):
             value = partition.zk_state
-            if value is None or not tx.is_online(value.leader, partition):
+            if value is None or not tx.state.is_online(value.leader, partition):
                 return False
     return True
 
@@ -95,14 +95,14 @@ def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> Non
     """Take back departures with their returns. Brokers that left with them and are still away left on their own."""
     back = [start.started_broker for start in starts]
     for start in sorted(starts, key=lambda start: -start.id):
-        tx.undo(start.id)
+        tx.requests.undo(start.id)
     if failure.begun:
-        hosted = [tp for broker in back for tp in tx.hosted_by(broker)]
+        hosted = [tp for broker in back for tp in tx.state.hosted_by(broker)]
         for tp in hosted:
-            tx.undo_in(tp, failure.id)
+            tx.events.undo_in(tp, failure.id)
         count_as_online(tx, hosted)
     else:
-        tx.undo(failure.id)
+        tx.requests.undo(failure.id)
         _fail_again(tx, failure)
     for broker in back:
         broker_change.touch_hosted(tx, broker)
@@ -111,6 +111,6 @@ def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> Non
 def _fail_again(tx: Transaction, failure: Event) -> None:
     left = {broker: was for broker, was in failure.failed_brokers.items() if broker not in tx.header.brokers}
     if left:
-        event = tx.begin(EventKind.BROKER_CHANGE, f"broker {broker_change.names_of(left)} left")
+        event = tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker_change.names_of(left)} left")
         event.detail = BrokersChanged(left)
         broker_change.on_broker_failure(tx, tuple(left))

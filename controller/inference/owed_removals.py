@@ -50,7 +50,7 @@ def _is_passed_over(tx: Transaction, event: Event) -> bool:
     # A failover takes replicas offline before it elects, all other events after that.
     elected_first = event.kind is EventKind.CONTROLLER_FAILOVER and event.begun
     wrote_on = event.id < header.last_written_event or header.term.changed_isr_ms - seen_ms > unfinished_ms
-    return (elected_first or wrote_on) and any(map(partial(_is_certain, tx, event), tx.actions_of(event)))
+    return (elected_first or wrote_on) and any(map(partial(_is_certain, tx, event), tx.certainty.actions_of(event)))
 
 
 def _is_certain(tx: Transaction, event: Event, action: AnyAction) -> bool:
@@ -72,9 +72,9 @@ def _poison(tx: Transaction, owing: Event) -> None:
     shown = f"{removed}. A removal was due since zxid {owing.zxid:#x} for {owing.sentence}"
     header.former.note_poisoned(broker, header.brokers[broker].epoch, shown)
     header.former.confirm_poisoned(broker)
-    for event in reversed(tx.open_events()):
-        if any(isinstance(action, RemoveFromIsr) for action in tx.actions_of(event)):
-            tx.undo(event.id)
-    tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {broker} moves no replica")
+    for event in reversed(tx.events.open_events()):
+        if any(isinstance(action, RemoveFromIsr) for action in tx.certainty.actions_of(event)):
+            tx.requests.undo(event.id)
+    tx.events.begin(EventKind.CONTROLLER_FAILOVER, f"broker {broker} moves no replica")
     partition_machine.enter_state(tx, without_online_leader(tx), PartitionState.OFFLINE)
     trigger_online(tx)

@@ -6,6 +6,8 @@ always wins.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
@@ -20,7 +22,7 @@ from controller.inference.read_together import shows_both_read
 from controller.model.context import FOLLOWING
 from controller.model.leadership import Write
 from controller.model.topics import Partition
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 
 def state_in(znode: StateZnode, version: int) -> LeaderAndIsr:
@@ -31,10 +33,10 @@ def state_in(znode: StateZnode, version: int) -> LeaderAndIsr:
 
 def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, version: int) -> None:
     """Apply the content of a partition's state znode."""
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     if partition is None:
         cause = f"{tp} has a state but is not in its topic's assignment: the topic may be half deleted, or was edited"
-        occurrences.note(tx, kinds.ORPHAN_STATE, cause, about=str(tp))
+        occurrences.note(tx.state, kinds.ORPHAN_STATE, cause, about=str(tp))
         return
     written = state_in(znode, version)
     before = partition.zk_state
@@ -45,7 +47,7 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
         staying = (broker for broker in tx.header.shutdowns.under_way if broker != written.leader)
         tx.header.shutdowns.under_way = tuple(staying)
     if tx.header.phase is not FOLLOWING:
-        tx.put_partition(tp, replace(partition, zk_state=written))
+        tx.state.put_partition(tp, replace(partition, zk_state=written))
         return
     _follow(tx, tp, partition, written)
 
@@ -60,21 +62,21 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
     deposed = unfenced_controller.resumed_by(tx, before, written) if tx.header.former.unfenced else None
     if deposed is not None:
         unfenced_controller.resume(tx, deposed)
-        partition = tx.partition(tp) or partition
+        partition = tx.state.partition(tp) or partition
     if _was_reassigned_unseen(partition, written):
         topic_assignment.adopt_zk_assignment(tx, tp, partition, written)
-        tx.count_write(explained=False)
+        tx.state.count_write(explained=False)
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         change_isr(tx, tp, partition, written)  # each write of the controller makes the leader epoch grow
-    elif not tx.is_idle and (shows_both_read(tx, tp, written) or shows_failure_read(tx, tp, written)):
+    elif not tx.events.is_idle and (shows_both_read(tx, tp, written) or shows_failure_read(tx, tp, written)):
         topic_deletion.written_before_asking(tx, tp.topic)
-    elif not tx.is_idle and match_expected_write(tx, tp, written):
+    elif not tx.events.is_idle and match_expected_write(tx, tp, written):
         topic_deletion.written_before_asking(tx, tp.topic)
-        tx.count_write()
+        tx.state.count_write()
         if before is None and written.controller_epoch < tx.header.term.epoch:
             controller_failover.load_again(tx, tp)
     elif before is not None and match_across_unread_isr_change(tx, tp, before, written):
-        tx.count_write()
+        tx.state.count_write()
     else:
         explanation.explain(tx, tp, written)
 
@@ -99,14 +101,14 @@ def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
 
 def state_removed(tx: Transaction, tp: TopicPartition) -> None:
     """Remove a partition's state, whose znode vanished. A topic's deletion removes the states first."""
-    topic, partition = tx.topic(tp.topic), tx.partition(tp)
+    topic, partition = tx.state.topic(tp.topic), tx.state.partition(tp)
     if topic is None or partition is None or partition.zk_state is None:
         return
     if topic.queued_for_deletion and tx.header.phase is FOLLOWING and tx.header.acting:
         topic_deletion.completed(tx, tp.topic)
-        partition = tx.partition(tp) or partition
+        partition = tx.state.partition(tp) or partition
     for action in partition.queue:
         if isinstance(action, Write):
-            tx.settle(action, seen=False)
+            tx.events.settle(action, seen=False)
     kept = tuple(action for action in partition.queue if not isinstance(action, Write))
-    tx.put_partition(tp, replace(partition, zk_state=None, queue=kept))
+    tx.state.put_partition(tp, replace(partition, zk_state=None, queue=kept))

@@ -29,13 +29,15 @@ RULE: Final = "read-by-load"
 def broker_removed(tx: Transaction, broker: int) -> None:
     """Handle the removal of a broker's znode, which a load has probably read if it had not come to the brokers yet."""
     broker_change.broker_removed(tx, broker)
-    failure = tx.last_event()
+    failure = tx.events.last_event()
     if failure is None or broker not in failure.failed_brokers or failure.writes_due:
         return
     term = tx.header.term
     if controller_failover.load_in_flight(tx) and not tx.header.has_passed(timing.BROKERS_READ, term.began_ms):
         after_ms = failure.time_ms - term.began_ms
-        with tx.inferring(RULE, f"it left {after_ms} ms after broker {term.broker} was elected, and nothing was due"):
+        with tx.events.inferring(
+            RULE, f"it left {after_ms} ms after broker {term.broker} was elected, and nothing was due"
+        ):
             _read_by_load(tx, failure)
 
 
@@ -44,7 +46,7 @@ def shows_failure_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIs
     failure = next((event for event in tx.header.events.values() if _may_be_read(tx, event)), None)
     if failure is None or not _is_removed_before_elections(tx, tp, written, failure):
         return False
-    return match_under(tx, RULE, tp, written, lambda trial: _read_by_load(trial, trial.open_event(failure.id)))
+    return match_under(tx, RULE, tp, written, lambda trial: _read_by_load(trial, trial.events.open_event(failure.id)))
 
 
 def _may_be_read(tx: Transaction, event: Event) -> bool:
@@ -61,7 +63,7 @@ def _may_be_read(tx: Transaction, event: Event) -> bool:
 
 def _is_removed_before_elections(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr, failure: Event) -> bool:
     """Return whether a failed broker left the ISR while the failure's own event still has to elect leaders."""
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     before = partition.zk_state if partition is not None else None
     if partition is None or before is None or written.leader_epoch != before.leader_epoch + 1:
         return False
@@ -80,9 +82,13 @@ def _is_removed_before_elections(tx: Transaction, tp: TopicPartition, written: L
 
 def _read_by_load(tx: Transaction, failure: Event) -> None:
     failed = failure.failed_brokers
-    tx.undo(failure.id)
+    tx.requests.undo(failure.id)
     controller_failover.leave_out(tx, failed)
-    event = tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {names_of(failed)} was gone when the cluster was read")
-    tx.await_proof(event)
+    event = tx.events.begin(
+        EventKind.CONTROLLER_FAILOVER, f"broker {names_of(failed)} was gone when the cluster was read"
+    )
+    tx.events.await_proof(event)
     if tx.header.profile.removes_offline_replicas_at_failover:
-        controller_failover.take_offline(tx, [Replica(tp, broker) for broker in failed for tp in tx.hosted_by(broker)])
+        controller_failover.take_offline(
+            tx, [Replica(tp, broker) for broker in failed for tp in tx.state.hosted_by(broker)]
+        )

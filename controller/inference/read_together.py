@@ -27,14 +27,14 @@ def shows_both_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) 
         return False
     failure, start = pair
     as_seen = tx.fork()
-    if match_expected_write(as_seen, tp, written) and not as_seen.open_event(start.id).begun:
+    if match_expected_write(as_seen, tp, written) and not as_seen.events.open_event(start.id).begun:
         return False
     return match_under(
         tx,
         RULE,
         tp,
         written,
-        lambda trial: _read_together(trial, trial.open_event(failure.id), trial.open_event(start.id)),
+        lambda trial: _read_together(trial, trial.events.open_event(failure.id), trial.events.open_event(start.id)),
     )
 
 
@@ -45,18 +45,18 @@ def _may_be_read_together(tx: Transaction) -> tuple[Event, Event] | None:
     for earlier, later in pairwise(waiting):
         failure, start = tx.header.events[earlier], tx.header.events[later]
         if failure.failed_brokers and start.started_broker != NO_BROKER and not is_any_back(tx, failure):
-            return tx.open_event(earlier), tx.open_event(later)
+            return tx.events.open_event(earlier), tx.events.open_event(later)
     return None
 
 
 def _read_together(tx: Transaction, failure: Event, start: Event) -> None:
     header = tx.header
     partition_reassignment.resume_completed_by(tx, start)
-    tx.undo(start.id)
-    tx.undo(failure.id)
+    tx.requests.undo(start.id)
+    tx.requests.undo(failure.id)
     live = header.brokers
     header.brokers = {**live, **failure.failed_brokers}
-    event = tx.begin(
+    event = tx.events.begin(
         EventKind.BROKER_CHANGE,
         f"broker {start.started_broker} registered, broker {names_of(failure.failed_brokers)} left",
     )

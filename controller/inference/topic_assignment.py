@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
@@ -19,7 +21,7 @@ from controller.model.event import EventKind
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 _COMPLETIONS: Final = (EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, EventKind.ALTER_PARTITION_RECEIVED)
 COMPLETED_UNREAD: Final = "reassignment-completed-unread"  # the rule of inference where an ISR was not read
@@ -31,9 +33,9 @@ def topic_written(tx: Transaction, name: str, before: Topic, znode: TopicZnode) 
     loads = unfenced_controller.goes_on(tx) and controller_failover.load_in_flight(tx) is not None
     for number in before.partitions:
         tp, written = TopicPartition(name, number), assignment_in(znode, number)
-        partition = tx.partition(tp)
+        partition = tx.state.partition(tp)
         if loads and partition is not None and written != partition.assignment:
-            tx.put_partition(tp, partition.with_assignment(written))
+            tx.state.put_partition(tp, partition.with_assignment(written))
             controller_failover.load_again(tx, tp)
         else:
             assignment_written(tx, tp, written)
@@ -46,35 +48,35 @@ def _mark_creation_begun(tx: Transaction, name: str) -> None:
 
     The controller writes the id first.
     """
-    for event in tx.open_events():
+    for event in tx.events.open_events():
         if (
             event.kind is EventKind.TOPIC_CHANGE
             and name in event.topics
             and not controller_failover.may_have_read(tx, event)
         ):
-            tx.mark_begun(event.id)
+            tx.events.mark_begun(event.id)
 
 
 def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssignment) -> None:
     """Judge a partition's written assignment as the controller's own write, or an edit by hand."""
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     if partition is None or written == (partition.zk_assignment or partition.assignment):
         return
     if tx.header.led_by_kraft:
-        tx.put_partition(tp, partition.with_assignment(written))
+        tx.state.put_partition(tp, partition.with_assignment(written))
         return
     if written == partition.assignment and not partition.pending_assignments:
-        tx.put_partition(tp, replace(partition, zk_assignment=None))  # the controller has overwritten an edit
+        tx.state.put_partition(tp, replace(partition, zk_assignment=None))  # the controller has overwritten an edit
         return
     at = next((at for at, due in enumerate(partition.pending_assignments) if _same(tx, due, written)), None)
     if at is not None:
         left = partition.pending_assignments[at + 1 :]
         zk_assignment = None if written == partition.assignment else written
-        tx.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
+        tx.state.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
     elif partition.reassigning and written == ReplicaAssignment(partition.assignment.target):
         # The reassignment is complete, but the ISR that let the controller complete it was not read.
-        with tx.inferring(COMPLETED_UNREAD):
-            tx.begin(EventKind.ALTER_PARTITION_RECEIVED, f"the new replicas of partition {tp} are in sync")
+        with tx.events.inferring(COMPLETED_UNREAD):
+            tx.events.begin(EventKind.ALTER_PARTITION_RECEIVED, f"the new replicas of partition {tp} are in sync")
             partition_reassignment.complete(tx, tp)
         assignment_written(tx, tp, written)
     elif written.is_being_reassigned or partition.reassigning or _is_by_api(tx, partition, written):
@@ -82,10 +84,10 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
     elif partition.zk_state is not None and _was_reassigned(tx, tp, partition.zk_state, partition, written):
         adopt_zk_assignment(tx, tp, replace(partition, zk_assignment=written), partition.zk_state)
     else:
-        tx.put_partition(tp, replace(partition, zk_assignment=written))
+        tx.state.put_partition(tp, replace(partition, zk_assignment=written))
         edit = f"from {list(partition.replicas)} to {list(written.replicas)}"
         cause = f"the assignment of {tp} was edited by hand {edit}: it has no effect until the next failover"
-        occurrences.note(tx, kinds.ASSIGNMENT_EDITED, cause, about=str(tp))
+        occurrences.note(tx.state, kinds.ASSIGNMENT_EDITED, cause, about=str(tp))
 
 
 def _was_reassigned(
@@ -108,7 +110,7 @@ def _is_by_api(tx: Transaction, partition: Partition, written: ReplicaAssignment
     """
     header = tx.header
     by_api = header.profile.reassigns_in_topic_znode and header.acting and partition.zk_state is not None
-    by_controller = tx.record.author in (0, header.term.session)
+    by_controller = tx.state.record.author in (0, header.term.session)
     expected = partition.pending_assignments or sorted(partition.replicas) == sorted(written.replicas)
     return by_api and by_controller and bool(expected)
 
@@ -122,40 +124,40 @@ def _same(tx: Transaction, due: ReplicaAssignment, written: ReplicaAssignment) -
 
 def _take_back_completion(tx: Transaction, tp: TopicPartition) -> None:
     """Take back a completion that the controller had not begun when the API cancelled or changed the reassignment."""
-    for event in tx.open_events():
-        if event.kind in _COMPLETIONS and not event.begun and tp in tx.waiting(event):
+    for event in tx.events.open_events():
+        if event.kind in _COMPLETIONS and not event.begun and tp in tx.certainty.waiting(event):
             partition_reassignment.resume_completed_by(tx, event)
-            tx.undo(event.id)
+            tx.requests.undo(event.id)
 
 
 def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, written: ReplicaAssignment) -> None:
     if partition.pending_assignments:
         _take_back_completion(tx, tp)
-        partition = tx.partition(tp) or partition
+        partition = tx.state.partition(tp) or partition
     if fenced_controller.acts(tx):
         with deferral.deferring(tx, deferral.deferrable(tx)):
-            tx.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
+            tx.events.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
             partition_reassignment.run(tx, tp, written)
     else:
-        tx.put_partition(tp, partition.with_assignment(written))
-    reassigned = tx.partition(tp)
+        tx.state.put_partition(tp, partition.with_assignment(written))
+    reassigned = tx.state.partition(tp)
     assert reassigned is not None, f"{tp} is being reassigned, and is not known"
     pending = reassigned.pending_assignments
     left = pending[pending.index(written) + 1 :] if written in pending else ()
-    tx.put_partition(tp, replace(reassigned, zk_assignment=written if left else None, pending_assignments=left))
+    tx.state.put_partition(tp, replace(reassigned, zk_assignment=written if left else None, pending_assignments=left))
 
 
 def adopt_zk_assignment(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Adopt the assignment in the topic's znode after an unseen reassignment."""
     assert partition.zk_assignment is not None
     cause = f"{tp} was reassigned to {list(partition.zk_assignment.replicas)}, but Kontrast did not see the beginning"
-    occurrences.note(tx, kinds.UNEXPLAINED_WRITE, cause, about=str(tp))
+    occurrences.note(tx.state, kinds.UNEXPLAINED_WRITE, cause, about=str(tp))
     for action in partition.queue:
-        tx.withdraw(tp, action)
+        tx.events.withdraw(tp, action)
     adopted = replace(partition, queue=(), zk_assignment=None, zk_state=written)
     adopted = adopted.with_assignment(partition.zk_assignment)
     states = {
-        replica: ReplicaState.ONLINE if tx.is_online(replica, adopted) else ReplicaState.OFFLINE
+        replica: ReplicaState.ONLINE if tx.state.is_online(replica, adopted) else ReplicaState.OFFLINE
         for replica in adopted.replicas
     }
-    tx.put_partition(tp, replace(adopted, replica_states=states))
+    tx.state.put_partition(tp, replace(adopted, replica_states=states))

@@ -11,7 +11,7 @@ from controller.transaction.transaction import Transaction
 
 def create(tx: Transaction, tps: list[TopicPartition]) -> None:
     """Bring new partitions and their replicas online."""
-    partitions = {tp: tx.partition(tp) for tp in tps}
+    partitions = {tp: tx.state.partition(tp) for tp in tps}
     replicas = [Replica(tp, broker) for tp, found in partitions.items() if found for broker in found.replicas]
     partition_machine.enter_state(tx, tps, PartitionState.NEW)
     replica_machine.enter_state(tx, replicas, ReplicaState.NEW)

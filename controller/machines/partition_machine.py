@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from controller.contract.ids import TopicPartition
 from controller.model.leadership import BumpLeaderEpoch, Create, Elect, StateChange
 from controller.model.topics import Partition
 from controller.rules.election import Strategy, recipients
 from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState
 from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 
 def enter_state(tx: Transaction, tps: Iterable[TopicPartition], target: PartitionState) -> None:
     """Change partitions to New, Offline or NonExistent, without writes or requests."""
-    tx.begin_batch()
+    tx.events.begin_batch()
     for tp in tps:
         partition = _valid(tx, tp, target)
         if partition is not None:
-            tx.queue(tp, replace(partition, state=target), _state_change(tx, partition, target, written=False))
+            tx.events.queue(tp, replace(partition, state=target), _state_change(tx, partition, target, written=False))
 
 
 def bring_online(tx: Transaction, tps: Iterable[TopicPartition], *, allow_unclean: bool | None = None) -> int:
@@ -31,7 +33,7 @@ def bring_online(tx: Transaction, tps: Iterable[TopicPartition], *, allow_unclea
 
     Return the number of elections that will succeed. `allow_unclean` None means the topic's settings.
     """
-    tx.begin_batch()
+    tx.events.begin_batch()
     batch = RequestBatch(tx)
     elected = 0
     for tp in tps:
@@ -49,7 +51,7 @@ def bring_online(tx: Transaction, tps: Iterable[TopicPartition], *, allow_unclea
 
 def elect(tx: Transaction, tps: Iterable[TopicPartition], strategy: Strategy) -> list[TopicPartition]:
     """Elect leaders by a strategy that moves leadership between live brokers. Return the successful partitions."""
-    tx.begin_batch()
+    tx.events.begin_batch()
     batch = RequestBatch(tx)
     elected = []
     for tp in tps:
@@ -65,10 +67,10 @@ def elect(tx: Transaction, tps: Iterable[TopicPartition], strategy: Strategy) ->
 
 def stay_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
     """Change partitions to Online whose election proves needless, without writes or requests."""
-    tx.begin_batch()
+    tx.events.begin_batch()
     staying = {tp: partition for tp in tps if (partition := _valid(tx, tp, PartitionState.ONLINE))}
     for tp, partition in staying.items():
-        tx.queue(tp, partition, _state_change(tx, partition, PartitionState.ONLINE, written=True))
+        tx.events.queue(tp, partition, _state_change(tx, partition, PartitionState.ONLINE, written=True))
 
 
 def election_of(tx: Transaction, partition: Partition, strategy: Strategy) -> Elect:
@@ -78,10 +80,10 @@ def election_of(tx: Transaction, partition: Partition, strategy: Strategy) -> El
     by_shutdown = strategy is Strategy.CONTROLLED_SHUTDOWN
     candidates = partition.assignment.target if strategy is Strategy.REASSIGN else partition.replicas
     return Elect(
-        *tx.place(),
+        *tx.events.place(),
         strategy,
         candidates,
-        registered if by_shutdown else tuple(r for r in registered if tx.is_online(r, partition)),
+        registered if by_shutdown else tuple(r for r in registered if tx.state.is_online(r, partition)),
         shutting_down=tuple(sorted(shutting_down)) if by_shutdown else (),
     )
 
@@ -91,41 +93,41 @@ def _receivers(tx: Transaction, partition: Partition, intent: Elect) -> tuple[in
     profile = tx.header.profile
     only_live = profile.shutdown_elects_among_live and not profile.shutdown_sends_to_leaving_broker
     if intent.strategy is Strategy.CONTROLLED_SHUTDOWN and only_live:
-        online = tuple(replica for replica in online if tx.is_online(replica, partition))
+        online = tuple(replica for replica in online if tx.state.is_online(replica, partition))
     return recipients(intent.strategy, intent.candidates, online)
 
 
 def _valid(tx: Transaction, tp: TopicPartition, target: PartitionState) -> Partition | None:
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     if partition is not None and partition.state in PARTITION_VALID_PREVIOUS[target]:
         return partition
     return None
 
 
 def _state_change(tx: Transaction, partition: Partition, target: PartitionState, *, written: bool) -> StateChange:
-    return StateChange(*tx.place(), None, partition.state, target, written)
+    return StateChange(*tx.events.place(), None, partition.state, target, written)
 
 
 def _create(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition: Partition) -> None:
-    live = tuple(replica for replica in partition.replicas if tx.is_online(replica, partition))
+    live = tuple(replica for replica in partition.replicas if tx.state.is_online(replica, partition))
     if not live or partition.zk_state is not None:
         return  # it stays New, because it needs a live replica, and an existing state is never overwritten
-    create = Create(*tx.place(), live)
+    create = Create(*tx.events.place(), live)
     change = _state_change(tx, partition, PartitionState.ONLINE, written=True)
-    tx.queue(tp, replace(partition, state=PartitionState.ONLINE), create, change)
+    tx.events.queue(tp, replace(partition, state=PartitionState.ONLINE), create, change)
     batch.leader_and_isr(live, tp, is_new=True, read=True)
 
 
 def _offline_election(tx: Transaction, tp: TopicPartition, partition: Partition, allow_unclean: bool | None) -> Elect:
-    topic = tx.topic(tp.topic)
+    topic = tx.state.topic(tp.topic)
     by_settings = topic.unclean_election if topic is not None else None
     if by_settings is None:
         by_settings = tx.header.allows_unclean_election
     return Elect(
-        *tx.place(),
+        *tx.events.place(),
         Strategy.OFFLINE,
         partition.replicas,
-        tuple([replica for replica in partition.replicas if tx.is_online(replica, partition)]),
+        tuple([replica for replica in partition.replicas if tx.state.is_online(replica, partition)]),
         allow_unclean=by_settings if allow_unclean is None else allow_unclean,
     )
 
@@ -137,15 +139,15 @@ def _elect(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition: 
     if refused or intent.apply(value, epoch) is None:
         return False  # without an electable replica the partition keeps its state
     change = _state_change(tx, partition, PartitionState.ONLINE, written=True)
-    tx.queue(tp, replace(partition, state=PartitionState.ONLINE), intent, change)
+    tx.events.queue(tp, replace(partition, state=PartitionState.ONLINE), intent, change)
     batch.leader_and_isr(_receivers(tx, partition, intent), tp, is_new=False, read=True)
     return True
 
 
 def bump(tx: Transaction, tp: TopicPartition) -> Partition | None:
     """Increment the leader epoch. Return None for a partition without a state."""
-    partition = tx.partition(tp)
+    partition = tx.state.partition(tp)
     if partition is None or partition.value(tx.header.controller_epoch) is None:
         return None
-    tx.begin_batch()
-    return tx.queue(tp, partition, BumpLeaderEpoch(*tx.place()))
+    tx.events.begin_batch()
+    return tx.events.queue(tp, partition, BumpLeaderEpoch(*tx.events.place()))

@@ -12,13 +12,14 @@ from itertools import chain, groupby
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write, with_cached_state
 from controller.model.topics import Partition
 from controller.rules.states import ReplicaState
 from controller.transaction.request_batch import Receivers, RequestBatch
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 _NEW: Final = ReplicaState.NEW
 _ONLINE: Final = ReplicaState.ONLINE
@@ -46,7 +47,7 @@ def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaSta
     batch = RequestBatch(tx)
     by_broker = sorted(replicas, key=lambda replica: replica.broker)
     for _, group in groupby(by_broker, key=lambda replica: replica.broker):
-        tx.begin_batch()
+        tx.events.begin_batch()
         for replica in group:
             _enter(tx, batch, replica, target)
     batch.send()
@@ -56,7 +57,7 @@ def _valid_hosts(tx: Transaction, replicas: Iterable[Replica], target: ReplicaSt
     valid = tx.header.profile.replica_valid_previous(target)
     hosts: defaultdict[TopicPartition, tuple[int, ...]] = defaultdict(tuple)
     for replica in replicas:
-        partition = tx.partition(replica.tp)
+        partition = tx.state.partition(replica.tp)
         if partition is not None and partition.replica_state(replica.broker) in valid:
             hosts[replica.tp] += (replica.broker,)
     return hosts
@@ -72,13 +73,13 @@ def bring_online(tx: Transaction, hosts: Hosts) -> None:
         return
     places = {}
     for broker, count in sorted(Counter(chain.from_iterable(hosts.values())).items()):
-        tx.begin_batch()
-        places[broker] = tx.places(count)
-    tx.affect(_topics_by_first_broker(hosts))
+        tx.events.begin_batch()
+        places[broker] = tx.events.places(count)
+    tx.events.affect(_topics_by_first_broker(hosts))
     batch, alike = RequestBatch(tx), dict[tuple[int, ...], _ComingOnline]()
     for tp, brokers in hosts.items():
         if brokers:
-            partition = tx.topics[tp.topic].partitions[tp.partition]
+            partition = tx.state.topics[tp.topic].partitions[tp.partition]
             coming = alike.get(brokers)
             if coming is None or coming.states != partition.replica_states:
                 coming = alike[brokers] = _coming_online(batch, brokers, partition.replica_states)
@@ -87,7 +88,7 @@ def bring_online(tx: Transaction, hosts: Hosts) -> None:
             if coming.after is not None:
                 partition = replace(partition, replica_states=coming.after)
             changes = [StateChange(*next(places[at]), at, was, _ONLINE) for at, was in coming.changes]
-            tx.queue_unwritten(tp, partition, changes)
+            tx.events.queue_unwritten(tp, partition, changes)
     batch.send()
 
 
@@ -118,7 +119,7 @@ def _coming_online(batch: RequestBatch, brokers: tuple[int, ...], states: dict[i
 
 
 def _enter(tx: Transaction, batch: RequestBatch, replica: Replica, target: ReplicaState) -> None:
-    partition = tx.partition(replica.tp)
+    partition = tx.state.partition(replica.tp)
     state = partition.replica_state(replica.broker) if partition else ReplicaState.NON_EXISTENT
     valid = tx.header.profile.replica_valid_previous(target)
     if partition is None or state not in valid:
@@ -158,13 +159,13 @@ def _to_offline(
         return
     in_sync = value is not None and replica.broker in value.isr
     if in_sync:
-        remove = RemoveFromIsr(*tx.place(), replica.broker, _empties_isr(tx, tp))
-        partition = tx.queue(tp, partition, remove)
+        remove = RemoveFromIsr(*tx.events.place(), replica.broker, _empties_isr(tx, tp))
+        partition = tx.events.queue(tp, partition, remove)
     elif value is not None:
         # The state was read again, without a write. Requests before this were sent with the cached state.
         partition = replace(partition, cached=None, queue=_sent_before_a_write(partition))
     _change_state(tx, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
-    topic = tx.topic(tp.topic)
+    topic = tx.state.topic(tp.topic)
     if value is None:
         batch.update_metadata(tp)
     elif topic is not None and not topic.queued_for_deletion:
@@ -179,7 +180,7 @@ def _sent_before_a_write(partition: Partition) -> tuple[AnyAction, ...]:
 
 
 def _empties_isr(tx: Transaction, tp: TopicPartition) -> bool:
-    topic = tx.topic(tp.topic)
+    topic = tx.state.topic(tp.topic)
     by_topic = topic.unclean_election if topic is not None else None
     allowed = tx.header.allows_unclean_election if by_topic is None else by_topic
     return allowed and not tx.header.profile.keeps_last_isr_member
@@ -201,8 +202,8 @@ def _change_state(
     *,
     written: bool = False,
 ) -> None:
-    change = StateChange(*tx.place(), replica.broker, state, target, written)
-    tx.queue(replica.tp, partition.with_replica_state(replica.broker, target), change)
+    change = StateChange(*tx.events.place(), replica.broker, state, target, written)
+    tx.events.queue(replica.tp, partition.with_replica_state(replica.broker, target), change)
 
 
 _ACTIONS: Final[Mapping[ReplicaState, _Action]] = {

@@ -92,6 +92,17 @@ class Header(msgspec.Struct, array_like=True):
         copied.tally.happened = self.tally.happened.copy()
         return copied
 
+    def take_over(self, copied: Header) -> None:
+        """Take over the state of a copy. The groups stay the same objects, because handlers refer to them."""
+        for name in self.__struct_fields__:
+            value = getattr(copied, name)
+            if name in _PARTS:
+                group = getattr(self, name)
+                for part in group.__struct_fields__:
+                    setattr(group, part, getattr(value, part))
+            else:
+                setattr(self, name, value)
+
     @property
     def acting(self) -> bool:
         """Return whether there is an active controller, which has taken over and handles events."""

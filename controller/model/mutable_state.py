@@ -1,71 +1,64 @@
-"""Mutable copy of a context, with its header and topics, the partitions touched so far, and the rows so far.
+"""Mutable copy of a context, with its header and topics, and the partitions touched so far.
 
-A transaction changes a context only through these few methods, so that every touched partition is judged. Events are in
-`transaction/pending_events.py`. `transaction/transaction.py` decides which rows are published.
+Topics and partitions change only through these few methods, so that every touched partition is judged. Each part of the
+header changes by the verbs of its own class. `published_rows` has the rows.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
+from copy import copy
 from itertools import chain
 
 import msgspec
 
 from controller.contract.ids import BrokerEpoch, TopicPartition
 from controller.contract.records import Record
-from controller.contract.row import Row, Stamp
 from controller.model import clock
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker
 from controller.model.context import FOLLOWING, Context, Header
-from controller.model.tally import Counts, Happened
-from controller.model.topics import InTopic, Partition, Topic
+from controller.model.tally import CountingRules, Counts, Happened
+from controller.model.topics import InTopic, Partition, Topic, Topics
 
 
 class MutableState:
-    """Transaction's private copy of the context, and the rows that it publishes."""
+    """Private copy of the context of a transaction."""
 
     __slots__ = (
         "_epochs",
-        "_first",
         "_indexed_amid",
-        "_judged_brokers",
         "_live",
         "_registered",
         "_replica_index",
-        "_touched",
-        "_touched_topics",
+        "_ruled_by",
+        "_rules",
         "clock_set_by_ms",
-        "effects",
         "header",
+        "judged_brokers",
         "record",
-        "shows_all",
-        "shows_gauges",
-        "shows_partitions",
-        "shows_steps",
+        "judges_all",
         "topics",
+        "touched",
+        "touched_topics",
     )
 
-    def __init__(self, context: Context, record: Record) -> None:
-        self.effects: list[Row] = []
-        self._first = 0  # index of the record's first effect
+    def __init__(self, context: Context, record: Record, *, judges_all: bool = False) -> None:
         self.header: Header = context.header.copy()
         self.topics = context.topics.mutable_copy()
         self.advance_to(record)
-        self.shows_all = False  # publish each partition's row, changed or not
-        self.shows_partitions = True  # publish partitions' rows. False if they are read from the context
-        self.shows_steps = True  # publish transitions and requests
-        self.shows_gauges = False  # publish the cluster's counts, as at each heartbeat
-        self._judged_brokers = context.header.brokers
+        self.judges_all = judges_all  # at the end, whether touched or not
+        self.judged_brokers = context.header.brokers  # by the alerts
         self._registered: tuple[dict[int, Broker], tuple[int, ...]] | None = None
         self._epochs: tuple[dict[int, Broker], tuple[BrokerEpoch, ...]] | None = None
         self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
         index = context.replica_index
         self._replica_index = index if index is not None and index.topics is context.topics else None
         self._indexed_amid = False  # the index was made during this record and has its earlier changes
-        self._touched: dict[TopicPartition, InTopic] = {}
-        self._touched_topics: dict[str, Topic | None] = {}
+        self._find_rules()
+        self.touched: dict[TopicPartition, InTopic] = {}
+        self.touched_topics: dict[str, Topic | None] = {}
 
     def advance_to(self, record: Record) -> None:
         """Advance the header to this record."""
@@ -76,15 +69,43 @@ class MutableState:
             header.zxid = record.zxid
         self.record = record
 
-    def stamp(self) -> Stamp:
-        """Return the fields that every row of this transaction has, in their order."""
-        record = self.record
-        ordinal = len(self.effects) - self._first
-        return record.cluster, record.generation, record.seq, ordinal, record.zxid, record.observed_ms
+    def next_record(self, record: Record) -> None:
+        """Forget the touched partitions, which are concluded, and advance to the next record."""
+        self.touched, self.touched_topics, self._indexed_amid = {}, {}, False
+        self.advance_to(record)
 
-    def number_rows_from(self, ordinal: int) -> None:
-        """Number the rows of this record from this ordinal on."""
-        self._first = len(self.effects) - ordinal
+    def fork(self) -> MutableState:
+        """Return a copy whose changes do not affect this one."""
+        forked = copy(self)
+        forked.header = self.header.copy()
+        forked.topics = self.topics.mutable_copy()
+        forked.touched, forked.touched_topics = dict(self.touched), dict(self.touched_topics)
+        return forked
+
+    def adopt(self, fork: MutableState) -> None:
+        """Take over the state of a fork. The header stays the same object, because handlers refer to it."""
+        header = self.header
+        for name in self.__slots__:
+            setattr(self, name, getattr(fork, name))
+        self.header = header
+        header.take_over(fork.header)
+
+    @property
+    def rules(self) -> CountingRules:
+        """Return the rules that counts and partitions' health depend on beside the topics, as of now."""
+        header, (settings, profile, dynamic) = self.header, self._ruled_by
+        if (
+            header.settings is not settings
+            or header.profile is not profile
+            or header.configuration.dynamic is not dynamic
+        ):
+            self._find_rules()
+        return self._rules
+
+    def _find_rules(self) -> None:
+        header = self.header
+        self._ruled_by = header.settings, header.profile, header.configuration.dynamic
+        self._rules = header.counting_rules
 
     @property
     def happened(self) -> Happened:
@@ -106,8 +127,8 @@ class MutableState:
             found = self.header.brokers.get(broker)
             if found is not None and not found.at_work:
                 self.header.brokers = {**self.header.brokers, broker: msgspec.structs.replace(found, at_work=True)}
-        if self._judged_brokers is before:
-            self._judged_brokers = self.header.brokers  # no alert is about that
+        if self.judged_brokers is before:
+            self.judged_brokers = self.header.brokers  # no alert is about that
 
     def topic(self, name: str) -> Topic | None:
         """Return the topic as changed so far, if known."""
@@ -154,7 +175,7 @@ class MutableState:
         self, predicate: Callable[[Partition], bool], candidates: Iterable[tuple[str, Iterable[int]]]
     ) -> list[TopicPartition]:
         now = self.topics.partition
-        touched = (tp for tp in self._touched if (partition := now(tp)) is not None and predicate(partition))
+        touched = (tp for tp in self.touched if (partition := now(tp)) is not None and predicate(partition))
         return _in_order(chain(touched, self._among(candidates, predicate)))
 
     def _among(
@@ -174,6 +195,19 @@ class MutableState:
             self._replica_index, self._indexed_amid = BrokerReplicaIndex(self.topics), True
         return self._replica_index
 
+    def note_in_index(
+        self, tp: TopicPartition, before: Partition | None, now: Partition | None, *, differs: bool
+    ) -> None:
+        """Note a touched partition in the index, if there is one."""
+        if self._replica_index is not None and (differs or self._indexed_amid):
+            self._replica_index.note(tp, None if self._indexed_amid else before, now)
+
+    def follow_by_index(self, topics: Topics) -> BrokerReplicaIndex | None:
+        """Return the index, if there is one, as that of these topics."""
+        if self._replica_index is not None:
+            self._replica_index.follow(topics)
+        return self._replica_index
+
     def put_topic(self, name: str, topic: Topic | None) -> None:
         """Replace a topic, or remove it if it is None."""
         topic_before = self.topics.get(name)
@@ -185,19 +219,14 @@ class MutableState:
             follows = self.header.phase is FOLLOWING
             for number in {**before, **after} if follows else [gone for gone in before if gone not in after]:
                 tp = TopicPartition(name, number)
-                if tp not in self._touched:
-                    self._touched[tp] = (topic_before, before.get(number))
-        self._touched_topics.setdefault(name, topic_before)
+                if tp not in self.touched:
+                    self.touched[tp] = (topic_before, before.get(number))
+        self.touched_topics.setdefault(name, topic_before)
         self.topics.put(name, topic)
-
-    @property
-    def judges_all(self) -> bool:
-        """Return whether every partition is judged at the end, touched or not, without publishing their rows."""
-        return self.shows_all and not self.shows_partitions
 
     def put_partition(self, tp: TopicPartition, partition: Partition) -> None:
         """Replace a partition of a known topic."""
-        if tp not in self._touched:
+        if tp not in self.touched:
             self.touch(tp)
         self.topics.put_partition(tp, partition)
 
@@ -206,9 +235,9 @@ class MutableState:
 
         A complete read postpones this to its end.
         """
-        if self.header.phase is FOLLOWING and tp not in self._touched:
+        if self.header.phase is FOLLOWING and tp not in self.touched:
             topic = self.topics.get(tp.topic)
-            self._touched[tp] = (topic, topic.partitions.get(tp.partition) if topic is not None else None)
+            self.touched[tp] = (topic, topic.partitions.get(tp.partition) if topic is not None else None)
 
     def is_online(self, replica: int, partition: Partition) -> bool:
         """Return whether the replica's broker is live and its log directory works, by the controller's knowledge."""

@@ -26,7 +26,7 @@ from controller.model.brokers import Departures
 from controller.model.context import Context, Header
 from controller.model.topics import Partition
 from controller.step import step, steps
-from controller.transaction.transaction import Outcome
+from controller.transaction.conclusion import Outcome
 from controller.view.partition_issues import issues_of
 
 _STATUS: Final = '{"session":"look"}'

@@ -11,7 +11,9 @@ from typing import Final
 from controller.contract.records import Record
 from controller.model.context import Context
 from controller.model.feed_state import Quarantines
-from controller.transaction.transaction import Outcome, Transaction
+from controller.model.published_rows import Shown
+from controller.transaction.conclusion import Conclusion, Outcome
+from controller.transaction.transaction import Transaction
 from wording.sentences import counted
 
 # Twice the longest time between two requests for a complete read (`streaming/sources/complete_read_requests.py`). A
@@ -42,6 +44,4 @@ def quarantine(unknown: Context, quarantines: Quarantines, last: Record, why: st
         why += f" ({counted(quarantines.unkept, 'record')} not kept in `refused`)"
     header = unknown.header.copy()
     header.feed.quarantined, header.feed.quarantines = why, quarantines
-    tx = Transaction(Context(header, unknown.topics), last)
-    tx.shows_gauges = True
-    return Outcome(tx.finish(), tuple(tx.effects))
+    return Conclusion(Transaction(Context(header, unknown.topics), last, Shown(gauges=True))).finish()

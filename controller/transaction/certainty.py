@@ -66,43 +66,52 @@ from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.event import Batch, Event
 from controller.model.leadership import AnyAction, AnyEntry, StateChange, StateEntry, StopEntry, Write
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules import timing
+from controller.transaction.pending_events import PendingEvents
 from controller.transaction.pending_requests import PendingRequests, RequestContents
 from controller.transaction.set_aside import SetAside
 
 replace = msgspec.structs.replace
 
 
-class CertainEvents(PendingRequests):
-    """Private copy of the context for a step, with the certain parts of its in-flight events."""
+class Certainty:
+    """Certain parts of the events of a transaction."""
 
-    __slots__ = ()
+    __slots__ = ("_events", "_header", "_requests", "_state")
 
-    def _publish_certain(self, events: dict[int, Event]) -> None:
+    def __init__(self, state: MutableState, events: PendingEvents, requests: PendingRequests) -> None:
+        self._state = state
+        self._header = state.header
+        self._events = events
+        self._requests = requests
+
+    def publish_certain(self, events: dict[int, Event]) -> None:
+        """Publish the parts of these in-flight events that this record made certain."""
         for event_id in self._begun_now(events):
-            event, stored = self.open_event(event_id), self.header.events.get(event_id)
+            event, stored = self._events.open_event(event_id), self._header.events.get(event_id)
             event.begun = True
             # Only a finished batch makes actions certain in partitions that were not touched.
             same_batch = stored is not None and stored.begun and event.next_batch == stored.next_batch
             batches = self._certain_batches(event, events)
             if batches or not same_batch:
                 self._send(event, batches, self.waiting(event))
-            elif changed := [tp for tp in self._touched if self._begins_with_certain(tp)]:
+            elif changed := [tp for tp in self._state.touched if self._begins_with_certain(tp)]:
                 self._send(event, (), changed)
 
     def _begins_with_certain(self, tp: TopicPartition) -> bool:
         """Return whether a state change that is certain stands first in the partition's queue."""
-        partition = self.topics.partition(tp)
+        partition = self._state.topics.partition(tp)
         first = partition.queue[0] if partition is not None and partition.queue else None
         if first is None or first.writes:
             return False
-        event = self.open_event(first.event)
+        event = self._events.open_event(first.event)
         return event.begun and first.at_batch < event.next_batch
 
     def waiting(self, event: Event) -> list[TopicPartition]:
         """Return the partitions of an event's topics with queued actions."""
-        found = ((name, self.topics.get(name)) for name in event.topics)
+        found = ((name, self._state.topics.get(name)) for name in event.topics)
         return [
             TopicPartition(name, number)
             for name, topic in found
@@ -114,7 +123,7 @@ class CertainEvents(PendingRequests):
     def actions_of(self, event: Event) -> Iterator[AnyAction]:
         """Yield the queued actions of the event."""
         for tp in self.waiting(event):
-            for action in self.topics[tp.topic].partitions[tp.partition].queue:
+            for action in self._state.topics[tp.topic].partitions[tp.partition].queue:
                 if action.event == event.id:
                     yield action
 
@@ -133,7 +142,7 @@ class CertainEvents(PendingRequests):
         held_from = len(event.due)
         for tp in self.waiting(event):
             older = -1
-            for action in self.topics[tp.topic].partitions[tp.partition].queue:
+            for action in self._state.topics[tp.topic].partitions[tp.partition].queue:
                 if isinstance(action, Write):
                     older = action.event
                 elif (
@@ -157,19 +166,19 @@ class CertainEvents(PendingRequests):
                 unfinished = unfinished or event.holds_back
                 continue
             if event.writes_due:
-                if event.begun and event_id in self._advanced:
+                if event.begun and event_id in self._events.advanced:
                     certain.append(event_id)
                 unfinished = unfinished or not self.has_written_all(event)
             elif event.begun or not (unfinished or self._may_never_have_been(event)):
                 certain.append(event_id)
             else:
-                self.open_event(event_id).taken_up = not unfinished
+                self._events.open_event(event_id).taken_up = not unfinished
                 unfinished = True
         return certain
 
     def has_written_all(self, event: Event) -> bool:
         """Return whether the event's due writes will not come any more."""
-        header = self.header
+        header = self._header
         if event.id >= header.last_written_event:
             return header.has_passed(timing.UNFINISHED, max(event.time_ms, event.last_write_ms))
         loaded_ms = header.term.began_ms + header.loaded_within_ms
@@ -177,23 +186,23 @@ class CertainEvents(PendingRequests):
 
     def _may_never_have_been(self, event: Event) -> bool:
         wrote_since = (
-            event.id <= self.header.last_written_event or event.time_ms + timing.HEARD.ms < self.header.term.heard_ms
+            event.id <= self._header.last_written_event or event.time_ms + timing.HEARD.ms < self._header.term.heard_ms
         )
-        return event.proven_ms > self.header.time_ms and not wrote_since
+        return event.proven_ms > self._header.time_ms and not wrote_since
 
     def conclude_events(self, *, expired: bool) -> None:
         """Publish the controller's completed actions when it resigned.
 
         After its session expired, publish only the proven ones.
         """
-        events = {**self.header.events, **self._open}
+        events = {**self._header.events, **self._events.open}
         for event_id in () if expired else list(events):
-            events[event_id] = self.open_event(event_id)
+            events[event_id] = self._events.open_event(event_id)
             events[event_id].proven_ms = 0
             if events[event_id].is_doubtful:
                 events[event_id].detail = None
         if events:
-            self._publish_certain(events)
+            self.publish_certain(events)
 
     def frozen(self, partition: Partition) -> tuple[AnyAction, ...]:
         """Return the partition's queue.
@@ -202,41 +211,43 @@ class CertainEvents(PendingRequests):
         """
         return tuple(
             replace(action, value=sent_value(partition, action))
-            if isinstance(action, StateEntry) and action.value is None and not self.open_event(action.event).writes_due
+            if isinstance(action, StateEntry)
+            and action.value is None
+            and not self._events.open_event(action.event).writes_due
             else action
             for action in partition.queue
         )
 
     def make_certain(self, name: str) -> None:
         """Publish all queued actions of a topic as done, because its znodes show a later event."""
-        topic = self.topics.get(name)
+        topic = self._state.topics.get(name)
         sent: dict[int, dict[int, None]] = {}  # the batches whose requests contain it, by event
         for number, partition in list(topic.partitions.items()) if topic else ():
             tp, value = TopicPartition(name, number), partition.zk_state
             entries: list[AnyAction] = []
             for action in partition.queue:
                 if isinstance(action, Write):
-                    value = action.apply(value, self.open_event(action.event).epoch) or value
-                    self.settle(action, seen=False)
+                    value = action.apply(value, self._events.open_event(action.event).epoch) or value
+                    self._events.settle(action, seen=False)
                 elif isinstance(action, StateChange):
-                    self._publish_state_change(tp, action, FINAL, action.value or value)
-                    self.open_event(action.event).pending -= 1
+                    self._events.publish_state_change(tp, action, FINAL, action.value or value)
+                    self._events.open_event(action.event).pending -= 1
                 else:
                     sent.setdefault(action.event, {})[action.at_batch] = None
                     entries.append(
                         replace(action, value=action.value or value) if isinstance(action, StateEntry) else action
                     )
-            self.put_partition(tp, replace(partition, queue=tuple(entries)))
+            self._state.put_partition(tp, replace(partition, queue=tuple(entries)))
         for event_id, numbers in sorted(sent.items()):
-            event = self.open_event(event_id)
+            event = self._events.open_event(event_id)
             batches = [batch for batch in event.batches if batch.at_batch in numbers]
             self._send(event, batches, self.waiting(event))
 
     def set_aside(self, event: Event) -> SetAside:
         """Take an event's actions before its first due write out of the queues, without a row."""
         event.begun = True
-        batches = self._certain_batches(event, {each.id: each for each in self.open_events()})
-        aside, limits = SetAside(batches), CertainUpTo(self.open_event)
+        batches = self._certain_batches(event, {each.id: each for each in self._events.open_events()})
+        aside, limits = SetAside(batches), CertainUpTo(self._events.open_event)
         for tp in self.waiting(event):
             self._flush(tp, event, aside, limits, aside.add)
         event.batches = tuple(batch for batch in event.batches if batch not in batches)
@@ -245,12 +256,12 @@ class CertainEvents(PendingRequests):
 
     def _send(self, event: Event, batches: Sequence[Batch], tps: Iterable[TopicPartition]) -> None:
         """Publish the certain actions of partitions that wait for an event, and these of its requests."""
-        contents, limits = RequestContents(batches, self.header.profile), CertainUpTo(self.open_event)
-        publish = self.publisher_of(event, FINAL)
+        contents, limits = RequestContents(batches, self._header.profile), CertainUpTo(self._events.open_event)
+        publish = self._events.publisher_of(event, FINAL)
         for tp in tps:
             self._flush(tp, event, contents, limits, publish)
         if batches:
-            self.publish_sent(event, batches, contents)
+            self._requests.publish_sent(event, batches, contents)
             event.batches = tuple(batch for batch in event.batches if batch not in batches)
             event.pending -= len(batches)
 
@@ -263,7 +274,7 @@ class CertainEvents(PendingRequests):
         publish: Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None],
     ) -> None:
         """Publish certain state changes at the front of the partition's queue, and move its entries into requests."""
-        partition = self.topics.partition(tp)
+        partition = self._state.topics.partition(tp)
         assert partition is not None, f"{tp} waits, and is not there"
         kept: list[AnyAction] = []
         own, limit, is_front, published = event.id, limits[event.id], True, 0
@@ -278,8 +289,8 @@ class CertainEvents(PendingRequests):
                         publish(tp, action, value)
                         published += 1
                     else:
-                        self._publish_state_change(tp, action, FINAL, value)
-                        self.open_event(action.event).pending -= 1
+                        self._events.publish_state_change(tp, action, FINAL, value)
+                        self._events.open_event(action.event).pending -= 1
                     continue
             elif is_own and isinstance(action, (StateEntry, StopEntry)) and contents.takes(action):
                 contents.add(tp, action, sent_value(partition, action))
@@ -288,7 +299,7 @@ class CertainEvents(PendingRequests):
             kept.append(action)
         event.pending -= published
         if len(kept) < len(partition.queue):
-            self.put_partition(tp, replace(partition, queue=tuple(kept)))
+            self._state.put_partition(tp, replace(partition, queue=tuple(kept)))
 
 
 class CertainUpTo(dict[int, int]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -17,11 +18,10 @@ import msgspec
 from controller.contract.effect_rows import FINAL, WITHDRAWN, EffectStamp, Request, Status, Transition
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
-from controller.contract.records import Record
-from controller.model.context import Context
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write
 from controller.model.mutable_state import MutableState
+from controller.model.published_rows import PublishedRows
 from controller.model.topics import Partition
 from controller.rules import timing
 from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState, ReplicaState
@@ -31,25 +31,45 @@ from controller.view.rows import state_change_row
 replace = msgspec.structs.replace
 
 
-class PendingEvents(MutableState):
-    """Transaction's private copy of the context with the events in it."""
+class PendingEvents:
+    """Events of a transaction's state, with the planned actions in its partitions."""
 
-    __slots__ = ("_advanced", "_evidence", "_fresh", "_open", "_ordinal", "_rule", "event")
+    __slots__ = ("_evidence", "_header", "_ordinal", "_rows", "_rule", "_state", "advanced", "event", "fresh", "open")
 
-    def __init__(self, context: Context, record: Record) -> None:
-        super().__init__(context, record)
-        self.event: Event | None = None
+    def __init__(self, state: MutableState, rows: PublishedRows) -> None:
+        self._state = state
+        self._header = state.header
+        self._rows = rows
         self._rule = self._evidence = ""  # of inference, by which events begin now
         self._ordinal = 0
-        self._open: dict[int, Event] = {}
-        self._fresh: set[int] = set()
-        self._advanced: set[int] = set()
+        self.event: Event | None = None  # to which the next planned action belongs
+        self.open: dict[int, Event] = {}  # copies that this transaction may change
+        self.fresh: set[int] = set()  # begun by this record
+        self.advanced: set[int] = set()  # with a write that is not due any more by this record
+
+    def next_record(self) -> None:
+        """Forget the events of the record before, which are stored."""
+        if self.open or self.event is not None:
+            self.event, self.open, self.fresh, self.advanced = None, {}, set(), set()
+
+    def fork(self, state: MutableState, rows: PublishedRows) -> PendingEvents:
+        """Return a copy for a fork of the state and the rows."""
+        forked = copy(self)
+        forked._state, forked._header, forked._rows = state, state.header, rows
+        forked.open = {key: replace(e, due=list(e.due), topics=dict(e.topics)) for key, e in self.open.items()}
+        forked.fresh, forked.advanced = set(self.fresh), set(self.advanced)
+        return forked
+
+    def adopt(self, fork: PendingEvents) -> None:
+        """Take over the events of a fork."""
+        self._rule, self._evidence, self._ordinal = fork._rule, fork._evidence, fork._ordinal
+        self.event, self.open, self.fresh, self.advanced = fork.event, fork.open, fork.fresh, fork.advanced
 
     def begin(self, kind: EventKind, cause: str) -> Event:
         """Start an event of the controller, to which the next queued actions belong."""
-        self.event = self._next_event(kind, cause)
-        self._open[self.event.id] = self.event
-        self._fresh.add(self.event.id)
+        self.event = self.next_event(kind, cause)
+        self.open[self.event.id] = self.event
+        self.fresh.add(self.event.id)
         self._ordinal = 0
         return self.event
 
@@ -58,14 +78,15 @@ class PendingEvents(MutableState):
         with self.inferring(event.inferred_by, event.inferred_from):
             return self.begin(event.kind, event.cause)
 
-    def _next_event(self, kind: EventKind, cause: str) -> Event:
-        header, record = self.header, self.record
+    def next_event(self, kind: EventKind, cause: str) -> Event:
+        """Return the controller's next event, without an action."""
+        header, record = self._header, self._state.record
         event = Event(header.next_event, kind, cause, record.zxid, header.time_ms, header.controller_epoch)
         if header.controller_epoch == header.term.epoch:  # else the event is a deposed controller's
             event.controller = header.term.broker
         if self._rule:
             event.inferred_by, event.inferred_from = self._rule, self._evidence
-            self.count(self.happened.inferred_events, self._rule)
+            self._state.count(self._state.happened.inferred_events, self._rule)
         header.next_event += 1
         return event
 
@@ -73,14 +94,14 @@ class PendingEvents(MutableState):
     def inferring(self, rule: str, evidence: str = "") -> Iterator[None]:
         """Attribute events that begin in the body to a rule of inference and its evidence, by default this record."""
         outer = self._rule, self._evidence
-        self._rule, self._evidence = rule, evidence or f"{self.record.path} at {self.record.zxid:#x}"
+        self._rule, self._evidence = rule, evidence or f"{self._state.record.path} at {self._state.record.zxid:#x}"
         yield
         self._rule, self._evidence = outer
 
     @property
     def is_idle(self) -> bool:
         """Return whether no event is in flight, and this transaction has begun no event."""
-        return not (self._open or self.header.events)
+        return not (self.open or self._header.events)
 
     @contextmanager
     def another_event(self, kind: EventKind, cause: str) -> Iterator[Event]:
@@ -130,19 +151,19 @@ class PendingEvents(MutableState):
         event.pending += len(actions)
         event.topics[tp.topic] = None
         waiting = replace(partition, queue=(*partition.queue, *actions))
-        self.put_partition(tp, waiting)
+        self._state.put_partition(tp, waiting)
         return waiting
 
     def open_event(self, event_id: int) -> Event:
         """Return the event as a copy that this transaction may change."""
-        event = self._open.get(event_id)
+        event = self.open.get(event_id)
         if event is None:
-            event = self._open[event_id] = self.header.events[event_id].opened()
+            event = self.open[event_id] = self._header.events[event_id].opened()
         return event
 
     def last_event(self) -> Event | None:
         """Return the newest in-flight event, as a copy that this transaction may change."""
-        open_ids = {**self.header.events, **self._open}
+        open_ids = {**self._header.events, **self.open}
         newest = max((key for key, event in open_ids.items() if event.pending), default=None)
         return None if newest is None else self.open_event(newest)
 
@@ -152,9 +173,9 @@ class PendingEvents(MutableState):
         The event is certain once the controller's session wrote something later, or has outlasted its timeout. Only
         ZooKeeper's transaction log names the session of a write. If no record named one yet, the log is not the source.
         """
-        if self.record.author or self.header.term.heard_ms:
-            silent_ms = self.header.settings.zookeeper_session_timeout_ms + timing.ACTING.ms
-            event.proven_ms = self.header.time_ms + silent_ms
+        if self._state.record.author or self._header.term.heard_ms:
+            silent_ms = self._header.settings.zookeeper_session_timeout_ms + timing.ACTING.ms
+            event.proven_ms = self._header.time_ms + silent_ms
 
     def undo_in(self, tp: TopicPartition, event_id: int) -> None:
         """Take back the actions of an event that has not begun from a partition."""
@@ -166,7 +187,7 @@ class PendingEvents(MutableState):
         A later state change begins in the state that is there without these actions. If it may not, it is taken back
         too.
         """
-        partition = self.partition(tp)
+        partition = self._state.partition(tp)
         if partition is None or not any(map(predicate, partition.queue)):
             return
         kept, taken, states = list[AnyAction](), list[AnyAction](), dict[int | None, int]()
@@ -187,11 +208,11 @@ class PendingEvents(MutableState):
             self.withdraw(tp, action)
         for replica, state in states.items():
             partition = _in_state(partition, replica, state)
-        self.put_partition(tp, replace(partition, queue=tuple(kept)))
+        self._state.put_partition(tp, replace(partition, queue=tuple(kept)))
 
     def _may_enter(self, partition: Partition, change: StateChange, state: int) -> bool:
         if change.replica is not None:
-            return ReplicaState(state) in self.header.profile.replica_valid_previous(ReplicaState(change.to_state))
+            return ReplicaState(state) in self._header.profile.replica_valid_previous(ReplicaState(change.to_state))
         target = PartitionState(change.to_state)
         if target is PartitionState.OFFLINE and partition.zk_state is None:
             return False  # without a first state it has no leader to lose
@@ -212,27 +233,27 @@ class PendingEvents(MutableState):
         event.pending -= 1
         if seen:
             self.mark_begun(event.id)
-            if event.id not in self._fresh:
+            if event.id not in self.fresh:
                 self._measure_load(event)
-                reaction_times.wrote(self.header, event, self.header.time_ms)
+                reaction_times.wrote(self._header, event, self._header.time_ms)
         if event.first_write_ms and not event.writes_due:
-            reaction_times.done(self.header, event)
-        self._advanced.add(event.id)
+            reaction_times.done(self._header, event)
+        self.advanced.add(event.id)
 
     def _measure_load(self, event: Event) -> None:
         """Keep the time of a new controller to the first write of its failover, if it is the longest so far."""
         if event.kind is EventKind.CONTROLLER_FAILOVER and not event.first_write_ms:
-            former, took_ms = self.header.former, self.header.time_ms - event.time_ms
+            former, took_ms = self._header.former, self._header.time_ms - event.time_ms
             former.slowest_load_ms = max(former.slowest_load_ms, took_ms)
 
     def mark_begun(self, event_id: int) -> None:
         """Mark an event as begun, because one of its writes was seen. Its actions before the first state are done."""
         event = self.open_event(event_id)
         event.begun = True
-        if event.epoch == self.header.term.epoch:
-            self.header.term.acted_ms = self.header.time_ms
-        self.header.last_written_event = max(event_id, self.header.last_written_event)
-        self._advanced.add(event_id)
+        if event.epoch == self._header.term.epoch:
+            self._header.term.acted_ms = self._header.time_ms
+        self._header.last_written_event = max(event_id, self._header.last_written_event)
+        self.advanced.add(event_id)
 
     def withdraw(self, tp: TopicPartition, action: AnyAction) -> None:
         """Withdraw an action that will not be done."""
@@ -240,9 +261,9 @@ class PendingEvents(MutableState):
         event.pending -= 1
         if isinstance(action, Write):
             event.due[action.at_batch] -= 1
-            self._advanced.add(event.id)
-        elif isinstance(action, StateChange) and action.event not in self._fresh:
-            self._publish_state_change(tp, action, WITHDRAWN, action.value)
+            self.advanced.add(event.id)
+        elif isinstance(action, StateChange) and action.event not in self.fresh:
+            self.publish_state_change(tp, action, WITHDRAWN, action.value)
 
     def publish_transition(self, subject: str, from_state: str, to_state: str, **details: Any) -> None:  # noqa: ANN401 (row fields)
         """Publish a transition that is certain at once."""
@@ -251,21 +272,27 @@ class PendingEvents(MutableState):
     def _publish(self, row: Any, status: Status, **fields: Any) -> None:  # noqa: ANN401
         assert self.event is not None, "an effect outside of an event"
         self._ordinal += 1
-        if self.shows_steps:
-            self.append_effect(self.event, row(*self._effect(self.event, self._ordinal - 1, status), **fields))
+        if self._rows.shown.steps:
+            self.append_effect(self.event, row(*self.effect_stamp(self.event, self._ordinal - 1, status), **fields))
 
-    def _effect(self, event: Event, ordinal: int, status: Status) -> EffectStamp:
+    def effect_stamp(self, event: Event, ordinal: int, status: Status) -> EffectStamp:
+        """Return the fields that every row of the event has, in their order."""
         effect = f"{event.epoch}-{event.id}-{ordinal}"
-        return *self.stamp(), effect, status, event.sentence, event.epoch
+        return *self._rows.stamp(), effect, status, event.sentence, event.epoch
 
     def publisher_of(
         self, event: Event, status: Status
     ) -> Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None]:
         """Return the publication of the event's state changes, for thousands of rows of this record."""
-        if not self.shows_steps:
+        if not self._rows.shown.steps:
             return _publish_nothing
-        cluster, generation, seq, _, zxid, time_ms = self.stamp()
-        effects, first, prefix, sentence = self.effects, self._first, f"{event.epoch}-{event.id}-", event.sentence
+        cluster, generation, seq, _, zxid, time_ms = self._rows.stamp()
+        effects, first, prefix, sentence = (
+            self._rows.effects,
+            self._rows.first,
+            f"{event.epoch}-{event.id}-",
+            event.sentence,
+        )
         epoch, append = event.epoch, partial(self.append_effect, event) if event.inferred_by else effects.append
 
         def publish(tp: TopicPartition, change: StateChange, value: LeaderAndIsr | None) -> None:
@@ -275,22 +302,25 @@ class PendingEvents(MutableState):
 
         return publish
 
-    def _publish_state_change(
+    def publish_state_change(
         self, tp: TopicPartition, change: StateChange, status: Status, value: LeaderAndIsr | None
     ) -> None:
-        if self.shows_steps:
+        """Publish a state change of an event that has begun."""
+        if self._rows.shown.steps:
             event = self.open_event(change.event)
-            self.append_effect(event, state_change_row(tp, change, value, self._effect(event, change.ordinal, status)))
+            self.append_effect(
+                event, state_change_row(tp, change, value, self.effect_stamp(event, change.ordinal, status))
+            )
 
     def append_effect(self, event: Event, row: Transition | Request) -> None:
         """Publish a row of the event, with the inference that the event rests on."""
         if event.inferred_by:
             row = replace(row, inferred_by=event.inferred_by, inferred_from=event.inferred_from)
-        self.effects.append(row)
+        self._rows.effects.append(row)
 
     def open_events(self) -> list[Event]:
         """Return the in-flight events for reading, the oldest first. `open_event` returns one that may be changed."""
-        events = {**self.header.events, **self._open}
+        events = {**self._header.events, **self.open}
         return [event for _, event in sorted(events.items()) if event.pending]
 
 

@@ -23,10 +23,10 @@ from controller.contract.effect_rows import (
 )
 from controller.contract.ids import BrokerEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
-from controller.contract.records import Record
-from controller.model.context import Context
 from controller.model.event import Batch, Event, EventKind, Sending
 from controller.model.leadership import AnyEntry, StopEntry
+from controller.model.mutable_state import MutableState
+from controller.model.published_rows import PublishedRows
 from controller.rules.releases import Profile
 from controller.transaction.pending_events import PendingEvents
 from controller.view.rows import led_state, metadata_state, stop_state
@@ -94,13 +94,16 @@ class RequestContents:
             self._states[entry.ordinal].append(state)
 
 
-class PendingRequests(PendingEvents):
-    """Transaction's private copy of the context with events and the requests that they wait to send."""
+class PendingRequests:
+    """Requests that the events of a transaction wait to send."""
 
-    __slots__ = ("_expected",)
+    __slots__ = ("_events", "_expected", "_header", "_rows", "_state")
 
-    def __init__(self, context: Context, record: Record) -> None:
-        super().__init__(context, record)
+    def __init__(self, state: MutableState, rows: PublishedRows, events: PendingEvents) -> None:
+        self._state = state
+        self._header = state.header
+        self._rows = rows
+        self._events = events
         # Expected contents of the requests of events that began in this transaction.
         self._expected: dict[int, RequestContents] = {}
 
@@ -110,18 +113,20 @@ class PendingRequests(PendingEvents):
         It follows the writes so far.
         """
         if brokers:
-            self.begin_batch()
-            _, _, ordinal = self.place()
-            of_all = of_all or not self.header.profile.spares_known_metadata
+            self._events.begin_batch()
+            _, _, ordinal = self._events.place()
+            of_all = of_all or not self._header.profile.spares_known_metadata
             self.await_sending([Sending(ordinal, UPDATE_METADATA, tuple(brokers), None if of_all else 0)])
 
     def await_sending(self, requests: Sequence[Sending]) -> None:
         """Queue the requests of the current event's newest batch. Their entries are in partitions' queues already."""
-        assert self.event is not None, "a request outside of an event"
+        assert self._events.event is not None, "a request outside of an event"
         if requests:
-            epochs = self.broker_epochs if self.header.profile.sends_broker_epochs else ()
-            self.event.batches += (Batch(len(self.event.due) - 1, tuple(requests), self.registered, epochs),)
-            self.event.pending += 1
+            epochs = self._state.broker_epochs if self._header.profile.sends_broker_epochs else ()
+            self._events.event.batches += (
+                Batch(len(self._events.event.due) - 1, tuple(requests), self._state.registered, epochs),
+            )
+            self._events.event.pending += 1
 
     def publish_update_metadata(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
         """Publish an event that only sends UpdateMetadata of a partition.
@@ -129,26 +134,26 @@ class PendingRequests(PendingEvents):
         It is certain, because no event is in flight. Every ISR change comes by here, so the row is made without the
         bookkeeping of requests that wait.
         """
-        event = self._next_event(kind, cause)
-        if not self.shows_steps:
+        event = self._events.next_event(kind, cause)
+        if not self._rows.shown.steps:
             return
-        topic, profile = self.topics[tp.topic], self.header.profile
+        topic, profile = self._state.topics[tp.topic], self._header.profile
         partition = topic.partitions[tp.partition]
         state = metadata_state(
             tp,
             partition.replicas,
-            self.offline_replicas(partition),
+            self._state.offline_replicas(partition),
             partition.zk_state,
             deleted=topic.queued_for_deletion,
         )
-        self.effects.append(
+        self._rows.effects.append(
             Request(
-                *self._effect(event, 0, FINAL),
+                *self._events.effect_stamp(event, 0, FINAL),
                 event.controller,
                 UPDATE_METADATA,
-                self.registered,
-                self.broker_epochs if profile.sends_broker_epochs else (),
-                live_brokers=self.registered,
+                self._state.registered,
+                self._state.broker_epochs if profile.sends_broker_epochs else (),
+                live_brokers=self._state.registered,
                 topic_ids={tp.topic: topic.topic_id} if profile.sends_topic_ids and topic.topic_id else {},
                 partition_states=(state,),
             )
@@ -156,17 +161,17 @@ class PendingRequests(PendingEvents):
 
     def undo(self, event_id: int) -> None:
         """Take back an event that has not begun, with its planned actions and requests."""
-        event = self.open_event(event_id)
+        event = self._events.open_event(event_id)
         for name in list(event.topics):
-            topic = self.topics.get(name)
+            topic = self._state.topics.get(name)
             for number, partition in list(topic.partitions.items()) if topic else ():
                 if partition.queue:
-                    self.undo_in(TopicPartition(name, number), event_id)
+                    self._events.undo_in(TopicPartition(name, number), event_id)
         self.withdraw_requests(event)
 
     def withdraw_requests(self, event: Event) -> None:
         """Withdraw the event's unsent requests. The event is an open one, or another copy."""
-        for batch in event.batches if event.id not in self._fresh else ():
+        for batch in event.batches if event.id not in self._events.fresh else ():
             for request in batch.requests:
                 self._publish_request(event, batch, request, WITHDRAWN, [()])
         event.pending -= len(event.batches)
@@ -174,7 +179,7 @@ class PendingRequests(PendingEvents):
 
     def spare(self, event_id: int, brokers: Collection[int]) -> None:
         """Withdraw the event's requests to these brokers, of which no partition's queue has an entry any more."""
-        event, kept = self.open_event(event_id), []
+        event, kept = self._events.open_event(event_id), []
         for batch in event.batches:
             gone = [request for request in batch.requests if not set(request.brokers).difference(brokers)]
             for request in gone:
@@ -190,15 +195,15 @@ class PendingRequests(PendingEvents):
         contents = self._expected.get(entry.event)
         if contents is None:
             contents = self._expected[entry.event] = RequestContents(
-                self._open[entry.event].batches, self.header.profile
+                self._events.open[entry.event].batches, self._header.profile
             )
         contents.add(tp, entry, value)
 
     def publish_expected_requests(self) -> None:
         """Publish the expected requests of events that began in this transaction, without those that became empty."""
-        for event_id in sorted(self._fresh):
-            event = self._open[event_id]
-            contents = self._expected.get(event_id) or RequestContents(event.batches, self.header.profile)
+        for event_id in sorted(self._events.fresh):
+            event = self._events.open[event_id]
+            contents = self._expected.get(event_id) or RequestContents(event.batches, self._header.profile)
             batches = []
             for batch in event.batches:
                 left = tuple([each for each in batch.requests if contents[each.ordinal] or not each.partitions])
@@ -214,21 +219,21 @@ class PendingRequests(PendingEvents):
             for request in batch.requests:
                 if contents[request.ordinal] or not request.partitions:
                     self._publish_request(event, batch, request, FINAL, contents.parts(request.ordinal))
-                elif event.id not in self._fresh:
+                elif event.id not in self._events.fresh:
                     self._publish_request(event, batch, request, WITHDRAWN, [()])
 
     def _publish_request(
         self, event: Event, batch: Batch, request: Sending, status: Status, parts: Sequence[tuple[RequestedState, ...]]
     ) -> None:
-        if not self.shows_steps:
+        if not self._rows.shown.steps:
             return
         by_leader = request.api == LEADER_AND_ISR
         leaders = {state.leader for part in parts for state in part} if by_leader else ()
         for number, part in enumerate(parts, start=1):
-            self.append_effect(
+            self._events.append_effect(
                 event,
                 Request(
-                    *self._effect(event, request.ordinal, status),
+                    *self._events.effect_stamp(event, request.ordinal, status),
                     event.controller,
                     request.api,
                     request.brokers,
@@ -245,9 +250,9 @@ class PendingRequests(PendingEvents):
             )
 
     def _topic_ids(self, states: Sequence[RequestedState]) -> dict[str, str]:
-        if not self.header.profile.sends_topic_ids:
+        if not self._header.profile.sends_topic_ids:
             return {}
-        topics = ((name, self.topics.get(name)) for name in dict.fromkeys([state.topic for state in states]))
+        topics = ((name, self._state.topics.get(name)) for name in dict.fromkeys([state.topic for state in states]))
         return {name: topic.topic_id for name, topic in topics if topic is not None and topic.topic_id}
 
 

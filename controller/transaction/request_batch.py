@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from controller.contract.effect_rows import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from controller.contract.ids import LeaderEpoch, TopicPartition
-from controller.model.event import Sending
+from controller.model.event import EventKind, Sending
 from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, StateEntry, StopEntry
 from controller.model.topics import Partition
-from controller.transaction.pending_requests import PendingRequests
+from controller.transaction.transaction import Transaction
 
 
 class Receivers(NamedTuple):
@@ -39,10 +39,10 @@ _NOBODY: Final = Receivers()
 class RequestBatch:
     """Requests of one batch of a state machine."""
 
-    __slots__ = ("_leader_and_isr", "_read", "_stop_replica", "_tx", "_update_metadata")
+    __slots__ = ("_events", "_leader_and_isr", "_read", "_requests", "_state", "_stop_replica", "_update_metadata")
 
-    def __init__(self, tx: PendingRequests) -> None:
-        self._tx = tx
+    def __init__(self, tx: Transaction) -> None:
+        self._state, self._events, self._requests = tx.state, tx.events, tx.requests
         self._leader_and_isr: dict[TopicPartition, Receivers] = {}
         self._read: set[TopicPartition] = set()
         self._update_metadata: dict[TopicPartition, None] = {}
@@ -56,7 +56,7 @@ class RequestBatch:
 
     def receivers(self, brokers: Collection[int], *, is_new: bool) -> Receivers:
         """Return the receivers among these brokers, each once. An assignment edited by hand may name a broker twice."""
-        header = self._tx.header
+        header = self._state.header
         live = header.brokers if header.profile.sends_to_live_brokers_only else brokers
         receivers = tuple(dict.fromkeys([broker for broker in brokers if broker in live]))
         return Receivers(receivers, receivers if is_new else ())
@@ -67,7 +67,7 @@ class RequestBatch:
         self._update_metadata[tp] = None
 
     def _receives(self, broker: int) -> bool:
-        header = self._tx.header
+        header = self._state.header
         return broker in header.brokers or not header.profile.sends_to_live_brokers_only
 
     def update_metadata(self, tp: TopicPartition) -> None:
@@ -82,37 +82,36 @@ class RequestBatch:
             stopped[tp] = (delete or stopped.get(tp, (False, 0))[0], epoch)
 
     def _leader_epoch(self, tp: TopicPartition) -> LeaderEpoch:
-        topic, partition = self._tx.topic(tp.topic), self._tx.partition(tp)
+        topic, partition = self._state.topic(tp.topic), self._state.partition(tp)
         if topic is not None and topic.queued_for_deletion:
             return EPOCH_DURING_DELETE
-        value = partition.value(self._tx.header.controller_epoch) if partition is not None else None
+        value = partition.value(self._state.header.controller_epoch) if partition is not None else None
         return NO_EPOCH if value is None else value.leader_epoch
 
     def send(self) -> None:
         """Queue the requests, and the partitions' entries in them, after the writes of this batch."""
         if not (self._leader_and_isr or self._update_metadata or self._stop_replica):
             return
-        tx = self._tx
-        tx.begin_batch()
+        self._events.begin_batch()
         partitions = {tp: found for tp in self._update_metadata if (found := self._with_state(tp)) is not None}
-        tx.await_sending([*self._leader_and_isrs(partitions), *self._metadata(partitions), *self._stop_replicas()])
+        sendings = [*self._leader_and_isrs(partitions), *self._metadata(partitions), *self._stop_replicas()]
+        self._requests.await_sending(sendings)
 
     def _leader_and_isrs(self, partitions: Collection[TopicPartition]) -> Iterator[Sending]:
         receivers = (sent.brokers for tp, sent in self._leader_and_isr.items() if tp in partitions)
         counts = Counter(chain.from_iterable(receivers))
         for broker, count in sorted(counts.items()):
-            yield Sending(self._tx.place()[-1], LEADER_AND_ISR, (broker,), count)
+            yield Sending(self._events.place()[-1], LEADER_AND_ISR, (broker,), count)
 
     def _metadata(self, partitions: Mapping[TopicPartition, Partition]) -> Iterator[Sending]:
-        tx = self._tx
         if not self._update_metadata:
             return
-        place, topics = tx.place(), tx.topics
+        state, place = self._state, self._events.place()
         name, deleted = "", False
         for tp, partition in partitions.items():
             receivers, new_on = self._leader_and_isr.get(tp, _NOBODY)
             if tp.topic != name:
-                name, deleted = tp.topic, topics[tp.topic].queued_for_deletion
+                name, deleted = tp.topic, state.topics[tp.topic].queued_for_deletion
             entry = StateEntry(
                 *place,
                 partition.replicas,
@@ -121,27 +120,27 @@ class RequestBatch:
                 new_on,
                 partition.adding,
                 partition.removing,
-                tx.offline_replicas(partition),
+                state.offline_replicas(partition),
                 deleted,
             )
-            tx.queue_unwritten(tp, partition, (entry,))
-        if tx.registered:
-            yield Sending(place[-1], UPDATE_METADATA, tx.registered, len(partitions))
+            self._events.queue_unwritten(tp, partition, (entry,))
+        if state.registered:
+            yield Sending(place[-1], UPDATE_METADATA, state.registered, len(partitions))
 
     def _stop_replicas(self) -> Iterator[Sending]:
         for broker, stopped in sorted(self._stop_replica.items()):
-            existing = {tp: stop for tp, stop in stopped.items() if self._tx.partition(tp) is not None}
+            existing = {tp: stop for tp, stop in stopped.items() if self._state.partition(tp) is not None}
             for together in self._by_request(existing):
-                place = self._tx.place()
+                place = self._events.place()
                 for tp in together:
                     entry = StopEntry(*place, broker, *existing[tp])
-                    self._tx.queue(tp, self._tx.topics[tp.topic].partitions[tp.partition], entry)
-                deletes = existing[together[0]][0] and not self._tx.header.profile.flags_each_stopped_replica
+                    self._events.queue(tp, self._state.topics[tp.topic].partitions[tp.partition], entry)
+                deletes = existing[together[0]][0] and not self._state.header.profile.flags_each_stopped_replica
                 yield Sending(place[-1], STOP_REPLICA, (broker,), len(together), deletes)
 
     def _by_request(self, stopped: dict[TopicPartition, tuple[bool, LeaderEpoch]]) -> Iterator[list[TopicPartition]]:
         """Group the replicas that a broker must stop by StopReplica request."""
-        profile = self._tx.header.profile
+        profile = self._state.header.profile
         if profile.flags_each_stopped_replica:
             groups = [list(stopped)]
         elif profile.groups_stopped_replicas:
@@ -151,5 +150,19 @@ class RequestBatch:
         yield from filter(None, groups)
 
     def _with_state(self, tp: TopicPartition) -> Partition | None:
-        partition = self._tx.partition(tp)
+        partition = self._state.partition(tp)
         return partition if partition is not None and partition.has_value else None
+
+
+def send_update_metadata(tx: Transaction, kind: EventKind, cause: str, tp: TopicPartition) -> None:
+    """Begin an event that only sends UpdateMetadata of a partition.
+
+    If no event is in flight it is certain at once.
+    """
+    if tx.events.is_idle:
+        tx.requests.publish_update_metadata(kind, cause, tp)
+    else:
+        tx.events.begin(kind, cause)
+        batch = RequestBatch(tx)
+        batch.update_metadata(tp)
+        batch.send()

@@ -13,16 +13,16 @@ from controller.transaction.transaction import Transaction
 
 def note(tx: Transaction, *, of_another_generation: bool) -> None:
     """Note that the wall clock was set before this record, or is another host's from this record on."""
-    by, is_ahead = f"{abs(tx.clock_set_by_ms) / 1000:,.1f} s", tx.clock_set_by_ms > 0
+    by, is_ahead = f"{abs(tx.state.clock_set_by_ms) / 1000:,.1f} s", tx.state.clock_set_by_ms > 0
     before = tx.header.clocks.wall_clock_of
-    now = decode_status(tx.record.content).clock_of if of_another_generation else before
+    now = decode_status(tx.state.record.content).clock_of if of_another_generation else before
     if now != before:
         step = f"times now go by the clock of {_named(now)}, at least {by} behind that of {_named(before)}"
     else:
         at_least = "at least " if of_another_generation else ""
         step = f"the clock of {_named(now)} was set {'ahead' if is_ahead else 'back'} by {at_least}{by}"
     off = f"times shown before are {by} too {'early' if is_ahead else 'late'}"
-    occurrences.note(tx, kinds.CLOCK_STEPPED, f"{step}: {off}. Deadlines are not affected")
+    occurrences.note(tx.state, kinds.CLOCK_STEPPED, f"{step}: {off}. Deadlines are not affected")
 
 
 def _named(whose: str) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.events import (
     controller_failover,
     deletion_requests,
@@ -22,7 +24,7 @@ from controller.events.controller_change import adopt, publish_controller
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.topics import Topic
 from controller.rules.states import PartitionState, ReplicaState
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 from controller.watch import rollback
 
 _OFFLINE: Final = ReplicaState.OFFLINE
@@ -45,7 +47,7 @@ def begin(tx: Transaction) -> None:
     header.triggers.isr_notifications = {}
     header.triggers.reassign, header.triggers.preferred = None, None
     header.migration.exists, header.migration.offset, header.migration.deletions_asked = False, -1, ()
-    rollback.note(tx, newest if 0 <= tx.record.zxid < newest else -1)
+    rollback.note(tx, newest if 0 <= tx.state.record.zxid < newest else -1)
 
 
 def end(tx: Transaction) -> None:
@@ -54,16 +56,16 @@ def end(tx: Transaction) -> None:
     if header.phase is not LOADING:
         return
     header.phase, header.feed.lacks_records, header.feed.quarantined = FOLLOWING, False, ""
-    tx.shows_all, header.tally.judged_by = True, tx.rules
-    for name, topic in tx.topics:
-        if topic.seen_generation != tx.record.generation and topic.exists:
+    header.tally.judged_by = tx.state.rules
+    for name, topic in tx.state.topics:
+        if topic.seen_generation != tx.state.record.generation and topic.exists:
             topic_change.forget_topic(tx, name, topic)
     forget_unseen_brokers(tx)
     adopt(tx)
     migration.adopt(tx)
-    for name, topic in tx.topics:
+    for name, topic in tx.state.topics:
         if topic.exists:
-            tx.put_topic(name, _set_up(tx, topic, queued=name in header.read.deletions))
+            tx.state.put_topic(name, _set_up(tx, topic, queued=name in header.read.deletions))
     partition_reassignment.adopt(tx)
     before, header.deletions.unheeded = header.deletions.unheeded, {}
     for name in header.read.deletions:

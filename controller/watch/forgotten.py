@@ -9,7 +9,8 @@ from controller.contract.metadata_rows import BeginningRow
 from controller.contract.records import Record
 from controller.model.context import BOOTSTRAPPING, Context, Header
 from controller.model.topics import Topics
-from controller.transaction.transaction import Outcome, Transaction
+from controller.transaction.conclusion import Conclusion, Outcome
+from controller.transaction.transaction import Transaction
 
 _ENDING: Final = "the cluster was forgotten (`kontrast forget`), so Kontrast no longer watches it"
 
@@ -17,12 +18,14 @@ _ENDING: Final = "the cluster was forgotten (`kontrast forget`), so Kontrast no 
 def forget(context: Context, record: Record) -> Outcome:
     """Forget the cluster except its place in the order, so that earlier writes come too late."""
     tx = Transaction(context, record)
+    conclusion = Conclusion(tx)
     tx.header.phase, tx.header.events = BOOTSTRAPPING, {}  # prevents other conclusions
-    lifecycle.resolve_all(tx, _ENDING)
-    tx.effects.append(BeginningRow(*tx.stamp(), forgotten=True))
-    before = tx.finish().header
+    lifecycle.resolve_all(tx.header, tx.rows, _ENDING)
+    tx.rows.effects.append(BeginningRow(*tx.rows.stamp(), forgotten=True))
+    concluded = conclusion.finish()
+    before = concluded.context.header
     profile = before.profile if before.configuration.profile_is_set else None
     header = Header(before.cluster, before.chunk_count)
     header.configure(before.configuration.given, profile, before.preferred_controllers)
     header.position, header.feed.forgotten = before.position, True
-    return Outcome(Context(header, Topics.emptied(before.chunk_count)), tuple(tx.effects))
+    return Outcome(Context(header, Topics.emptied(before.chunk_count)), concluded.effects)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.contract.records import Record, RecordKind
 from controller.contract.znodes import Place, StateZnode, ZnodeError, decode, locate
 from controller.inference.partition_state import state_in
 from controller.model.context import LOADING, Context
 from controller.model.topics import Partition
 from controller.rules.timing import CLOCK_STEP_MS
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.conclusion import Conclusion
+from controller.transaction.transaction import Transaction
 from controller.watch import older_generation
 
 _PARTITION_STATE: Final = Place.PARTITION_STATE
@@ -28,13 +31,13 @@ def load(context: Context, records: Sequence[Record]) -> Context | None:
     if not _are_one_run(records, newest.generation, newest.seq + 1):
         return None
     tx = Transaction(context, records[0])
-    if tx.clock_set_by_ms or not _store(tx, records):
+    if tx.state.clock_set_by_ms or not _store(tx, records):
         return None
-    tx.count(tx.happened.records, RecordKind.NODE.value, len(records))
-    tx.advance_to(records[-1])
+    tx.state.count(tx.state.happened.records, RecordKind.NODE.value, len(records))
+    tx.state.advance_to(records[-1])
     older_generation.forget_in_time(tx.header, newest)
     tx.header.zxid = max(tx.header.zxid, max(record.zxid for record in records))
-    return tx.finish()
+    return Conclusion(tx).finish().context
 
 
 def _are_one_run(records: Sequence[Record], generation: int, first_seq: int) -> bool:
@@ -61,7 +64,7 @@ def _store(tx: Transaction, records: Sequence[Record]) -> bool:
         where = locate(record.path)
         name, number = where.name, where.number
         if name not in found:
-            topic = tx.topics.get(name)
+            topic = tx.state.topics.get(name)
             found[name] = {} if topic is None else topic.partitions
         partition = found[name].get(number)
         if where.place is not _PARTITION_STATE or partition is None:
@@ -70,6 +73,6 @@ def _store(tx: Transaction, records: Sequence[Record]) -> bool:
             written = state_in(decode(record.content, StateZnode), record.version)
         except ZnodeError:
             return False
-        found[name] = partitions = tx.topics.own(name).partitions
+        found[name] = partitions = tx.state.topics.own(name).partitions
         partitions[number] = replace(partition, zk_state=written)
     return True

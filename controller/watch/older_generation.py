@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.alerts import lifecycle
 from controller.contract.records import Position, Record, RecordKind
 from controller.model.context import Context, Header
 from controller.model.feed_state import RefusedGeneration
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.conclusion import Conclusion, Outcome
+from controller.transaction.transaction import Transaction
 
 _PATIENCE_MS: Final = 60_000
 # Above the rows of the newest applied record, at whose position these are. A reader keeps a subject's newest row.
 _ORDINAL: Final = 1_000_000
 
 
-def refuse(context: Context, record: Record) -> Transaction | None:
+def refuse(context: Context, record: Record) -> Outcome | None:
     """Refuse a record of an older generation.
 
-    Return the transaction, with the alert once this has lasted a minute. Only heartbeats are measured, because they
+    Return the outcome, with the alert once this has lasted a minute. Only heartbeats are measured, because they
     come at a steady pace, even if Kafka is idle.
     """
     if record.kind is not RecordKind.HEARTBEAT or record.generation >= context.header.position.generation:
@@ -40,11 +43,12 @@ def refuse(context: Context, record: Record) -> Transaction | None:
         zxid=header.zxid,
     )
     tx = Transaction(context, stand_in)
+    conclusion = Conclusion(tx)
     tx.header.feed.refused = refused
     if refused.alerts and not (before and before.alerts):
-        tx.number_rows_from(_ORDINAL)
-        lifecycle.judge(tx)  # but no gauges, which would pass for a heartbeat
-    return tx
+        tx.rows.number_from(_ORDINAL)
+        lifecycle.judge(tx.state, tx.rows)  # but no gauges, which would pass for a heartbeat
+    return conclusion.finish()
 
 
 def _refused(before: RefusedGeneration | None, record: Record, followed_ms: int) -> RefusedGeneration:

@@ -15,10 +15,10 @@ def note(tx: Transaction, lost_zxid: int) -> None:
     """Note that ZooKeeper lost the change with this zxid (-1: no change), and forget the term with its older zxids."""
     if lost_zxid < 0:
         return
-    header, zxid = tx.header, tx.record.zxid
+    header, zxid = tx.header, tx.state.record.zxid
     header.zxid, header.term = zxid, Term()
     cause = (
         f"ZooKeeper came back with older data, at zxid {zxid:#x} after {lost_zxid:#x}: topics, leaders and epochs "
         "may be old. Brokers may stay disconnected until they are restarted"
     )
-    occurrences.note(tx, kinds.ZOOKEEPER_ROLLED_BACK, cause)
+    occurrences.note(tx.state, kinds.ZOOKEEPER_ROLLED_BACK, cause)

@@ -47,8 +47,8 @@ def a_transaction(history: ZnodeHistory, **partition: object) -> Transaction:
     position = {"generation": history.generation, "seq": history.seq + 1}
     record = Record(cluster="c", kind=RecordKind.HEARTBEAT, observed_ms=history.now_ms, zxid=history.zxid, **position)
     tx = Transaction(history.context, record)
-    tx.begin(EventKind.BROKER_CHANGE, "a machine is driven by hand")
-    tx.put_partition(T0, replace(tx.partition(T0), **partition))
+    tx.events.begin(EventKind.BROKER_CHANGE, "a machine is driven by hand")
+    tx.state.put_partition(T0, replace(tx.state.partition(T0), **partition))
     return tx
 
 
@@ -62,7 +62,7 @@ def test_a_replica_of_a_partition_without_a_state_goes_offline_from_2_0_on(relea
 
 
 def after(tx: Transaction) -> Partition:
-    partition = tx.partition(T0)
+    partition = tx.state.partition(T0)
     assert partition is not None
     return partition
 
@@ -149,7 +149,7 @@ def test_a_partition_that_nobody_knows_is_left_alone(history):
     partition_machine.enter_state(tx, [NOWHERE], PartitionState.OFFLINE)
     assert partition_machine.bring_online(tx, [NOWHERE]) == 0
     assert partition_machine.bump(tx, NOWHERE) is None
-    assert tx.topic("nowhere") is None
+    assert tx.state.topic("nowhere") is None
 
 
 def test_a_leader_epoch_grows_alone_only_where_there_is_a_state(history):
@@ -231,7 +231,7 @@ def test_a_replica_without_a_state_goes_offline_without_a_write(history):
 
 def test_replicas_of_a_deleted_topic_leave_without_requests_to_the_others(history):
     tx = a_transaction(history)
-    tx.put_topic("t", replace(tx.topic("t"), queued_for_deletion=True))
+    tx.state.put_topic("t", replace(tx.state.topic("t"), queued_for_deletion=True))
     replica_machine.enter_state(tx, [Replica(T0, 1)], ReplicaState.OFFLINE)
     assert told(tx) == [("StopReplica", 1, False)]
 
@@ -263,7 +263,7 @@ def test_up_to_2_2_only_a_started_deletion_becomes_ineligible(release, state):
 
 
 def sent(tx: Transaction) -> list[Request]:
-    return [row for row in tx.effects if isinstance(row, Request)]
+    return [row for row in tx.rows.effects if isinstance(row, Request)]
 
 
 def test_once_new_stays_new_and_once_delete_stays_delete_in_one_batch(history):
@@ -294,7 +294,7 @@ def test_requests_go_to_brokers_that_are_live_or_shutting_down_only(history):
     batch.stop_replica(3, T0, delete=True)
     batch.send()
     assert told(tx) == [("LeaderAndIsr", 3, False), ("StopReplica", 3, True)]
-    (batch,) = tx.event.batches
+    (batch,) = tx.events.event.batches
     assert [(request.api, request.brokers) for request in batch.requests] == [
         ("LeaderAndIsr", (3,)),
         ("UpdateMetadata", (1, 2, 3)),

@@ -7,7 +7,7 @@ from controller.contract.problem import Problem
 from controller.contract.row import NOT_KNOWN_MS
 from controller.restore.one_read import context_of_read
 from controller.restore.stored_context import new_context
-from controller.transaction.transaction import Outcome
+from controller.transaction.conclusion import Outcome
 from controller.view.types import Partition
 from tests.controller.znode_history import Topics, ZnodeHistory, state_znode, topic_znode
 

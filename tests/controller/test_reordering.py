@@ -185,7 +185,7 @@ def test_a_broker_that_starts_later_has_not_asked_to_be_shut_down(release):
 def test_a_broker_that_is_not_registered_has_not_asked_in_vain(history):
     tx = Transaction(history.context, history.records[-1])
     controlled_shutdown.ask_in_vain(tx, 9)
-    assert tx.is_idle
+    assert tx.events.is_idle
 
 
 def test_no_final_move_is_illegal_where_a_bounce_and_a_creation_change_places():

@@ -16,6 +16,7 @@ from controller.model.event import EventKind
 from controller.model.topics import Partition, Topic
 from controller.restore.stored_context import encode_header, new_context
 from controller.rules.states import PartitionState
+from controller.transaction.conclusion import Conclusion
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory
@@ -218,8 +219,8 @@ def test_before_2_6_replicas_to_delete_and_others_to_stop_are_two_requests():
         batch.stop_replica(2, TopicPartition("t", 0), delete=False)
         batch.stop_replica(2, TopicPartition("t", 1), delete=True)
         batch.send()
-        tx.finish()
-        return [(row.delete_partitions, names(row)) for row in requests(tuple(tx.effects), "StopReplica")]
+        Conclusion(tx).finish()
+        return [(row.delete_partitions, names(row)) for row in requests(tuple(tx.rows.effects), "StopReplica")]
 
     assert stopped((2, 5)) == [(True, ["t-1"]), (False, ["t-0"])]
     assert stopped((2, 6)) == [(False, ["t-0", "t-1"])]
@@ -290,14 +291,14 @@ def test_a_request_about_200_000_partitions_is_split_to_fit_into_any_message():
     led = Partition((1, 2, 3), state=PartitionState.ONLINE, zk_state=LeaderAndIsr(1, 7, (1, 2, 3), 1, 9))
     batch = RequestBatch(tx)
     for name in (f"{number:03}-{'with-a-long-name' * 4}" for number in range(200)):
-        tx.topics.put(name, Topic(dict.fromkeys(range(1_000), led), topic_id=f"id-of-{name}"))
+        tx.state.topics.put(name, Topic(dict.fromkeys(range(1_000), led), topic_id=f"id-of-{name}"))
         for number in range(1_000):
             batch.leader_and_isr((1,), TopicPartition(name, number), is_new=False)
     batch.send()
-    assert tx.event is not None
-    tx.event.begun = True
-    tx.finish()
-    rows = [row for row in tx.effects if isinstance(row, Request)]
+    assert tx.events.event is not None
+    tx.events.event.begun = True
+    Conclusion(tx).finish()
+    rows = [row for row in tx.rows.effects if isinstance(row, Request)]
     assert max(len(encode_row(row)) for row in rows) < MESSAGE_BYTES
     for api in ("LeaderAndIsr", "UpdateMetadata"):
         parts = requests(tuple(rows), api)
@@ -314,5 +315,5 @@ def a_transaction(context: Context, position: tuple[int, int] = (1, 0), at_ms: i
     generation, seq = position
     record = Record(cluster="c", generation=generation, seq=seq, kind=RecordKind.HEARTBEAT, observed_ms=at_ms)
     tx = Transaction(context, record)
-    tx.begin(EventKind.BROKER_CHANGE, "a batch is sent")
+    tx.events.begin(EventKind.BROKER_CHANGE, "a batch is sent")
     return tx

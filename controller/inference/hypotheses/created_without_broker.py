@@ -20,7 +20,7 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that the missing brokers sent ControlledShutdown before the topic was created."""
     event, missing = missing_brokers(tx, write)
     if event is not None and not event.first_write_ms:
-        yield lambda trial: _create_without(trial, trial.open_event(event.id), missing)
+        yield lambda trial: _create_without(trial, trial.events.open_event(event.id), missing)
 
 
 def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None, set[int]]:
@@ -31,13 +31,13 @@ def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None
     missing = set(create.isr) - set(write.written.isr)
     if not missing or not missing <= set(tx.header.brokers):
         return None, set()
-    return tx.open_event(create.event), missing
+    return tx.events.open_event(create.event), missing
 
 
 def _create_without(tx: Transaction, event: Event, leaving: set[int]) -> None:
-    tps = [tp for tp in tx.waiting(event) if is_created_by(tx, tp, event)]
-    tx.undo(event.id)
+    tps = [tp for tp in tx.certainty.waiting(event) if is_created_by(tx, tp, event)]
+    tx.requests.undo(event.id)
     for broker in sorted(leaving):
         controlled_shutdown.ask(tx, broker)
-    tx.begin(event.kind, event.cause)
+    tx.events.begin(event.kind, event.cause)
     partition_creation.create(tx, tps)

@@ -17,7 +17,7 @@ from controller.transaction.transaction import Transaction
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that a failed broker in the ISR had not deleted its replicas of the partition's topic."""
-    topic = tx.topics[write.tp.topic]
+    topic = tx.state.topics[write.tp.topic]
     if not (write.is_next and write.before is not None and topic.queued_for_deletion):
         return
     for broker in write.before.isr:

@@ -27,6 +27,6 @@ def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 
 def _elect(tx: Transaction, tp: TopicPartition) -> None:
-    tried = [(event.kind, event.cause) for event in tx.open_events() if event.kind in _TRY_AGAIN]
-    tx.begin(*(tried[-1] if tried else (EventKind.BROKER_CHANGE, f"partition {tp} can be led again")))
+    tried = [(event.kind, event.cause) for event in tx.events.open_events() if event.kind in _TRY_AGAIN]
+    tx.events.begin(*(tried[-1] if tried else (EventKind.BROKER_CHANGE, f"partition {tp} can be led again")))
     partition_machine.bring_online(tx, [tp])

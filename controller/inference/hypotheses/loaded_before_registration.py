@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from controller.contract.ids import TopicPartition
 from controller.events.broker_change import trigger_online
 from controller.events.controller_failover import load
@@ -18,33 +20,33 @@ from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.event import Event, EventKind
 from controller.rules.states import ReplicaState
-from controller.transaction.transaction import Transaction, replace
+from controller.transaction.transaction import Transaction
 
 
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that the failover created the topic, without a broker that it may not have known."""
     event, missing = missing_brokers(tx, write)
     if event is not None and event.may_not_know in missing:
-        yield lambda trial: _load_before(trial, trial.open_event(event.id), missing)
+        yield lambda trial: _load_before(trial, trial.events.open_event(event.id), missing)
 
 
 def _load_before(tx: Transaction, event: Event, registered: set[int]) -> None:
     """Load the topic that this event creates in the failover, before these brokers had registered."""
     (name,) = event.topics
-    tx.undo(event.id)
+    tx.requests.undo(event.id)
     created = {}
-    for number, partition in list(tx.topics[name].partitions.items()):
+    for number, partition in list(tx.state.topics[name].partitions.items()):
         tp = TopicPartition(name, number)
         if partition.zk_state is not None:
             created[tp] = partition.zk_state
-            tx.put_partition(tp, replace(partition, zk_state=None))
+            tx.state.put_partition(tp, replace(partition, zk_state=None))
     now = tx.header.brokers
     tx.header.brokers = {broker: registration for broker, registration in now.items() if broker not in registered}
-    load(tx, name, tx.topics[name].partitions)
+    load(tx, name, tx.state.topics[name].partitions)
     tx.header.brokers = now
     for broker in sorted(registered):
-        tx.begin(EventKind.BROKER_CHANGE, f"broker {broker} had registered while the cluster was read")
-        hosted = [tp for tp in tx.hosted_by(broker) if tp.topic == name]
+        tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker} had registered while the cluster was read")
+        hosted = [tp for tp in tx.state.hosted_by(broker) if tp.topic == name]
         replica_machine.enter_state(tx, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
         trigger_online(tx)
     for tp, written in created.items():

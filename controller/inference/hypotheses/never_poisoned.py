@@ -24,6 +24,6 @@ def propose(tx: Transaction, _: ObservedWrite) -> Iterator[Hypothesis]:
 def _run_unpoisoned(tx: Transaction) -> None:
     header = tx.header
     header.former.forget_poisoned(header.controller)
-    tx.begin(EventKind.CONTROLLER_FAILOVER, f"broker {header.controller} is not the process that was poisoned")
-    start_machines(tx, list(tx.topics))
+    tx.events.begin(EventKind.CONTROLLER_FAILOVER, f"broker {header.controller} is not the process that was poisoned")
+    start_machines(tx, list(tx.state.topics))
     topic_deletion.resume_all(tx)

@@ -17,5 +17,5 @@ def propose(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
 
 
 def _reassign(tx: Transaction, write: ObservedWrite) -> None:
-    tx.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {write.tp} was reassigned to the replicas it has")
+    tx.events.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {write.tp} was reassigned to the replicas it has")
     partition_reassignment.run(tx, write.tp, write.partition.assignment)

@@ -1,0 +1,60 @@
+"""Rows that a transaction publishes, in order, and the choice of rows that it publishes."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Final
+
+import msgspec
+
+from controller.contract.records import Record
+from controller.contract.row import Row, Stamp
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """Kinds of rows that a transaction publishes beside those of alerts and of the controller."""
+
+    partitions: bool = True  # of partitions and topics. False if they are read from the context
+    steps: bool = True  # transitions and requests
+    unchanged: bool = False  # of each partition, changed or not, as at the end of a complete read
+    gauges: bool = False  # the cluster's counts, as at each heartbeat
+
+    @property
+    def judges_all(self) -> bool:
+        """Return whether every partition is judged at the end, changed or not, without publishing its row."""
+        return self.unchanged and not self.partitions
+
+
+EVERY_CHANGE: Final = Shown()
+
+
+class PublishedRows:
+    """Rows of a transaction so far. `first` is the index of its newest record's first row."""
+
+    __slots__ = ("effects", "first", "record", "shown")
+
+    def __init__(self, record: Record, shown: Shown) -> None:
+        self.effects: list[Row] = []
+        self.shown = shown
+        self.begin(record)
+
+    def begin(self, record: Record) -> None:
+        """Begin the rows of this record."""
+        self.record = record
+        self.first = len(self.effects)
+
+    def fork(self) -> PublishedRows:
+        """Return a copy that can get other rows."""
+        forked = copy(self)
+        forked.effects = list(self.effects)
+        return forked
+
+    def stamp(self) -> Stamp:
+        """Return the fields that every row has, in their order."""
+        record = self.record
+        ordinal = len(self.effects) - self.first
+        return record.cluster, record.generation, record.seq, ordinal, record.zxid, record.observed_ms
+
+    def number_from(self, ordinal: int) -> None:
+        """Number the rows of this record from this ordinal on."""
+        self.first = len(self.effects) - ordinal
