@@ -147,7 +147,7 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
         header.phase, header.feed.lacks_records = BOOTSTRAPPING, True
         tx.state.count(tx.state.happened.divergences, "records_missing")
     if tx.state.clock_set_by_ms:
-        clock_step.note(tx, of_another_generation=record.generation != last.generation)
+        clock_step.note(tx.state, of_another_generation=record.generation != last.generation)
     older_generation.forget_in_time(header, last)
     if record.author and record.author == header.term.session and record.cxid > 0:
         header.term.heard_ms = header.time_ms
@@ -203,12 +203,12 @@ def _created(tx: Transaction, record: Record) -> None:
     where = locate(record.path)
     if where.place is Place.DELETE_TOPIC and tx.header.phase is not BOOTSTRAPPING:
         topic_deletion.deletion_asked(tx, where.name)
-        migration.deletion_asked(tx, where.name)
+        migration.deletion_asked(tx.state, where.name)
     elif where.place is Place.LOG_DIR_EVENT and tx.header.phase is FOLLOWING:
-        log_dir_event_notification.reported_by_unknown_broker(tx)
+        log_dir_event_notification.reported_by_unknown_broker(tx.header)
     elif where.place is Place.ISR_CHANGE and tx.header.phase is FOLLOWING:
         lagging = tx.state.unsettled(lambda partition: partition.cached is not None)
-        isr_change_notification.states_read(tx, lagging)
+        isr_change_notification.states_read(tx.state, lagging)
     elif where.place is Place.PREFERRED_ELECTION and tx.header.acting:
         tx.header.triggers.preferred_asked_ms = tx.header.time_ms
 
@@ -226,8 +226,8 @@ def _heartbeat(tx: Transaction, record: Record) -> None:
     _session(tx, record)
     controller_change.judge_former_in_time(tx)
     if tx.header.phase is FOLLOWING:
-        migration.judge_pulse(tx)
-        broker_config.judge_again(tx)
+        migration.judge_pulse(tx.header)
+        broker_config.judge_again(tx.state)
         broker_change.forget_departed(tx)
 
 
@@ -238,7 +238,7 @@ def _session(tx: Transaction, record: Record) -> None:
     header.feed.disconnected_ms = since_ms if status.session in _DISCONNECTED else 0
     if record.kind is RecordKind.HEARTBEAT:
         header.maintenance = status.maintenance
-    rollback.note(tx, status.lost_zxid)
+    rollback.note(tx.state, status.lost_zxid)
 
 
 def _snapshot_begin(tx: Transaction, record: Record) -> None:
@@ -268,7 +268,7 @@ def _epoch_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
 
 def _broker_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     broker_change.broker_written(tx, where.number, decode(record.content, BrokerZnode), record)
-    migration.brokers_changed(tx)
+    migration.brokers_changed(tx.header)
     if where.number == tx.header.controller:
         controller_change.controllers_broker_registered(tx)
         # In a complete read /controller came first, when this broker's session was not known yet.
@@ -284,14 +284,14 @@ def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
     controlled_shutdown.session_ended(tx, where.number)
     controller_change.broker_ended(tx, where.number)
     read_by_load.broker_removed(tx, where.number)
-    migration.brokers_changed(tx)
+    migration.brokers_changed(tx.header)
 
 
 def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     znode, before = decode(record.content, TopicZnode), tx.state.topic(where.name)
     topic_change.topic_written(tx, where.name, znode)
     if (before is None or not before.exists) and tx.header.phase is FOLLOWING:
-        migration.topic_created(tx, where.name, has_id=znode.topic_id is not None)
+        migration.topic_created(tx.state, where.name, has_id=znode.topic_id is not None)
     if before is not None and tx.header.phase is FOLLOWING:
         topic_assignment.topic_written(tx, where.name, before, znode)
 
@@ -306,8 +306,8 @@ def _deletion_written(tx: Transaction, where: ZnodePath, _: Record) -> None:
         complete_read.deletion_listed(tx, where.name)
     else:
         topic_deletion.deletion_asked(tx, where.name)
-        deletion_requests.note_unheeded(tx, where.name)
-        migration.deletion_asked(tx, where.name)
+        deletion_requests.note_unheeded(tx.state, where.name)
+        migration.deletion_asked(tx.state, where.name)
 
 
 def _log_dir_event(tx: Transaction, _: ZnodePath, record: Record) -> None:
@@ -330,7 +330,7 @@ def _preferred_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
 
 
 def _migration_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
-    migration.znode_written(tx, decode(record.content, MigrationZnode), record)
+    migration.znode_written(tx.state, decode(record.content, MigrationZnode), record)
 
 
 def _features_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
@@ -352,12 +352,12 @@ def _isr_changed(tx: Transaction, where: ZnodePath, record: Record) -> None:
         entries = decode(record.content, PartitionsZnode).partitions
     finally:
         tps = tuple(TopicPartition(entry.topic, entry.partition) for entry in entries)
-        isr_change_notification.notified(tx, where.name, tps)
+        isr_change_notification.notified(tx.header, where.name, tps)
 
 
 def _settings_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     topic_change.settings_written(tx, where.name, decode_config(record.raw))
-    migration.settings_written(tx, where.name)
+    migration.settings_written(tx.state, where.name)
 
 
 _HANDLERS: Final[Mapping[RecordKind, Callable[[Transaction, Record], None]]] = {
@@ -400,10 +400,10 @@ _REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
         tx, TopicPartition(where.name, where.number)
     ),
     Place.DELETE_TOPIC: lambda tx, where: deletion_requests.entry_removed(tx, where.name),
-    Place.ISR_CHANGE: lambda tx, where: isr_change_notification.removed(tx, where.name),
-    Place.MIGRATION: lambda tx, _: migration.znode_removed(tx),
+    Place.ISR_CHANGE: lambda tx, where: isr_change_notification.removed(tx.state, where.name),
+    Place.MIGRATION: lambda tx, _: migration.znode_removed(tx.header),
     Place.REASSIGN_PARTITIONS: lambda tx, _: partition_reassignment.znode_removed(tx),
-    Place.PREFERRED_ELECTION: lambda tx, _: replica_leader_election.znode_removed(tx),
+    Place.PREFERRED_ELECTION: lambda tx, _: replica_leader_election.znode_removed(tx.header),
     Place.BROKER_CONFIG: lambda tx, where: broker_config.written(tx, where.name, ConfigZnode()),
     Place.TOPIC_CONFIG: lambda tx, where: topic_change.settings_written(tx, where.name, ConfigZnode()),
 }

@@ -21,8 +21,9 @@ from controller.events import controlled_shutdown, fenced_controller, partition_
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.brokers import Broker, Departure
-from controller.model.context import FOLLOWING, LOADING
+from controller.model.context import FOLLOWING, LOADING, Header
 from controller.model.event import BrokerBounced, BrokersChanged, Event, EventKind
+from controller.model.mutable_state import MutableState
 from controller.model.shutdown_requests import has_asked
 from controller.model.topics import Partition
 from controller.rules.releases import Release, least_release
@@ -50,7 +51,9 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
     before = header.brokers.get(broker)
     known = before if before is not None and before.epoch == record.czxid else None  # with this registration
-    now = _registration(znode, record, known, began_ms(tx), least_release(znode.version, in_two_steps=in_two_steps))
+    now = _registration(
+        znode, record, known, began_ms(tx.state), least_release(znode.version, in_two_steps=in_two_steps)
+    )
     _follow_process(tx, broker, now, registers=known is None)
     header.read.brokers = (*header.read.brokers, broker) if header.phase is LOADING else ()
     if before == now:
@@ -61,7 +64,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
             tx.events.begin(EventKind.BROKER_MODIFICATIONS, f"broker {broker} changed its endpoints")
             tx.requests.broadcast(tx.state.registered)
     elif before is not None and header.acting and header.profile.notices_bounces:
-        _forget_offline_dirs(tx, broker, tx.state.hosted_by(broker))
+        _forget_offline_dirs(tx.state, broker, tx.state.hosted_by(broker))
         _bounced(tx, broker, now)
     elif before is None and header.acting:
         topic_deletion.judge_halted(tx, soon=True)
@@ -73,7 +76,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
         on_broker_startup(tx, broker)
     else:
         header.brokers = {**header.brokers, broker: now}
-        touch_hosted(tx, broker)
+        touch_hosted(tx.state, broker)
     header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
     if before is not None and known is None and not before.inferred:
         cause = (
@@ -96,12 +99,12 @@ def _registration(znode: BrokerZnode, record: Record, known: Broker | None, sinc
     )
 
 
-def began_ms(tx: Transaction) -> int:
+def began_ms(state: MutableState) -> int:
     """Return the cluster's time when the record's ephemeral znode was created.
 
     A complete read knows it from the znode. A live record follows the creation, and rules compare it with others.
     """
-    header, ctime_ms = tx.header, tx.state.record.ctime_ms
+    header, ctime_ms = state.header, state.record.ctime_ms
     if header.phase is FOLLOWING or not ctime_ms:
         return header.time_ms
     return header.time_ms - max(0, header.wall_ms - ctime_ms)
@@ -129,25 +132,25 @@ def broker_removed(tx: Transaction, broker: int) -> None:
     gone = header.brokers[broker]
     if header.acting:
         controlled_shutdown.give_up_on_missing(tx)
-    if header.acting and not _was_silent(tx, broker, gone):
+    if header.acting and not _was_silent(tx.state, broker, gone):
         topic_deletion.judge_halted(tx, soon=True)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.shutdowns.attempts = {key: value for key, value in header.shutdowns.attempts.items() if key != broker}
     hosted = tx.state.hosted_by(broker)
-    _note_departure(tx, broker, gone, hosted)
-    _forget_offline_dirs(tx, broker, hosted)
+    _note_departure(tx.state, broker, gone, hosted)
+    _forget_offline_dirs(tx.state, broker, hosted)
     if header.acting:
         _begin_failure(tx, broker, gone)
-    for tp in (*hosted, *_led_while_moved_away(tx, broker)):
+    for tp in (*hosted, *_led_while_moved_away(tx.state, broker)):
         tx.state.touch(tp)
     publish_broker(tx, broker)
 
 
-def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable[TopicPartition]) -> None:
-    header, record = tx.header, tx.state.record
+def _note_departure(state: MutableState, broker: int, gone: Broker, hosted: Iterable[TopicPartition]) -> None:
+    header, record = state.header, state.record
     closed_itself = record.author == gone.session and record.cxid > 0  # known from ZooKeeper's transaction log only
     in_order = closed_itself or header.shutdowns.asked.get(broker) == gone.epoch
-    shares_with = _away_too(tx, broker, hosted)
+    shares_with = _away_too(state, broker, hosted)
     departure = Departure(record.zxid, header.time_ms, in_order, gone, shares_with)
     header.departures.last = {**header.departures.last, broker: departure}
     if in_order or header.phase is not FOLLOWING or (header.led_by_kraft and not record.author):
@@ -157,28 +160,28 @@ def _note_departure(tx: Transaction, broker: int, gone: Broker, hosted: Iterable
     header.departures.unordered = {**header.departures.unordered, broker: (*before, header.time_ms)[-_DEPARTURES_KEPT:]}
 
 
-def _away_too(tx: Transaction, broker: int, hosted: Iterable[TopicPartition]) -> tuple[int, ...]:
+def _away_too(state: MutableState, broker: int, hosted: Iterable[TopicPartition]) -> tuple[int, ...]:
     """Return the departed brokers with replicas of these partitions of the broker."""
-    assignments = {partition.replicas for tp in hosted if (partition := tx.state.partition(tp)) is not None}
+    assignments = {partition.replicas for tp in hosted if (partition := state.partition(tp)) is not None}
     replicas = {replica for assigned in assignments for replica in assigned}
-    return tuple(sorted(replicas - tx.header.brokers.keys() - {broker}))
+    return tuple(sorted(replicas - state.header.brokers.keys() - {broker}))
 
 
-def _was_silent(tx: Transaction, broker: int, gone: Broker) -> bool:
+def _was_silent(state: MutableState, broker: int, gone: Broker) -> bool:
     """Return whether the broker may have answered no request in the last session timeout before its znode vanished.
 
     A broker that closes its session, or whose znode another session deletes, answered until then.
     """
-    record = tx.state.record
+    record = state.record
     if not record.author:
-        return broker not in tx.header.shutdowns.under_way
+        return broker not in state.header.shutdowns.under_way
     return record.author == gone.session and record.cxid == 0
 
 
 def _begin_failure(tx: Transaction, broker: int, gone: Broker) -> None:
     # Failures that the controller has not begun to handle are handled together, in one event.
     last, failed_brokers = tx.events.last_event(), {broker: gone}
-    if last is not None and last.failed_brokers and not (last.begun or last.taken_up or is_any_back(tx, last)):
+    if last is not None and last.failed_brokers and not (last.begun or last.taken_up or is_any_back(tx.header, last)):
         tx.requests.undo(last.id)
         failed_brokers = {**last.failed_brokers, broker: gone}
     event = tx.events.begin(EventKind.BROKER_CHANGE, f"broker {names_of(failed_brokers)} left")
@@ -188,9 +191,9 @@ def _begin_failure(tx: Transaction, broker: int, gone: Broker) -> None:
     on_broker_failure(tx, tuple(failed_brokers))
 
 
-def is_any_back(tx: Transaction, failure: Event) -> bool:
+def is_any_back(header: Header, failure: Event) -> bool:
     """Return whether a broker of this failure has registered again."""
-    return not tx.header.brokers.keys().isdisjoint(failure.failed_brokers)
+    return not header.brokers.keys().isdisjoint(failure.failed_brokers)
 
 
 def names_of(brokers: Iterable[int]) -> str:
@@ -268,7 +271,7 @@ def on_broker_startup(tx: Transaction, broker: int) -> None:
     trigger_online(tx)
     partition_reassignment.resume_on(tx, broker)
     topic_deletion.resume(tx, broker)
-    touch_hosted(tx, broker)
+    touch_hosted(tx.state, broker)
 
 
 def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:
@@ -289,9 +292,9 @@ def replicas_went_offline(tx: Transaction, replicas: list[Replica], *, alone: bo
     As Kafka 3.9's `onReplicasBecomeOffline`. `alone` leaves out all partitions but theirs.
     """
     theirs = {replica.tp for replica in replicas}
-    leaderless = [tp for tp in without_online_leader(tx) if not alone or tp in theirs]
+    leaderless = [tp for tp in without_online_leader(tx.state) if not alone or tp in theirs]
     if not tx.header.profile.offlines_every_leaderless:
-        leaderless = [tp for tp in leaderless if _led_by(tx, tp, {replica.broker for replica in replicas})]
+        leaderless = [tp for tp in leaderless if _led_by(tx.state, tp, {replica.broker for replica in replicas})]
     partition_machine.enter_state(tx, leaderless, PartitionState.OFFLINE)
     elected = partition_machine.bring_online(tx, leaderless) if alone else trigger_online(tx)
     queued = [replica for replica in replicas if tx.state.topics[replica.tp.topic].queued_for_deletion]
@@ -303,50 +306,49 @@ def replicas_went_offline(tx: Transaction, replicas: list[Replica], *, alone: bo
         tx.requests.broadcast(tx.state.registered)
 
 
-def _led_by(tx: Transaction, tp: TopicPartition, brokers: set[int]) -> bool:
-    partition = tx.state.partition(tp)
-    value = partition.value(tx.header.controller_epoch) if partition else None
+def _led_by(state: MutableState, tp: TopicPartition, brokers: set[int]) -> bool:
+    partition = state.partition(tp)
+    value = partition.value(state.header.controller_epoch) if partition else None
     return value is not None and value.leader in brokers
 
 
-def without_online_leader(tx: Transaction) -> list[TopicPartition]:
+def without_online_leader(state: MutableState) -> list[TopicPartition]:
     """Return the partitions outside queued topics that have a state but no online leader."""
-    epoch, live = tx.header.controller_epoch, tx.state.live
+    epoch, live = state.header.controller_epoch, state.live
 
     def leaderless(partition: Partition) -> bool:
         value = partition.value(epoch)
         return value is not None and (value.leader not in live or value.leader in partition.offline_dirs)
 
-    return [tp for tp in tx.state.unled(leaderless) if not tx.state.topics[tp.topic].queued_for_deletion]
+    return [tp for tp in state.unled(leaderless) if not state.topics[tp.topic].queued_for_deletion]
 
 
-def touch_hosted(tx: Transaction, broker: int) -> None:
+def touch_hosted(state: MutableState, broker: int) -> None:
     """Judge partitions with a replica on the broker again."""
-    if tx.header.phase is FOLLOWING:
-        for tp in (*tx.state.hosted_by(broker), *_led_while_moved_away(tx, broker)):
-            tx.state.touch(tp)
+    if state.header.phase is FOLLOWING:
+        for tp in (*state.hosted_by(broker), *_led_while_moved_away(state, broker)):
+            state.touch(tp)
 
 
-def _led_while_moved_away(tx: Transaction, broker: int) -> list[TopicPartition]:
+def _led_while_moved_away(state: MutableState, broker: int) -> list[TopicPartition]:
     """Return the partitions that the broker leads in ZooKeeper, while the controller plans to move them off it."""
-    return tx.state.unsettled(
+    return state.unsettled(
         lambda partition: (
             (value := partition.zk_state) is not None and value.leader == broker and broker not in partition.replicas
         )
     )
 
 
-def _forget_offline_dirs(tx: Transaction, broker: int, hosted: list[TopicPartition]) -> None:
+def _forget_offline_dirs(state: MutableState, broker: int, hosted: list[TopicPartition]) -> None:
     for tp in hosted:
-        partition = tx.state.partition(tp)
+        partition = state.partition(tp)
         if partition is not None and broker in partition.offline_dirs:
             left = tuple(other for other in partition.offline_dirs if other != broker)
-            tx.state.put_partition(tp, replace(partition, offline_dirs=left))
+            state.put_partition(tp, replace(partition, offline_dirs=left))
 
 
-def forget_unseen_brokers(tx: Transaction) -> None:
+def forget_unseen_brokers(header: Header) -> None:
     """Record brokers that a complete read did not name as departed, at its end."""
-    header = tx.header
     seen = (*header.read.brokers, *(header.in_kraft_mode if header.kraft_owns_controller else ()))
     for broker in set(header.brokers) - set(seen):
         gone = Departure(-1, header.time_ms, was=header.brokers[broker])
@@ -355,25 +357,25 @@ def forget_unseen_brokers(tx: Transaction) -> None:
     header.read.brokers = ()
     # No event follows a shutdown that a registration from before the read asked for.
     header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if has_asked(header, broker))
-    controlled_shutdown.keep_attempts(tx)
+    controlled_shutdown.keep_attempts(header)
 
 
-def initial_partition_state(tx: Transaction, partition: Partition) -> PartitionState:
+def initial_partition_state(state: MutableState, partition: Partition) -> PartitionState:
     """Return a partition's state when a controller loads it.
 
     It is New without a state znode, else its leader decides.
     """
-    value = partition.value(tx.header.controller_epoch)
+    value = partition.value(state.header.controller_epoch)
     if value is None:
         return PartitionState.NEW
-    return _ONLINE if tx.state.is_online(value.leader, partition) else PartitionState.OFFLINE
+    return _ONLINE if state.is_online(value.leader, partition) else PartitionState.OFFLINE
 
 
 def with_initial_states(tx: Transaction, partition: Partition, offline_state: ReplicaState) -> Partition:
     """Return the partition as a controller loads it. Replicas on dead brokers get the state `offline_state`."""
     live = tx.state.live.difference(partition.offline_dirs) if partition.offline_dirs else tx.state.live
     states = _initial_replica_states(partition.replicas, live, offline_state)
-    state = initial_partition_state(tx, partition)
+    state = initial_partition_state(tx.state, partition)
     if state is partition.state and states == partition.replica_states:
         return partition
     return replace(partition, state=state, replica_states=states)

@@ -13,6 +13,7 @@ from controller.contract.znodes import ConfigZnode
 from controller.events import broker_change
 from controller.model.context import LEAST_IN_SYNC, UNCLEAN_ELECTION
 from controller.model.event import EventKind
+from controller.model.mutable_state import MutableState
 from controller.transaction.transaction import Transaction
 from controller.view.health import in_sync_lacking
 
@@ -31,20 +32,20 @@ def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
         broker_change.trigger_online(tx)
 
 
-def judge_again(tx: Transaction) -> None:
+def judge_again(state: MutableState) -> None:
     """Judge partitions again whose problem depends on a setting that has changed."""
-    header = tx.header
-    if header.tally.judged_by != tx.state.rules:
-        header.tally.judged_by = tx.state.rules
-        _judge_acks_all(tx)
+    header = state.header
+    if header.tally.judged_by != state.rules:
+        header.tally.judged_by = state.rules
+        _judge_acks_all(state)
     if header.configuration.unclean_as_judged != header.allows_unclean_election:
         header.configuration.unclean_as_judged = header.allows_unclean_election
-        tx.state.touch_unled(lambda partition: partition.problem in UNUSABLE)
+        state.touch_unled(lambda partition: partition.problem in UNUSABLE)
 
 
-def _judge_acks_all(tx: Transaction) -> None:
-    header, rules = tx.header, tx.state.rules
-    for name, topic in tx.state.topics:
+def _judge_acks_all(state: MutableState) -> None:
+    header, rules = state.header, state.rules
+    for name, topic in state.topics:
         for number, partition in topic.partitions.items():
             if in_sync_lacking(partition, topic, header, rules) != partition.in_sync_lacking:
-                tx.state.touch(TopicPartition(name, number))
+                state.touch(TopicPartition(name, number))

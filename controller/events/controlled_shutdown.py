@@ -11,12 +11,15 @@ from controller.events import topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.brokers import ShutdownAttempt
+from controller.model.context import Header
 from controller.model.event import Event, EventKind, UnprovenShutdown
 from controller.model.leadership import Elect
+from controller.model.mutable_state import MutableState
 from controller.model.shutdown_requests import closes, has_asked
 from controller.rules import timing
 from controller.rules.election import Strategy
 from controller.rules.states import ReplicaState
+from controller.transaction.certainty import Certainty
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
 
@@ -38,18 +41,17 @@ def ask(tx: Transaction, broker: int) -> None:
     expected = header.shutdowns.attempts.get(broker)
     if expected is None:
         left = 0 if has_asked(header, broker) else header.settings.controlled_shutdown_max_retries - 1
-        expected = ShutdownAttempt(header.time_ms, header.time_ms, left, doubtful=_may_have_found_no_controller(tx))
+        expected = ShutdownAttempt(header.time_ms, header.time_ms, left, doubtful=_may_have_found_no_controller(header))
     _attempt(tx, broker, expected, header.time_ms)
 
 
-def is_under_way(tx: Transaction, broker: int) -> bool:
+def is_under_way(header: Header, broker: int) -> bool:
     """Return whether an attempt may still be under way. A broker asks again only a backoff after the response.
 
     If the attempt follows from a backoff, it may have come earlier, by at most a round trip.
     """
-    header = tx.header
     asked_ms = header.shutdowns.last_asked_ms.get(broker)
-    again_ms = 2 * header.settings.controlled_shutdown_retry_backoff_ms - _after_backoff_ms(tx)
+    again_ms = 2 * header.settings.controlled_shutdown_retry_backoff_ms - _after_backoff_ms(header)
     return asked_ms is not None and header.time_ms - asked_ms < again_ms
 
 
@@ -57,9 +59,9 @@ def reach_late(tx: Transaction, broker: int, tp: TopicPartition) -> None:
     """Let the attempt that is under way reach a partition only now, when another replica has got in sync."""
     tx.events.begin(_KIND, f"broker {broker} shuts down")
     partition_machine.elect(tx, [tp], Strategy.CONTROLLED_SHUTDOWN)
-    led, _ = _hosted(tx, broker)
+    led, _ = _hosted(tx.state, broker)
     if not led:
-        _forget_next(tx, broker)
+        _forget_next(tx.header, broker)
 
 
 def ask_in_vain(tx: Transaction, broker: int) -> None:
@@ -68,25 +70,24 @@ def ask_in_vain(tx: Transaction, broker: int) -> None:
     if broker not in header.brokers:
         return  # it starts later, so it cannot have asked
     tx.events.begin(_KIND, f"broker {broker} shuts down")
-    _remember(tx, broker, asked_ms=0)
-    _, followed = _hosted(tx, broker)
-    _stop_followed(tx, broker, [tp for tp in followed if not _is_in_sync(tx, broker, tp)])
+    _remember(header, broker, asked_ms=0)
+    _, followed = _hosted(tx.state, broker)
+    _stop_followed(tx, broker, [tp for tp in followed if not _is_in_sync(tx.state, broker, tp)])
     left = header.settings.controlled_shutdown_max_retries - 2
     if left >= 0:
-        expected = ShutdownAttempt(header.time_ms + _after_backoff_ms(tx), header.time_ms, left)
+        expected = ShutdownAttempt(header.time_ms + _after_backoff_ms(header), header.time_ms, left)
         header.shutdowns.attempts = {**header.shutdowns.attempts, broker: expected}
 
 
-def _is_in_sync(tx: Transaction, broker: int, tp: TopicPartition) -> bool:
-    partition = tx.state.partition(tp)
-    value = partition.value(tx.header.controller_epoch) if partition else None
+def _is_in_sync(state: MutableState, broker: int, tp: TopicPartition) -> bool:
+    partition = state.partition(tp)
+    value = partition.value(state.header.controller_epoch) if partition else None
     return value is not None and broker in value.isr
 
 
-def _may_have_found_no_controller(tx: Transaction) -> bool:
+def _may_have_found_no_controller(header: Header) -> bool:
     """Return whether an earlier attempt would have preceded this controller's term."""
-    header = tx.header
-    return header.time_ms - header.term.began_ms < _after_backoff_ms(tx) + timing.SHUTDOWN_ANSWERED.ms
+    return header.time_ms - header.term.began_ms < _after_backoff_ms(header) + timing.SHUTDOWN_ANSWERED.ms
 
 
 def ask_again(tx: Transaction) -> None:
@@ -96,26 +97,25 @@ def ask_again(tx: Transaction) -> None:
     """
     for broker in sorted(tx.header.shutdowns.attempts):
         while (attempt := tx.header.shutdowns.attempts.get(broker)) and attempt.due_ms <= tx.header.time_ms:
-            if _is_answered(tx):
+            if _is_answered(tx.header):
                 with tx.events.inferring(ASKED_AGAIN, "the retry backoff since the attempt before"):
                     _attempt(tx, broker, attempt, attempt.due_ms)
             else:
-                _expect_next(tx, broker, attempt, attempt.due_ms)
+                _expect_next(tx.header, broker, attempt, attempt.due_ms)
 
 
-def _is_answered(tx: Transaction) -> bool:
+def _is_answered(header: Header) -> bool:
     """Return whether an active controller answers.
 
     It must be registered, because its address is unknown otherwise, and must not be closing.
     """
-    header = tx.header
     return header.acting and header.controller in header.brokers and not closes(header, header.controller)
 
 
 def give_up_on_missing(tx: Transaction) -> None:
     """Take back an expected attempt whose elections are missing, because the controller would have written them."""
     event = tx.events.last_event()
-    if event is None or event.kind != _KIND or event.begun or not _moves_leaders(tx, event):
+    if event is None or event.kind != _KIND or event.begun or not _moves_leaders(tx.certainty, event):
         return
     if tx.header.time_ms - event.time_ms > tx.header.settings.controlled_shutdown_retry_backoff_ms // 2:
         tx.requests.undo(event.id)
@@ -136,16 +136,15 @@ def give_up_on_unanswered(tx: Transaction) -> None:
         tx.requests.undo(event.id)
         header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if broker not in stays)
         for broker in stays:
-            _forget_next(tx, broker)
+            _forget_next(header, broker)
 
 
-def _moves_leaders(tx: Transaction, event: Event) -> bool:
-    return any(isinstance(action, Elect) for action in tx.certainty.actions_of(event))
+def _moves_leaders(certainty: Certainty, event: Event) -> bool:
+    return any(isinstance(action, Elect) for action in certainty.actions_of(event))
 
 
-def keep_attempts(tx: Transaction) -> None:
+def keep_attempts(header: Header) -> None:
     """Keep the attempts of brokers that the last controller could not shut down. They will ask the new one."""
-    header = tx.header
     header.shutdowns.attempts = {
         broker: attempt for broker, attempt in header.shutdowns.attempts.items() if has_asked(header, broker)
     }
@@ -162,7 +161,7 @@ def session_ended(tx: Transaction, broker: int) -> None:
         return
     is_author = record.author == registered.session
     with tx.events.inferring(ASKED_BEFORE_SESSION_END):
-        if is_author and record.cxid > 0 and _is_answered(tx) and not has_asked(header, broker):
+        if is_author and record.cxid > 0 and _is_answered(header) and not has_asked(header, broker):
             _ask_unseen(tx, broker)
         _judge_doubtful(tx, broker)
         if not (is_author and record.cxid == 0):  # else the session expired
@@ -172,8 +171,8 @@ def session_ended(tx: Transaction, broker: int) -> None:
 def _ask_until_now(tx: Transaction, broker: int) -> None:
     """Handle the expected attempts of a broker for which there was time before its session ended."""
     header = tx.header
-    while _is_answered(tx) and (attempt := header.shutdowns.attempts.get(broker)):
-        if attempt.earliest_ms > header.time_ms or (attempt.doubtful and not _fits(tx, attempt.due_ms)):
+    while _is_answered(header) and (attempt := header.shutdowns.attempts.get(broker)):
+        if attempt.earliest_ms > header.time_ms or (attempt.doubtful and not _fits(header, attempt.due_ms)):
             return
         _attempt(tx, broker, attempt, attempt.earliest_ms)
 
@@ -183,13 +182,13 @@ def _judge_doubtful(tx: Transaction, broker: int) -> None:
     doubtful = [event.id for event in tx.events.open_events() if event.detail == UnprovenShutdown(broker)]
     for event in map(tx.events.open_event, reversed(doubtful)):
         event.detail = None
-        if not (event.begun or _fits(tx, event.time_ms)):
+        if not (event.begun or _fits(tx.header, event.time_ms)):
             tx.requests.undo(event.id)
 
 
-def _fits(tx: Transaction, asked_ms: int) -> bool:
+def _fits(header: Header, asked_ms: int) -> bool:
     """Return whether the session's end fits this attempt better than the one before it, by the usual closing time."""
-    return tx.header.time_ms - asked_ms >= _usual_closing_ms(tx) - _after_backoff_ms(tx) // 2
+    return header.time_ms - asked_ms >= _usual_closing_ms(header) - _after_backoff_ms(header) // 2
 
 
 def _ask_unseen(tx: Transaction, broker: int) -> None:
@@ -210,7 +209,7 @@ def _ask_in_time(tx: Transaction, broker: int) -> None:
     """
     header = tx.header
     there_since_ms = max(header.term.began_ms, header.brokers[broker].since_ms)
-    there_ms = header.time_ms - there_since_ms - _usual_closing_ms(tx)
+    there_ms = header.time_ms - there_since_ms - _usual_closing_ms(header)
     attempts = 1 + there_ms // max(header.settings.controlled_shutdown_retry_backoff_ms, 1)
     left = min(attempts, header.settings.controlled_shutdown_max_retries)
     if left > 0:
@@ -219,12 +218,12 @@ def _ask_in_time(tx: Transaction, broker: int) -> None:
         _attempt(tx, broker, attempt, attempt.due_ms)
 
 
-def _usual_closing_ms(tx: Transaction) -> int:
-    return (timing.CLOSING if tx.header.profile.closes_at_once else timing.SLOW_CLOSING).ms
+def _usual_closing_ms(header: Header) -> int:
+    return (timing.CLOSING if header.profile.closes_at_once else timing.SLOW_CLOSING).ms
 
 
-def _after_backoff_ms(tx: Transaction) -> int:
-    return int(tx.header.settings.controlled_shutdown_retry_backoff_ms * _ROUND_TRIP_SHARE)
+def _after_backoff_ms(header: Header) -> int:
+    return int(header.settings.controlled_shutdown_retry_backoff_ms * _ROUND_TRIP_SHARE)
 
 
 def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
@@ -233,19 +232,18 @@ def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int)
     tx.events.await_proof(event)
     if attempt.doubtful and attempt.due_ms > attempt.earliest_ms:
         event.detail = UnprovenShutdown(broker)
-    _remember(tx, broker, at_ms)
+    _remember(tx.header, broker, at_ms)
     with topic_deletion.deferring_deletions(tx, broker):
-        led, followed = _hosted(tx, broker)
+        led, followed = _hosted(tx.state, broker)
         moved = partition_machine.elect(tx, led, Strategy.CONTROLLED_SHUTDOWN)
         _stop_followed(tx, broker, followed)
     if len(moved) < len(led):
-        _expect_next(tx, broker, attempt, at_ms)
+        _expect_next(tx.header, broker, attempt, at_ms)
     else:
-        _forget_next(tx, broker)
+        _forget_next(tx.header, broker)
 
 
-def _remember(tx: Transaction, broker: int, asked_ms: int) -> None:
-    header = tx.header
+def _remember(header: Header, broker: int, asked_ms: int) -> None:
     header.shutdowns.under_way = tuple(sorted({*header.shutdowns.under_way, broker}))
     header.shutdowns.asked = {**header.shutdowns.asked, broker: header.brokers[broker].epoch}
     header.shutdowns.last_asked_ms = {**header.shutdowns.last_asked_ms, broker: asked_ms}
@@ -259,29 +257,28 @@ def _stop_followed(tx: Transaction, broker: int, followed: list[TopicPartition])
     replica_machine.enter_state(tx, [Replica(tp, broker) for tp in followed], ReplicaState.OFFLINE)
 
 
-def _expect_next(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
-    header = tx.header
-    _forget_next(tx, broker)
+def _expect_next(header: Header, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
+    _forget_next(header, broker)
     if attempt.left > 0:
         earliest_ms = at_ms + header.settings.controlled_shutdown_retry_backoff_ms
-        due_ms = at_ms + _after_backoff_ms(tx)
+        due_ms = at_ms + _after_backoff_ms(header)
         expected = ShutdownAttempt(due_ms, earliest_ms, attempt.left - 1, attempt.doubtful)
         header.shutdowns.attempts = {**header.shutdowns.attempts, broker: expected}
 
 
-def _forget_next(tx: Transaction, broker: int) -> None:
-    attempts = tx.header.shutdowns.attempts
-    tx.header.shutdowns.attempts = {key: attempt for key, attempt in attempts.items() if key != broker}
+def _forget_next(header: Header, broker: int) -> None:
+    attempts = header.shutdowns.attempts
+    header.shutdowns.attempts = {key: attempt for key, attempt in attempts.items() if key != broker}
 
 
-def _hosted(tx: Transaction, broker: int) -> tuple[list[TopicPartition], list[TopicPartition]]:
+def _hosted(state: MutableState, broker: int) -> tuple[list[TopicPartition], list[TopicPartition]]:
     """Return the broker's partitions with other replicas, those that it leads and those that it follows."""
     led: list[TopicPartition] = []
     followed: list[TopicPartition] = []
-    for tp in tx.state.hosted_by(broker):
-        topic, partition = tx.state.topic(tp.topic), tx.state.partition(tp)
-        value = partition.value(tx.header.controller_epoch) if partition else None
-        spared = topic is not None and topic.queued_for_deletion and tx.header.profile.shutdown_spares_queued_topics
+    for tp in state.hosted_by(broker):
+        topic, partition = state.topic(tp.topic), state.partition(tp)
+        value = partition.value(state.header.controller_epoch) if partition else None
+        spared = topic is not None and topic.queued_for_deletion and state.header.profile.shutdown_spares_queued_topics
         if partition and value and len(partition.replicas) > 1 and not spared:
             (led if value.leader == broker else followed).append(tp)
     return led, followed

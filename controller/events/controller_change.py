@@ -29,6 +29,7 @@ from controller.events import (
 from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import InItsName, Ownership
 from controller.model.event import EventKind
+from controller.model.mutable_state import MutableState
 from controller.transaction.transaction import Transaction
 
 _TERMS_KEPT: Final = 10
@@ -60,7 +61,7 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
     to = f" to KRaft controller {znode.brokerid}" if kraft else ""
     _resign(tx, f"broker {header.controller} lost /controller{to}")
     header.term.in_its_name = None
-    header.controller, header.term.since_ms = znode.brokerid, broker_change.began_ms(tx)
+    header.controller, header.term.since_ms = znode.brokerid, broker_change.began_ms(tx.state)
     header.term.session, header.term.ownership = record.ephemeral_owner, ownership
     if kraft:
         _claimed_by_kraft(tx, znode, record)
@@ -130,7 +131,7 @@ def _stay_active(tx: Transaction, broker: int) -> None:
         EventKind.REELECT, f"/controller was deleted and names broker {broker} again, which continues to act"
     )
     tx.events.publish_transition("controller", "Resigned", "Active", broker=broker)
-    _judge_again(tx)
+    _judge_again(tx.state)
     publish_controller(tx)
 
 
@@ -154,7 +155,7 @@ def controller_removed(tx: Transaction) -> None:
         return
     _resign(tx, f"broker {header.controller} is no longer controller")
     header.term.in_its_name = None
-    header.controller, header.term.since_ms = NO_BROKER, tx.header.time_ms
+    header.controller, header.term.since_ms = NO_BROKER, header.time_ms
     header.term.ownership = Ownership.ELECTED
     publish_controller(tx)
 
@@ -173,7 +174,7 @@ def epoch_written(tx: Transaction, epoch: ControllerEpoch) -> None:
         header.controller_epoch, header.term.epoch_zxid = epoch, tx.state.record.mzxid
         if header.profile.fences_writes and (header.term.active or header.led_by_kraft):
             header.term.raised_epoch = epoch
-        migration.epoch_written(tx)
+        migration.epoch_written(tx.state)
         _take_claims_epoch(header)
         take_over_if_due(tx)
         publish_controller(tx)
@@ -196,16 +197,16 @@ def publish_controller(tx: Transaction) -> None:
         )
 
 
-def adopt(tx: Transaction) -> None:
+def adopt(state: MutableState) -> None:
     """Take the controller that a complete read found as active, at the end of the read. Its past is unknown."""
-    header = tx.header
+    header = state.header
     if not header.read.names_controller:
         header.term.in_its_name = None
-        header.controller, header.term.since_ms = NO_BROKER, tx.header.time_ms
-    header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
+        header.controller, header.term.since_ms = NO_BROKER, header.time_ms
+    header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(state))
     header.term.active = header.may_act
     header.term.epoch, header.term.began_ms = header.controller_epoch, 0
-    _note_process(tx)
+    _note_process(state)
 
 
 def take_over_if_due(tx: Transaction) -> None:
@@ -221,24 +222,23 @@ def take_over_if_due(tx: Transaction) -> None:
     if _is_raised_by_hand(header):
         return
     if header.term.epoch > 0:
-        _note_controller_moved(tx)
+        _note_controller_moved(tx.state)
     unfenced_controller.work_off(tx, header.controller)
-    header = tx.header  # of a trial, where that was adopted
     unfenced_controller.keep_in_flight_events(tx, header.former.deposed)
     fenced_controller.elected(tx)
     fenced_controller.hold_back(tx)
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
     migration.broker_claimed(tx)
     # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
-    header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx))
+    header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx.state))
     header.term.epoch, header.term.active = header.controller_epoch, header.may_act
     header.term.began_ms = header.time_ms
-    _note_process(tx)
+    _note_process(tx.state)
     header.former.changes += 1
     header.former.terms_since_ms = (*header.former.terms_since_ms, header.time_ms)[-_TERMS_KEPT:]
     if header.term.active:
         controller_failover.run(tx)
-    _judge_again(tx)
+    _judge_again(tx.state)
 
 
 def _is_raised_by_hand(header: Header) -> bool:
@@ -250,21 +250,21 @@ def _is_raised_by_hand(header: Header) -> bool:
     return header.controller_epoch == term.raised_epoch and term.epoch_zxid != term.controller_zxid
 
 
-def _note_process(tx: Transaction) -> None:
+def _note_process(state: MutableState) -> None:
     """Note the process whose term begins, with its broker and the broker's present registration."""
-    header = tx.header
+    header = state.header
     registered = header.brokers.get(header.controller)
     header.term.broker, header.term.removed_replicas = header.controller, False
     header.term.registration = registered.epoch if registered is not None else BrokerEpoch(-1)
     if header.is_poisoned:
         header.former.confirm_poisoned(header.controller)
-    tx.state.note_at_work(header.controller)
+    state.note_at_work(header.controller)
 
 
-def _note_controller_moved(tx: Transaction) -> None:
-    header = tx.header
+def _note_controller_moved(state: MutableState) -> None:
+    header = state.header
     now = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
-    occurrences.note(tx.state, kinds.CONTROLLER_MOVED, now + _after_last(header))
+    occurrences.note(state, kinds.CONTROLLER_MOVED, now + _after_last(header))
 
 
 def _after_last(header: Header) -> str:
@@ -280,17 +280,17 @@ def _resign(tx: Transaction, cause: str) -> None:
         return
     if header.term.active:
         topic_deletion.judge_halted(tx, soon=True)
-        partition_reassignment.remember(tx)
+        partition_reassignment.remember(tx.state)
         record = tx.state.record
         expired = record.author == header.term.session and record.cxid == 0
-        cut = controller_failover.is_cut(tx)
+        cut = controller_failover.is_cut(tx.events)
         tx.certainty.conclude_events(expired=expired)
         tx.events.begin(EventKind.CONTROLLER_RESIGNATION, cause + _wrote_nothing(header) if cut else cause)
         tx.events.publish_transition("controller", "Active", "Resigned", broker=header.controller)
         header.former.deposed, header.former.deposed_session = header.controller, header.term.session
         header.former.deposed_ms = 0 if record.author == header.term.session else header.time_ms
     header.term.active = False
-    _judge_again(tx)
+    _judge_again(tx.state)
 
 
 def _wrote_nothing(header: Header) -> str:
@@ -305,7 +305,7 @@ def broker_ended(tx: Transaction, broker: int) -> None:
     registered = tx.header.brokers.get(broker)
     if registered is not None and tx.state.record.cxid > 0 and tx.state.record.author == registered.session:
         unfenced_controller.work_off(tx, broker)  # it closed its session, after all else
-    unfenced_controller.forget(tx, broker)
+    unfenced_controller.forget(tx.header, broker)
     fenced_controller.session_ended(tx, broker)
     controller_failover.abort_resumed_events(tx, broker)
     if broker == tx.header.former.deposed:
@@ -333,13 +333,13 @@ def _end_edited_term(tx: Transaction, cause: str) -> None:
         header.term.in_its_name, header.term.session = None, written.session
 
 
-def _judge_again(tx: Transaction) -> None:
+def _judge_again(state: MutableState) -> None:
     """Judge unusable partitions again, because the controller decides whether an election is due."""
-    tx.state.touch_unled(lambda partition: partition.problem in UNUSABLE)
+    state.touch_unled(lambda partition: partition.problem in UNUSABLE)
 
 
-def _duplicate_topic_ids(tx: Transaction) -> Iterator[tuple[str, str, str]]:
+def _duplicate_topic_ids(state: MutableState) -> Iterator[tuple[str, str, str]]:
     first: dict[str, str] = {}
-    for name, topic in sorted(tx.state.topics):
+    for name, topic in sorted(state.topics):
         if topic.exists and topic.topic_id is not None and first.setdefault(topic.topic_id, name) != name:
             yield topic.topic_id, first[topic.topic_id], name

@@ -21,11 +21,15 @@ from controller.events import (
 from controller.events.broker_change import initial_partition_state, trigger_online, with_initial_states
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
+from controller.model.context import Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StateEntry, StopEntry
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules import timing
 from controller.rules.states import ReplicaState
+from controller.transaction.certainty import Certainty
+from controller.transaction.pending_events import PendingEvents
 from controller.transaction.transaction import Transaction
 
 _INELIGIBLE: Final = ReplicaState.DELETION_INELIGIBLE
@@ -38,7 +42,7 @@ def run(tx: Transaction) -> None:
     """
     header = tx.header
     header.shutdowns.under_way, header.triggers.log_dir_failures = (), {}
-    controlled_shutdown.keep_attempts(tx)
+    controlled_shutdown.keep_attempts(header)
     header.deletions.halted, header.triggers.rebalancing, header.deletions.ineligible_leftovers = {}, {}, ()
     header.triggers.reassign_unwatched, header.deletions.leaked_offline = False, 0
     became = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
@@ -47,30 +51,30 @@ def run(tx: Transaction) -> None:
     tx.events.publish_transition("controller", "Elected", "Active", broker=header.controller)
     if header.brokers:
         tx.requests.broadcast(tx.state.registered)
-    deletion_requests.forget_removed_requests(tx)
-    _add_refused_partitions(tx)
+    deletion_requests.forget_removed_requests(tx.state)
+    _add_refused_partitions(tx.state)
     start_machines(tx, list(tx.state.topics))
     partition_reassignment.take_up(tx)
     topic_deletion.resume_all(tx)
     replica_leader_election.take_up(tx, at_failover=True)
 
 
-def _add_refused_partitions(tx: Transaction) -> None:
+def _add_refused_partitions(state: MutableState) -> None:
     """Add the partitions that the last controller left out of a topic under deletion. The new controller loads them."""
-    for name, topic in list(tx.state.topics):
+    for name, topic in list(state.topics):
         if topic.refused:
             found = {number: Partition(assignment.replicas) for number, assignment in topic.refused.items()}
-            tx.state.put_topic(name, replace(topic, partitions={**topic.partitions, **found}, refused={}))
+            state.put_topic(name, replace(topic, partitions={**topic.partitions, **found}, refused={}))
 
 
-def is_loading(tx: Transaction) -> bool:
+def is_loading(header: Header) -> bool:
     """Return whether the controller took over so lately that it still loads the topics, without notifications."""
-    return not tx.header.has_passed(timing.TOPICS_READ, tx.header.term.began_ms)
+    return not header.has_passed(timing.TOPICS_READ, header.term.began_ms)
 
 
-def may_have_read(tx: Transaction, event: Event) -> bool:
+def may_have_read(header: Header, event: Event) -> bool:
     """Return whether the controller may have read the event's change, because its load was shortly before."""
-    return event.time_ms - tx.header.term.began_ms <= tx.header.loaded_within_ms
+    return event.time_ms - header.term.began_ms <= header.loaded_within_ms
 
 
 def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
@@ -80,7 +84,7 @@ def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
 
 def load_with(tx: Transaction, broker: int) -> None:
     """Load the partitions on a broker again, which the new controller has found registered."""
-    failovers = [event.id for event in tx.events.open_events() if _is_of_this_term(tx, event)]
+    failovers = [event.id for event in tx.events.open_events() if _is_of_this_term(tx.header, event)]
     by_topic: dict[str, list[int]] = {}
     for tp in tx.state.hosted_by(broker):
         for failover in failovers:
@@ -109,7 +113,7 @@ def load_again(tx: Transaction, tp: TopicPartition) -> None:
 
 def load_in_flight(tx: Transaction) -> Event | None:
     """Return the present controller's failover while it has not written anything, else None."""
-    failover = next((event for event in tx.events.open_events() if _is_of_this_term(tx, event)), None)
+    failover = next((event for event in tx.events.open_events() if _is_of_this_term(tx.header, event)), None)
     return None if failover is None or failover.begun else failover
 
 
@@ -127,7 +131,7 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     due = [event for event in events if event.writes_due]
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
     fenced = header.profile.fences_writes
-    if fenced and stopped_in is not None and _is_among_removals(tx, stopped_in):
+    if fenced and stopped_in is not None and _is_among_removals(tx.certainty, stopped_in):
         registered = header.brokers.get(broker)
         if registered is not None and registered.epoch == header.term.registration:
             shown = f"broker {broker} lost its term {stopped_in.epoch} while it had replicas to take out of ISRs"
@@ -142,18 +146,22 @@ def forget_in_flight_events(tx: Transaction) -> None:
 
 
 def _in_flight_of(tx: Transaction, broker: int) -> list[Event]:
-    return [event for event in tx.events.open_events() if not _is_resumed(tx, event) or event.controller == broker]
+    return [
+        event for event in tx.events.open_events() if not _is_resumed(tx.header, event) or event.controller == broker
+    ]
 
 
 def abort_resumed_events(tx: Transaction, broker: int) -> None:
     """Abort the events that this broker resumed after its term, unfenced, when its session ends."""
-    resumed = [event for event in tx.events.open_events() if _is_resumed(tx, event) and event.controller == broker]
+    resumed = [
+        event for event in tx.events.open_events() if _is_resumed(tx.header, event) and event.controller == broker
+    ]
     _abort(tx, [event for event in resumed if event.writes_due])  # else it is done
 
 
-def _is_resumed(tx: Transaction, event: Event) -> bool:
+def _is_resumed(header: Header, event: Event) -> bool:
     """Return whether a former controller resumed the event, so that another process continues it."""
-    return event.epoch < tx.header.term.epoch and event.controller != NO_BROKER
+    return event.epoch < header.term.epoch and event.controller != NO_BROKER
 
 
 def _abort(tx: Transaction, events: Sequence[Event]) -> None:
@@ -164,18 +172,18 @@ def _abort(tx: Transaction, events: Sequence[Event]) -> None:
         tx.requests.withdraw_requests(tx.events.open_event(event.id))
 
 
-def is_cut(tx: Transaction) -> bool:
+def is_cut(events: PendingEvents) -> bool:
     """Return whether the failover has states to write and no write was seen."""
     return any(
         event.kind is EventKind.CONTROLLER_FAILOVER and event.writes_due and not event.begun
-        for event in tx.events.open_events()
+        for event in events.open_events()
     )
 
 
-def _is_among_removals(tx: Transaction, event: Event) -> bool:
+def _is_among_removals(certainty: Certainty, event: Event) -> bool:
     return any(
         isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch
-        for action in tx.certainty.actions_of(event)
+        for action in certainty.actions_of(event)
     )
 
 
@@ -221,13 +229,13 @@ def take_offline(tx: Transaction, replicas: list[Replica]) -> None:
     replica_machine.enter_state(tx, replicas, ReplicaState.OFFLINE)
     for tp in dict.fromkeys(replica.tp for replica in replicas):
         partition = tx.state.topics[tp.topic].partitions[tp.partition]
-        tx.state.put_partition(tp, replace(partition, state=initial_partition_state(tx, partition)))
+        tx.state.put_partition(tp, replace(partition, state=initial_partition_state(tx.state, partition)))
     trigger_online(tx)
 
 
 def leave_out(tx: Transaction, brokers: Collection[int]) -> None:
     """Take back the failover's plans for brokers that it did not find alive."""
-    failovers = [event for event in tx.events.open_events() if _is_of_this_term(tx, event)]
+    failovers = [event for event in tx.events.open_events() if _is_of_this_term(tx.header, event)]
     planned_in = {event.id for event in failovers}
 
     def is_theirs(action: AnyAction) -> bool:
@@ -245,8 +253,8 @@ def leave_out(tx: Transaction, brokers: Collection[int]) -> None:
         tx.requests.spare(event.id, brokers)
 
 
-def _is_of_this_term(tx: Transaction, event: Event) -> bool:
-    return event.kind is EventKind.CONTROLLER_FAILOVER and event.epoch == tx.header.term.epoch
+def _is_of_this_term(header: Header, event: Event) -> bool:
+    return event.kind is EventKind.CONTROLLER_FAILOVER and event.epoch == header.term.epoch
 
 
 def _without_receivers(action: AnyAction, brokers: Collection[int], planned_in: Collection[int]) -> AnyAction:

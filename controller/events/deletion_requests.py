@@ -7,15 +7,16 @@ from msgspec.structs import replace
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.model.event import EventKind
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Topic
 from controller.transaction.transaction import Transaction
 
 
-def note_unheeded(tx: Transaction, name: str) -> None:
+def note_unheeded(state: MutableState, name: str) -> None:
     """Note an entry that deletes no topic. A working controller removes it at once."""
-    topic, unheeded = tx.state.topic(name), tx.header.deletions.unheeded
+    topic, unheeded = state.topic(name), state.header.deletions.unheeded
     if topic is None or not topic.queued_for_deletion:
-        tx.header.deletions.unheeded = {**unheeded, name: unheeded.get(name, tx.header.time_ms)}
+        state.header.deletions.unheeded = {**unheeded, name: unheeded.get(name, state.header.time_ms)}
 
 
 def entry_removed(tx: Transaction, name: str) -> None:
@@ -66,8 +67,8 @@ def _not_asked(topic: Topic) -> Topic:
     )
 
 
-def forget_removed_requests(tx: Transaction) -> None:
+def forget_removed_requests(state: MutableState) -> None:
     """Keep topics whose entry was removed by hand, because a new controller reads the entries again."""
-    for name, topic in list(tx.state.topics):
+    for name, topic in list(state.topics):
         if topic.request_removed:
-            tx.state.put_topic(name, _not_asked(topic))
+            state.put_topic(name, _not_asked(topic))

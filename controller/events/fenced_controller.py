@@ -21,6 +21,7 @@ from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import FencedController
 from controller.model.event import Event, EventKind
 from controller.model.leadership import Done, StateChange
+from controller.model.mutable_state import MutableState
 from controller.rules import timing
 from controller.transaction.pending_requests import RequestContents
 from controller.transaction.transaction import Transaction
@@ -32,7 +33,7 @@ RAN_TO_FENCED_WRITE: Final = "ran-to-fenced-write"
 def hold_back(tx: Transaction) -> None:
     """Hold back the deposed controller's actions before its first write, when another broker is elected."""
     header, former = tx.header, tx.header.former
-    if not header.profile.fences_writes or header.controller == former.deposed or not _lives_on(tx):
+    if not header.profile.fences_writes or header.controller == former.deposed or not _lives_on(tx.state):
         return
     due = [event for event in tx.events.open_events() if event.writes_due and not event.is_doubtful]
     if not due or any(event.begun for event in due) or not _is_in_hand(header, due[0]):
@@ -40,29 +41,29 @@ def hold_back(tx: Transaction) -> None:
     event = tx.events.open_event(due[0].id)
     aside = tx.certainty.set_aside(event)
     for name, actions in aside.by_topic.items():
-        _keep(tx, name, (*tx.state.topics[name].unproven, *actions))
+        _keep(tx.state, name, (*tx.state.topics[name].unproven, *actions))
     held = replace(event, batches=aside.batches, due=list(event.due)).stored()
     fenced = FencedController(former.deposed, former.deposed_session, former.deposed_ms, held)
     former.fenced = (*former.fenced, fenced)
 
 
-def acts(tx: Transaction) -> bool:
+def acts(state: MutableState) -> bool:
     """Return whether a controller handles events.
 
     It is the active one, or the deposed one whose session wrote this record. ZooKeeper refuses a deposed controller's
     writes only after the next election.
     """
-    former, author = tx.header.former, tx.state.record.author
-    return tx.header.acting or (former.deposed != NO_BROKER and author != 0 and author == former.deposed_session)
+    former, author = state.header.former, state.record.author
+    return state.header.acting or (former.deposed != NO_BROKER and author != 0 and author == former.deposed_session)
 
 
-def _lives_on(tx: Transaction) -> bool:
+def _lives_on(state: MutableState) -> bool:
     """Return whether the deposed controller's session outlived its /controller, as far as is known now.
 
     If only a live watch saw it, and its broker's znode is gone too, the session's end may have removed both.
     """
-    former = tx.header.former
-    return former.deposed_ms > 0 and (tx.state.record.author != 0 or former.deposed in tx.header.brokers)
+    former = state.header.former
+    return former.deposed_ms > 0 and (state.record.author != 0 or former.deposed in state.header.brokers)
 
 
 def _is_in_hand(header: Header, event: Event) -> bool:
@@ -120,7 +121,7 @@ def topic_ends(tx: Transaction, name: str) -> None:
     """Withdraw the actions held back for a topic that is removed before they are proven."""
     for fenced in tx.header.former.fenced:
         publish = tx.events.publisher_of(fenced.event, WITHDRAWN)
-        for number, action, value in _take_out(tx, fenced.event, name):
+        for number, action, value in _take_out(tx.state, fenced.event, name):
             if isinstance(action, StateChange):
                 publish(TopicPartition(name, number), action, value)
 
@@ -143,7 +144,7 @@ def _conclude(tx: Transaction, fenced: FencedController, status: Status) -> None
     former.fenced = tuple(other for other in former.fenced if other.event.id != event.id)
     publish, contents = tx.events.publisher_of(event, status), RequestContents(event.batches, tx.header.profile)
     for name in event.topics:
-        for number, action, value in _take_out(tx, event, name):
+        for number, action, value in _take_out(tx.state, event, name):
             if isinstance(action, StateChange):
                 publish(TopicPartition(name, number), action, value)
             else:
@@ -154,16 +155,16 @@ def _conclude(tx: Transaction, fenced: FencedController, status: Status) -> None
         tx.requests.withdraw_requests(event)
 
 
-def _take_out(tx: Transaction, event: Event, name: str) -> list[Done]:
+def _take_out(state: MutableState, event: Event, name: str) -> list[Done]:
     """Take the event's actions that were held back for a topic out of the topic, and return them."""
-    topic = tx.state.topic(name)
+    topic = state.topic(name)
     held = topic.unproven if topic is not None else ()
     own = [done for done in held if done[1].event == event.id]
     if own:
-        _keep(tx, name, tuple([done for done in held if done[1].event != event.id]))
+        _keep(state, name, tuple([done for done in held if done[1].event != event.id]))
     return own
 
 
-def _keep(tx: Transaction, name: str, unproven: tuple[Done, ...]) -> None:
+def _keep(state: MutableState, name: str, unproven: tuple[Done, ...]) -> None:
     # Not by `put_topic`: no row, count or judgement of a partition depends on it.
-    tx.state.topics.put(name, replace(tx.state.topics[name], unproven=unproven))
+    state.topics.put(name, replace(state.topics[name], unproven=unproven))

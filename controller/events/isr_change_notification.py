@@ -11,16 +11,16 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
+from controller.model.context import Header
+from controller.model.mutable_state import MutableState
 from controller.model.triggers import IsrNotification
-from controller.transaction.transaction import Transaction
 
 # More notifications wait only where no controller reads them.
 _NOTIFICATIONS_KEPT: Final = 1_000
 
 
-def notified(tx: Transaction, name: str, tps: tuple[TopicPartition, ...]) -> None:
+def notified(header: Header, name: str, tps: tuple[TopicPartition, ...]) -> None:
     """Handle a leader's notification, a znode of this name. The controller will read these states again."""
-    header = tx.header
     header.witness(notifies_isr_changes=1)
     if len(header.triggers.isr_notifications) < _NOTIFICATIONS_KEPT:
         header.triggers.isr_notifications = {
@@ -29,19 +29,19 @@ def notified(tx: Transaction, name: str, tps: tuple[TopicPartition, ...]) -> Non
         }
 
 
-def removed(tx: Transaction, name: str) -> None:
+def removed(state: MutableState, name: str) -> None:
     """Handle the removal of a notification. The controller has read its states, after all its writes so far."""
-    waiting = tx.header.triggers.isr_notifications
+    waiting = state.header.triggers.isr_notifications
     if name in waiting:
-        tx.header.term.acted_ms = tx.header.time_ms
-        states_read(tx, waiting[name].partitions)
-        tx.header.triggers.isr_notifications = {key: other for key, other in waiting.items() if key != name}
+        state.header.term.acted_ms = state.header.time_ms
+        states_read(state, waiting[name].partitions)
+        state.header.triggers.isr_notifications = {key: other for key, other in waiting.items() if key != name}
 
 
-def states_read(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
+def states_read(state: MutableState, tps: Iterable[TopicPartition]) -> None:
     """Refresh the controller's cached states, which it read again after a notification."""
-    tx.header.witness(notifies_isr_changes=1)
+    state.header.witness(notifies_isr_changes=1)
     for tp in tps:
-        partition = tx.state.partition(tp)
+        partition = state.partition(tp)
         if partition is not None and partition.cached is not None:
-            tx.state.put_partition(tp, replace(partition, cached=None))
+            state.put_partition(tp, replace(partition, cached=None))

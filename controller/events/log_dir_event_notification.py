@@ -15,6 +15,7 @@ from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.events.broker_change import replicas_went_offline
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
+from controller.model.context import Header
 from controller.model.event import EventKind
 from controller.model.triggers import LogDirFailure
 from controller.rules import timing
@@ -35,9 +36,8 @@ def reported(tx: Transaction, broker: int) -> None:
         replica_machine.enter_state(tx, replicas, ReplicaState.ONLINE)
 
 
-def reported_by_unknown_broker(tx: Transaction) -> None:
+def reported_by_unknown_broker(header: Header) -> None:
     """Note a report that vanished before it could be read. The first write that only it explains shows the broker."""
-    header = tx.header
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, NO_BROKER: LogDirFailure(header.time_ms)}
 
 
@@ -50,10 +50,10 @@ def named(tx: Transaction, broker: int) -> None:
     reported(tx, broker)
 
 
-def reported_lately(tx: Transaction, broker: int) -> bool:
+def reported_lately(header: Header, broker: int) -> bool:
     """Return whether a write may be a consequence of the broker's report."""
-    failure = tx.header.triggers.log_dir_failures.get(broker)
-    return failure is not None and not tx.header.has_passed(timing.REPORT_CONSEQUENCE, failure.reported_ms)
+    failure = header.triggers.log_dir_failures.get(broker)
+    return failure is not None and not header.has_passed(timing.REPORT_CONSEQUENCE, failure.reported_ms)
 
 
 def failed(tx: Transaction, broker: int, tp: TopicPartition) -> None:

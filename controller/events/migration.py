@@ -24,6 +24,7 @@ from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import Ownership
 from controller.model.migration import Claim, SomeTopics
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.migration_phases import WITH_PULSE, Evidence, MigrationPhase
 from controller.transaction.transaction import Transaction
@@ -45,11 +46,11 @@ _CLAIMS_KEPT: Final = 10
 _LEADS: Final = "while KRaft leads: the next KRaft leader"
 
 
-def znode_written(tx: Transaction, znode: MigrationZnode, record: Record) -> None:
+def znode_written(state: MutableState, znode: MigrationZnode, record: Record) -> None:
     """Handle the content of /migration."""
-    header = tx.header
+    header = state.header
     migration, before = header.migration, header.migration.offset if header.migration.exists else -1
-    _see(tx)
+    _see(state)
     migration.exists, migration.offset = True, znode.kraft_metadata_offset
     if header.phase is not FOLLOWING:
         return
@@ -58,13 +59,13 @@ def znode_written(tx: Transaction, znode: MigrationZnode, record: Record) -> Non
     migration.pulse_ms, migration.pulse_zxid = header.time_ms, record.mzxid
     migration.alive_ms = header.time_ms
     if header.term.ownership is not Ownership.KRAFT:
-        _written_without_controller(tx, znode)
+        _written_without_controller(state, znode)
     elif znode.kraft_metadata_offset > migration.claim.offset:
         copied = migration.phase is MigrationPhase.CLAIMED
-        migration_machine.follow(tx, Evidence.COPIED if copied else Evidence.PULSE)
+        migration_machine.follow(header, Evidence.COPIED if copied else Evidence.PULSE)
         if copied:
             migration.claim = replace(migration.claim, offset=znode.kraft_metadata_offset)
-        brokers_changed(tx)
+        brokers_changed(header)
 
 
 def _is_edit(header: Header, znode: MigrationZnode, before: int) -> bool:
@@ -79,45 +80,45 @@ def _is_edit(header: Header, znode: MigrationZnode, before: int) -> bool:
     return znode.kraft_controller_epoch < claim.kraft_epoch or goes_back
 
 
-def _written_without_controller(tx: Transaction, znode: MigrationZnode) -> None:
+def _written_without_controller(state: MutableState, znode: MigrationZnode) -> None:
     """Handle a write of /migration while no KRaft controller owns /controller."""
-    migration = tx.header.migration
+    migration = state.header.migration
     if migration.led_by_kraft or (migration.phase is MigrationPhase.ROLLED_BACK and migration.claim.zxid >= 0):
         cause = (
             f"KRaft controller {znode.kraft_controller_id} has lost /controller and still writes: brokers may follow "
             "two controllers. Stop the KRaft controllers, or restart the active one so that it claims /controller"
         )
-        occurrences.note(tx.state, kinds.SECOND_CONTROLLER, cause)
+        occurrences.note(state, kinds.SECOND_CONTROLLER, cause)
     elif znode.kraft_metadata_offset > 0:
-        migration_machine.follow(tx, Evidence.OFFSET_FOUND)
+        migration_machine.follow(state.header, Evidence.OFFSET_FOUND)
     else:
-        migration_machine.follow(tx, Evidence.QUORUM_CAME)
+        migration_machine.follow(state.header, Evidence.QUORUM_CAME)
 
 
-def epoch_written(tx: Transaction) -> None:
+def epoch_written(state: MutableState) -> None:
     """Note a write of /controller_epoch while KRaft writes. Each dual write checks its version, and fails from now on.
 
     A claim writes the znode too. The transaction identifies the newest claim, and the next claim clears this note. A
     write after the end of the pulse broke no dual write.
     """
-    header, migration = tx.header, tx.header.migration
+    header, migration = state.header, state.header.migration
     writes = header.time_ms - max(migration.since_ms, migration.alive_ms) <= _PULSES_WITHIN_MS
     if header.phase is FOLLOWING and migration.led_by_kraft and epoch_raised(header) and writes:
-        migration.edited = f"/controller_epoch was written by hand at zxid {tx.state.record.mzxid:#x}"
+        migration.edited = f"/controller_epoch was written by hand at zxid {state.record.mzxid:#x}"
 
 
-def znode_removed(tx: Transaction) -> None:
+def znode_removed(header: Header) -> None:
     """Handle the removal of /migration."""
-    migration = tx.header.migration
+    migration = header.migration
     migration.exists, migration.offset = False, -1
     migration.made = migration.configured = SomeTopics()
-    migration_machine.follow(tx, Evidence.ZNODE_DELETED)
+    migration_machine.follow(header, Evidence.ZNODE_DELETED)
 
 
 def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
     """Handle a KRaft controller's claim of /controller. It voids the ZooKeeper controller's events in flight."""
     header, migration = tx.header, tx.header.migration
-    _see(tx)
+    _see(tx.state)
     # During a complete read the offset is not known yet, but the phase before it is.
     over_old = migration.phase is MigrationPhase.ROLLED_BACK and (migration.offset > 0 or header.phase is not FOLLOWING)
     migration.claim = Claim(
@@ -134,7 +135,7 @@ def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
         return
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
     migration.claims_ms = (*migration.claims_ms, header.time_ms)[-_CLAIMS_KEPT:]
-    migration_machine.follow(tx, Evidence.CLAIM_WITH_OFFSET if migration.offset > 0 else Evidence.CLAIM)
+    migration_machine.follow(header, Evidence.CLAIM_WITH_OFFSET if migration.offset > 0 else Evidence.CLAIM)
 
 
 def broker_claimed(tx: Transaction) -> None:
@@ -147,9 +148,9 @@ def broker_claimed(tx: Transaction) -> None:
             _leaves(tx, broker)
         migration.made = migration.configured = SomeTopics()
         occurrences.forget(header, kinds.WRITTEN_PAST_KRAFT)  # no KRaft leader is next that would undo it
-        migration_machine.follow(tx, Evidence.BROKER_CLAIMED)
+        migration_machine.follow(header, Evidence.BROKER_CLAIMED)
         if not migration.exists:  # deleted before /controller, so this claim completes the way back
-            migration_machine.follow(tx, Evidence.ZNODE_DELETED)
+            migration_machine.follow(header, Evidence.ZNODE_DELETED)
         for name in migration.deletions_asked:
             topic = tx.state.topic(name)
             if topic is not None and topic.exists:
@@ -172,7 +173,7 @@ def adopt(tx: Transaction) -> None:
         migration.never_elected = never_elected(tx.state.topics, header.controller_epoch, EXAMPLES_NAMED)
     found = _found_phase(header)
     if found is not migration.phase:
-        migration_machine.enter(tx, found)
+        migration_machine.enter(header, found)
 
 
 def _found_phase(header: Header) -> MigrationPhase:
@@ -204,16 +205,15 @@ def _infer_leaders(tx: Transaction) -> None:
         _lives(tx, broker)
 
 
-def brokers_changed(tx: Transaction) -> None:
+def brokers_changed(header: Header) -> None:
     """Follow brokers that registered, left, or live in KRaft mode."""
-    header = tx.header
     if header.migration.phase not in WITH_PULSE:
         return
     inferred = len(header.in_kraft_mode)
     if len(header.brokers) > inferred:
-        migration_machine.follow(tx, Evidence.REGISTERED)
+        migration_machine.follow(header, Evidence.REGISTERED)
     elif inferred:
-        migration_machine.follow(tx, Evidence.NONE_REGISTERED)
+        migration_machine.follow(header, Evidence.NONE_REGISTERED)
 
 
 def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | None, written: LeaderAndIsr) -> None:
@@ -234,7 +234,7 @@ def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | No
     lost = written.leader == NO_LEADER or before.leader not in written.isr
     if lost and before.leader in partition.replicas and header.tally.gauges.led_by.get(before.leader) == 1:
         _leaves(tx, before.leader)
-        brokers_changed(tx)
+        brokers_changed(header)
 
 
 def _lives(tx: Transaction, broker: int) -> None:
@@ -249,9 +249,9 @@ def _lives(tx: Transaction, broker: int) -> None:
     )
     header.brokers = {**header.brokers, broker: lives}
     header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
-    broker_change.touch_hosted(tx, broker)
+    broker_change.touch_hosted(tx.state, broker)
     broker_change.publish_broker(tx, broker)
-    brokers_changed(tx)
+    brokers_changed(header)
 
 
 def _leaves(tx: Transaction, broker: int) -> None:
@@ -260,32 +260,32 @@ def _leaves(tx: Transaction, broker: int) -> None:
     gone = Departure(tx.state.record.zxid, header.time_ms, was=left)
     header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
     header.departures.last = {**header.departures.last, broker: gone}
-    broker_change.touch_hosted(tx, broker)
+    broker_change.touch_hosted(tx.state, broker)
     broker_change.publish_broker(tx, broker)
 
 
-def judge_pulse(tx: Transaction) -> None:
+def judge_pulse(header: Header) -> None:
     """Judge at a heartbeat whether /migration is still written."""
-    header, migration = tx.header, tx.header.migration
+    migration = header.migration
     if migration.phase in WITH_PULSE and header.time_ms - migration.alive_ms >= SILENT_AFTER_MS:
-        migration_machine.follow(tx, Evidence.SILENCE)
+        migration_machine.follow(header, Evidence.SILENCE)
 
 
-def topic_created(tx: Transaction, name: str, *, has_id: bool) -> None:
+def topic_created(state: MutableState, name: str, *, has_id: bool) -> None:
     """Note a new topic that the next sync would delete.
 
     It was created after a rollback, or by another client than KRaft.
     """
-    migration = tx.header.migration
+    migration = state.header.migration
     if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0:
         migration.made = migration.made.joined_by(name)
-    elif tx.header.led_by_kraft and (not has_id or _is_foreign(tx)):
-        _note_past_kraft(tx, f"topic {name} was created in ZooKeeper {_LEADS} deletes it", name)
+    elif state.header.led_by_kraft and (not has_id or _is_foreign(state)):
+        _note_past_kraft(state, f"topic {name} was created in ZooKeeper {_LEADS} deletes it", name)
 
 
-def topic_deleted(tx: Transaction, name: str, *, asked: bool) -> None:
+def topic_deleted(state: MutableState, name: str, *, asked: bool) -> None:
     """Note a topic that a sync deleted because KRaft lacks it. Other deletions were requested by a client."""
-    migration = tx.header.migration
+    migration = state.header.migration
     if asked or migration.phase is not MigrationPhase.SYNCING:
         return
     migration.deleted = migration.deleted.joined_by(name)
@@ -293,43 +293,42 @@ def topic_deleted(tx: Transaction, name: str, *, asked: bool) -> None:
         f"KRaft lacked topic {name} and deleted it from ZooKeeper: the topic was created without KRaft, or /migration "
         "is of an earlier attempt"
     )
-    occurrences.note(tx.state, kinds.DELETED_BY_SYNC, cause, about=name)
+    occurrences.note(state, kinds.DELETED_BY_SYNC, cause, about=name)
 
 
-def settings_written(tx: Transaction, topic: str) -> None:
+def settings_written(state: MutableState, topic: str) -> None:
     """Note topic settings that the next sync would set back, written after a rollback or past KRaft.
 
     While KRaft leads this requires the author, whom only ZooKeeper's log shows.
     """
-    migration, known = tx.header.migration, tx.state.topic(topic)
-    if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0 and tx.header.phase is FOLLOWING:
+    migration, known = state.header.migration, state.topic(topic)
+    if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0 and state.header.phase is FOLLOWING:
         if known is not None and known.exists and topic not in migration.configured.examples:
             migration.configured = migration.configured.joined_by(topic)
-    elif tx.header.led_by_kraft and _is_foreign(tx):
+    elif state.header.led_by_kraft and _is_foreign(state):
         cause = f"settings of topic {topic} were written in ZooKeeper {_LEADS} resets them"
-        _note_past_kraft(tx, cause, topic)
+        _note_past_kraft(state, cause, topic)
 
 
-def deletion_asked(tx: Transaction, topic: str) -> None:
+def deletion_asked(state: MutableState, topic: str) -> None:
     """Note an entry in /admin/delete_topics, where KRaft does not look."""
-    if tx.header.led_by_kraft:
+    if state.header.led_by_kraft:
         cause = f"the deletion of topic {topic} was requested in ZooKeeper while KRaft leads: it waits for a rollback"
-        _note_past_kraft(tx, cause, topic)
+        _note_past_kraft(state, cause, topic)
 
 
-def _note_past_kraft(tx: Transaction, cause: str, about: str) -> None:
-    occurrences.note(tx.state, kinds.WRITTEN_PAST_KRAFT, cause, about=about)
+def _note_past_kraft(state: MutableState, cause: str, about: str) -> None:
+    occurrences.note(state, kinds.WRITTEN_PAST_KRAFT, cause, about=about)
 
 
-def _is_foreign(tx: Transaction) -> bool:
+def _is_foreign(state: MutableState) -> bool:
     """Return whether another session than the KRaft leader's is known to have written the record."""
-    return (
-        tx.state.record.author not in (0, tx.header.migration.claim.session) and tx.header.migration.claim.session != 0
-    )
+    leader = state.header.migration.claim.session
+    return leader != 0 and state.record.author not in (0, leader)
 
 
-def _see(tx: Transaction) -> None:
-    migration = tx.header.migration
+def _see(state: MutableState) -> None:
+    migration = state.header.migration
     if not migration.seen:
         migration.seen = True
-        migration.partitions_by_epoch = count_state_epochs(tx.state.topics)
+        migration.partitions_by_epoch = count_state_epochs(state.topics)

@@ -15,9 +15,11 @@ from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import ReassignmentEntry
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
+from controller.model.context import Header
 from controller.model.controllership import Unfinished
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, BumpLeaderEpoch, Elect, Write
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.election import Strategy
@@ -54,7 +56,7 @@ def znode_removed(tx: Transaction) -> None:
     if header.acting and not header.profile.reassigns_in_topic_znode and tx.state.record.author == header.term.session:
         _drop_asked_twice(tx, entries or ())
     if header.acting and entries is not None and header.profile.reassigns_in_topic_znode:
-        unfinished = [entry for entry in entries if _is_reassigning(tx, entry)]
+        unfinished = [entry for entry in entries if _is_reassigning(tx.state, entry)]
         header.triggers.reassign_unwatched = header.triggers.reassign_unwatched or not entries or bool(unfinished)
 
 
@@ -74,10 +76,10 @@ def _drop_asked_twice(tx: Transaction, entries: Sequence[ReassignmentEntry]) -> 
 
 def take_up(tx: Transaction) -> None:
     """Take up the entries of /admin/reassign_partitions, then every other reassignment, in a new controller."""
-    entries = _with_remembered(tx, tx.header.triggers.reassign or ())
+    entries = _with_remembered(tx.header, tx.header.triggers.reassign or ())
     _run_entries(tx, entries, EventKind.CONTROLLER_FAILOVER)
     requested = {TopicPartition(entry.topic, entry.partition) for entry in entries}
-    for tp in reassigning(tx):
+    for tp in reassigning(tx.state):
         partition = tx.state.partition(tp)
         if partition is not None and tp not in requested:
             run(tx, tp, partition.assignment)
@@ -93,7 +95,7 @@ def adopt(tx: Transaction) -> None:
     if not header.acting:
         return
     if header.profile.reassigns_in_topic_znode:
-        for tp in reassigning(tx):
+        for tp in reassigning(tx.state):
             found = tx.state.topics[tp.topic].partitions[tp.partition]
             if found.zk_state is not None and isr_reaches_target(found, found.zk_state):
                 tx.events.begin(
@@ -118,12 +120,12 @@ def adopt(tx: Transaction) -> None:
             run(tx, tp, assignment)
 
 
-def remember(tx: Transaction) -> None:
+def remember(state: MutableState) -> None:
     """Remember the reassignments of a controller that resigns. Up to 0.10 it resumes them once it is elected again."""
-    header = tx.header
+    header = state.header
     registered = header.brokers.get(header.controller)
     if registered is not None and not header.profile.forgets_reassignments:
-        found = [(tp, partition) for tp in reassigning(tx) if (partition := tx.state.partition(tp)) is not None]
+        found = [(tp, partition) for tp in reassigning(state) if (partition := state.partition(tp)) is not None]
         entries = tuple(ReassignmentEntry(tp.topic, tp.partition, each.assignment.target) for tp, each in found)
         header.former.unfinished = {
             **header.former.unfinished,
@@ -131,17 +133,17 @@ def remember(tx: Transaction) -> None:
         }
 
 
-def _with_remembered(tx: Transaction, requested: Sequence[ReassignmentEntry]) -> Sequence[ReassignmentEntry]:
-    registered = tx.header.brokers.get(tx.header.controller)
-    unfinished = tx.header.former.unfinished.get(tx.header.controller)
+def _with_remembered(header: Header, requested: Sequence[ReassignmentEntry]) -> Sequence[ReassignmentEntry]:
+    registered = header.brokers.get(header.controller)
+    unfinished = header.former.unfinished.get(header.controller)
     if registered is None or unfinished is None or unfinished.epoch != registered.epoch:
         return requested
     entries = {(entry.topic, entry.partition): entry for entry in (*unfinished.entries, *requested)}
     return tuple(entries.values())
 
 
-def _is_reassigning(tx: Transaction, entry: ReassignmentEntry) -> bool:
-    partition = tx.state.partition(TopicPartition(entry.topic, entry.partition))
+def _is_reassigning(state: MutableState, entry: ReassignmentEntry) -> bool:
+    partition = state.partition(TopicPartition(entry.topic, entry.partition))
     return partition is not None and partition.reassigning
 
 
@@ -163,15 +165,15 @@ def _run_entries(
 
 def resume_on(tx: Transaction, broker: int) -> None:
     """Resume reassignments to a broker that started, each with an increment of its leader epoch."""
-    for tp in reassigning(tx):
+    for tp in reassigning(tx.state):
         partition = tx.state.partition(tp)
         if partition is not None and broker in partition.assignment.target:
             run(tx, tp, partition.assignment)
 
 
-def reassigning(tx: Transaction) -> list[TopicPartition]:
+def reassigning(state: MutableState) -> list[TopicPartition]:
     """Return the partitions that are being reassigned."""
-    return tx.state.unsettled(lambda partition: partition.reassigning)
+    return state.unsettled(lambda partition: partition.reassigning)
 
 
 def run(tx: Transaction, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
@@ -183,7 +185,7 @@ def run(tx: Transaction, tp: TopicPartition, assignment: ReplicaAssignment) -> N
     assert partition is not None, f"{tp} is to be reassigned, and is not known"
     if partition.assignment != assignment:
         dropped = [broker for broker in partition.replicas if broker not in assignment.replicas]
-        _remember(tx, tp, partition, assignment)
+        _remember(tx.state, tp, partition, assignment)
         _stop(tx, tp, dropped)
     partition = tx.state.partition(tp)
     value = partition.value(tx.header.controller_epoch) if partition else None
@@ -195,11 +197,11 @@ def run(tx: Transaction, tp: TopicPartition, assignment: ReplicaAssignment) -> N
         complete(tx, tp)
 
 
-def _remember(tx: Transaction, tp: TopicPartition, partition: Partition, assignment: ReplicaAssignment) -> None:
+def _remember(state: MutableState, tp: TopicPartition, partition: Partition, assignment: ReplicaAssignment) -> None:
     """Change the assignment in the controller's memory. The topic's znode keeps the old one until a write."""
     zk_assignment = partition.zk_assignment or partition.assignment
     pending = (*partition.pending_assignments, assignment)
-    tx.state.put_partition(
+    state.put_partition(
         tp, replace(partition.with_assignment(assignment), zk_assignment=zk_assignment, pending_assignments=pending)
     )
 
@@ -253,7 +255,7 @@ def complete(tx: Transaction, tp: TopicPartition) -> None:
     by_topic_znode = tx.header.profile.reassigns_in_topic_znode
     _enter(tx, tp, assignment.adding if by_topic_znode else assignment.target, ReplicaState.ONLINE)
     partition = tx.state.partition(tp) or partition
-    _remember(tx, tp, partition, ReplicaAssignment(assignment.target))
+    _remember(tx.state, tp, partition, ReplicaAssignment(assignment.target))
     receivers = assignment.target if by_topic_znode else assignment.replicas
     _move_leader(tx, tp, assignment.target, receivers)
     _stop(tx, tp, assignment.removing)

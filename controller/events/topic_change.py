@@ -16,8 +16,9 @@ from controller.contract.ids import TopicPartition
 from controller.contract.znodes import ConfigZnode, TopicZnode
 from controller.events import controller_failover, fenced_controller, migration, topic_deletion
 from controller.machines import partition_creation, partition_machine
-from controller.model.context import FOLLOWING
+from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind, UnknownBroker
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState
@@ -35,7 +36,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
         tx.state.put_topic(name, replace(topic, partitions=partitions, refused={}))
         return
     added = [number for number in znode.partitions if number not in before.partitions]
-    is_loading = tx.header.acting and controller_failover.is_loading(tx)
+    is_loading = tx.header.acting and controller_failover.is_loading(tx.header)
     is_notified = tx.header.acting and not is_loading
     refused: dict[int, ReplicaAssignment] = {}
     if topic.queued_for_deletion and is_notified:
@@ -53,9 +54,9 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
         what = f"{added_count} added to topic {name}" if before.exists else f"topic {name} was created"
         event = tx.events.begin(kind, what)
         if not before.exists:
-            event.detail = _unknown_broker(tx, event, created)
+            event.detail = _unknown_broker(tx.header, event, created)
             tx.events.publish_transition("topic", "NonExistent", "Existing", topic=name)
-            _note_risks(tx, name, created)
+            _note_risks(tx.state, name, created)
         leaked = before.leaked if before.leaked_epoch == tx.header.controller_epoch else ()
         partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
 
@@ -81,27 +82,27 @@ def _is_unread(tx: Transaction, partition: Partition) -> bool:
     return partition.state is PartitionState.NON_EXISTENT or by_controller
 
 
-def _unknown_broker(tx: Transaction, event: Event, partitions: Mapping[int, Partition]) -> UnknownBroker | None:
+def _unknown_broker(header: Header, event: Event, partitions: Mapping[int, Partition]) -> UnknownBroker | None:
     """Return a broker with replicas of a new topic that the controller may not know of yet.
 
     A failover reads the brokers before the topics. A later BrokerChange handles brokers that register in between.
     """
-    since_ms = tx.header.term.began_ms
-    late = {broker for broker, registered in tx.header.brokers.items() if registered.since_ms >= since_ms}
+    since_ms = header.term.began_ms
+    late = {broker for broker, registered in header.brokers.items() if registered.since_ms >= since_ms}
     unknown = late.intersection(broker for partition in partitions.values() for broker in partition.replicas)
-    return UnknownBroker(min(unknown)) if unknown and controller_failover.may_have_read(tx, event) else None
+    return UnknownBroker(min(unknown)) if unknown and controller_failover.may_have_read(header, event) else None
 
 
-def _note_risks(tx: Transaction, name: str, partitions: Mapping[int, Partition]) -> None:
+def _note_risks(state: MutableState, name: str, partitions: Mapping[int, Partition]) -> None:
     if any(len(partition.replicas) == 1 for partition in partitions.values()):
         cause = f"{name} was created with partitions of one replica: each goes offline with its broker"
-        occurrences.note(tx.state, kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
-    offline = {broker for partition in partitions.values() for broker in partition.replicas} - set(tx.header.brokers)
+        occurrences.note(state, kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
+    offline = {broker for partition in partitions.values() for broker in partition.replicas} - set(state.header.brokers)
     if offline:
         are = plural(len(offline), "is", "are")
         brokers = listed(offline)
         cause = f"{name} was created with replicas on {brokers}, which {are} not live: it starts with fewer replicas"
-        occurrences.note(tx.state, kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
+        occurrences.note(state, kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
 
 
 def topic_removed(tx: Transaction, name: str) -> None:
@@ -111,11 +112,11 @@ def topic_removed(tx: Transaction, name: str) -> None:
         return
     if tx.header.phase is FOLLOWING:
         if tx.header.led_by_kraft:
-            migration.topic_deleted(tx, name, asked=topic.queued_for_deletion)
+            migration.topic_deleted(tx.state, name, asked=topic.queued_for_deletion)
         elif topic.queued_for_deletion:
             topic_deletion.completed(tx, name)
         else:
-            _leak(tx, name, topic)
+            _leak(tx.state, name, topic)
         by_controller = topic.queued_for_deletion or tx.header.led_by_kraft
         tx.events.begin(
             EventKind.TOPIC_DELETION, f"topic {name} was {'deleted' if by_controller else 'removed by hand'}"
@@ -128,7 +129,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
             tx.events.withdraw(TopicPartition(name, number), action)
     is_forgotten = topic.queued_for_deletion or not tx.header.acting
     leaked = () if is_forgotten else tuple(sorted({*topic.leaked, *topic.partitions}))
-    _keep(tx, name, replace(_settings_of(topic), leaked=leaked, leaked_epoch=tx.header.controller_epoch))
+    _keep(tx.state, name, replace(_settings_of(topic), leaked=leaked, leaked_epoch=tx.header.controller_epoch))
 
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
@@ -140,7 +141,7 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
         unclean_election=znode.boolean("unclean.leader.election.enable"),
     )
     if settings != topic:
-        _keep(tx, name, settings)
+        _keep(tx.state, name, settings)
     retries = tx.header.acting and tx.header.profile.retries_topics_made_unclean
     if settings.exists and settings.unclean_election and not settings.queued_for_deletion and retries:
         tx.events.begin(
@@ -151,24 +152,24 @@ def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
         partition_machine.bring_online(tx, tps)
 
 
-def forget_settings(tx: Transaction) -> None:
+def forget_settings(state: MutableState) -> None:
     """Forget the settings of all topics, because a complete read names only those that still have a znode."""
-    for name, topic in tx.state.topics:
+    for name, topic in state.topics:
         if _has_settings(topic):
-            _keep(tx, name, replace(topic, min_insync_replicas=None, unclean_election=None))
+            _keep(state, name, replace(topic, min_insync_replicas=None, unclean_election=None))
 
 
-def forget_topic(tx: Transaction, name: str, topic: Topic) -> None:
+def forget_topic(state: MutableState, name: str, topic: Topic) -> None:
     """Forget a topic that a complete read did not name, except settings that it named."""
-    _keep(tx, name, _settings_of(topic))
+    _keep(state, name, _settings_of(topic))
 
 
-def _leak(tx: Transaction, name: str, topic: Topic) -> None:
+def _leak(state: MutableState, name: str, topic: Topic) -> None:
     """Note a topic removed by hand. The controller forgets the topic, but not the states of its partitions."""
     cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"
-    occurrences.note(tx.state, kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
+    occurrences.note(state, kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
     offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
-    tx.header.deletions.leaked_offline += offline if tx.header.acting else 0
+    state.header.deletions.leaked_offline += offline if state.header.acting else 0
 
 
 def _settings_of(topic: Topic) -> Topic:
@@ -179,9 +180,9 @@ def _has_settings(topic: Topic) -> bool:
     return topic.min_insync_replicas is not None or topic.unclean_election is not None
 
 
-def _keep(tx: Transaction, name: str, topic: Topic) -> None:
+def _keep(state: MutableState, name: str, topic: Topic) -> None:
     """Keep the topic, or forget it if it does not exist and leaves neither settings nor states behind."""
-    tx.state.put_topic(name, topic if topic.exists or topic.leaked or _has_settings(topic) else None)
+    state.put_topic(name, topic if topic.exists or topic.leaked or _has_settings(topic) else None)
 
 
 def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:

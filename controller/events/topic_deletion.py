@@ -17,10 +17,12 @@ from controller.machines.replica_machine import Replica
 from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StopEntry
+from controller.model.mutable_state import MutableState
 from controller.model.shutdown_requests import has_closed
 from controller.model.topics import Topic
 from controller.rules import timing
 from controller.rules.states import PartitionState, ReplicaState
+from controller.transaction.certainty import Certainty
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
 
@@ -53,7 +55,7 @@ def deferring_deletions(tx: Transaction, broker: int) -> Iterator[None]:
 
     The controller has one thread and has left the broker out, so the broker had asked before the deletion began.
     """
-    deletions = [event for event in tx.events.open_events() if _waits_only_for(tx, event, broker)]
+    deletions = [event for event in tx.events.open_events() if _waits_only_for(tx.certainty, event, broker)]
     for event in deletions:
         for tp in tx.certainty.waiting(event):
             tx.events.take_back(tp, partial(_concerns, event, broker))
@@ -70,12 +72,10 @@ def deferring_deletions(tx: Transaction, broker: int) -> Iterator[None]:
             replica_machine.enter_state(tx, offline, _INELIGIBLE)
 
 
-def _waits_only_for(tx: Transaction, event: Event, broker: int) -> bool:
+def _waits_only_for(certainty: Certainty, event: Event, broker: int) -> bool:
     if event.kind is not EventKind.TOPIC_DELETION or not (event.begun and event.writes_due):
         return False
-    return all(
-        action.replica == broker for action in tx.certainty.actions_of(event) if isinstance(action, RemoveFromIsr)
-    )
+    return all(action.replica == broker for action in certainty.actions_of(event) if isinstance(action, RemoveFromIsr))
 
 
 def _concerns(event: Event, broker: int, action: AnyAction) -> bool:
@@ -89,22 +89,22 @@ def _concerns(event: Event, broker: int, action: AnyAction) -> bool:
 
 def resume(tx: Transaction, broker: int) -> None:
     """Resume the deletion of topics with replicas on a broker that started."""
-    for name, topic in _queued_on(tx, broker):
+    for name, topic in _queued_on(tx.state, broker):
         tx.state.put_topic(name, replace(topic, ineligible=False))
         _retry(tx, name, judged=name in tx.header.deletions.halted)
 
 
-def hold_up(tx: Transaction, broker: int) -> None:
+def hold_up(state: MutableState, broker: int) -> None:
     """Hold up the deletion of topics with replicas on a broker whose startup is taken back."""
-    for name, topic in _queued_on(tx, broker):
-        tx.state.put_topic(name, replace(topic, ineligible=True))
+    for name, topic in _queued_on(state, broker):
+        state.put_topic(name, replace(topic, ineligible=True))
 
 
-def _queued_on(tx: Transaction, broker: int) -> list[tuple[str, Topic]]:
+def _queued_on(state: MutableState, broker: int) -> list[tuple[str, Topic]]:
     """Return the topics queued for deletion that have replicas on the broker."""
     return [
         (name, topic)
-        for name, topic in tx.state.topics
+        for name, topic in state.topics
         if topic.queued_for_deletion and any(broker in partition.replicas for partition in topic.partitions.values())
     ]
 
@@ -129,7 +129,7 @@ def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
     """
     for name in dict.fromkeys(replica.tp.topic for replica in replicas):
         failed = [replica for replica in replicas if replica.tp.topic == name]
-        unanswered = any(_state(tx, replica) is ReplicaState.DELETION_STARTED for replica in failed)
+        unanswered = any(_state(tx.state, replica) is ReplicaState.DELETION_STARTED for replica in failed)
         replica_machine.enter_state(tx, failed, _INELIGIBLE)
         topic = tx.state.topics[name]
         silent_ms = tx.header.time_ms - topic.asked_ms if unanswered else 0
@@ -141,7 +141,7 @@ def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
 def failed_unanswered(tx: Transaction, broker: int, since_ms: int) -> None:
     """Handle the failure of a broker that has answered no StopReplica since this time, though it seemed so."""
     failed: list[Replica] = []
-    for name, topic in _queued_on(tx, broker):
+    for name, topic in _queued_on(tx.state, broker):
         if topic.asked_ms >= since_ms:
             failed += [each for each in _in_state(tx, name, ReplicaState.DELETION_SUCCESSFUL) if each.broker == broker]
     for replica in failed:
@@ -220,11 +220,11 @@ def _start(tx: Transaction, name: str) -> None:
         batch.update_metadata(TopicPartition(name, number))
     batch.send()
     replicas = _replicas(tx.state.topic(name) or topic, name)
-    offline = [replica for replica in replicas if not _is_online(tx, replica)]
+    offline = [replica for replica in replicas if not _is_online(tx.state, replica)]
     todo = [
         replica
         for replica in replicas
-        if _is_online(tx, replica) and _state(tx, replica) is not ReplicaState.DELETION_SUCCESSFUL
+        if _is_online(tx.state, replica) and _state(tx.state, replica) is not ReplicaState.DELETION_SUCCESSFUL
     ]
     if offline:
         replica_machine.enter_state(tx, offline, _INELIGIBLE)
@@ -239,12 +239,12 @@ def _start(tx: Transaction, name: str) -> None:
         tx.header.deletions.halted = {**tx.header.deletions.halted, name: asked_ms}
 
 
-def written_before_asking(tx: Transaction, name: str) -> None:
+def written_before_asking(state: MutableState, name: str) -> None:
     """Restart the time for responses. The controller sends StopReplica only after this write of the topic's state."""
-    topic = tx.state.topic(name)
+    topic = state.topic(name)
     if topic is not None and topic.deletion_started:
         # Not `put_topic`: no partition's health depends on that time.
-        tx.state.topics.put(name, replace(topic, asked_ms=tx.header.time_ms))
+        state.topics.put(name, replace(topic, asked_ms=state.header.time_ms))
 
 
 def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
@@ -353,14 +353,14 @@ def _replicas(topic: Topic, name: str) -> list[Replica]:
 
 def _in_state(tx: Transaction, name: str, state: ReplicaState) -> list[Replica]:
     topic = tx.state.topic(name)
-    return [replica for replica in (_replicas(topic, name) if topic else ()) if _state(tx, replica) is state]
+    return [replica for replica in (_replicas(topic, name) if topic else ()) if _state(tx.state, replica) is state]
 
 
-def _state(tx: Transaction, replica: Replica) -> ReplicaState:
-    partition = tx.state.partition(replica.tp)
+def _state(state: MutableState, replica: Replica) -> ReplicaState:
+    partition = state.partition(replica.tp)
     return partition.replica_state(replica.broker) if partition else ReplicaState.NON_EXISTENT
 
 
-def _is_online(tx: Transaction, replica: Replica) -> bool:
-    partition = tx.state.partition(replica.tp)
-    return partition is not None and tx.state.is_online(replica.broker, partition)
+def _is_online(state: MutableState, replica: Replica) -> bool:
+    partition = state.partition(replica.tp)
+    return partition is not None and state.is_online(replica.broker, partition)

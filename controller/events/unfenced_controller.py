@@ -19,9 +19,11 @@ from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events.topic_deletion import ANSWERED_IN_TIME
 from controller.machines import partition_creation
 from controller.model.brokers import Broker
+from controller.model.context import Header
 from controller.model.controllership import UnfencedController
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, StateChange, StateEntry, StopEntry, Write, fold
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules import timing
 from controller.transaction.certainty import sent_value
@@ -57,11 +59,11 @@ def _waits(event: Event) -> bool:
     return bool(event.failed_brokers)
 
 
-def forget(tx: Transaction, broker: int) -> None:
+def forget(header: Header, broker: int) -> None:
     """Forget a deposed controller whose broker left, or that has worked off its events. It does not resume them."""
-    waiting = tx.header.former.unfenced
+    waiting = header.former.unfenced
     if broker in waiting:
-        tx.header.former.unfenced = {key: deposed for key, deposed in waiting.items() if key != broker}
+        header.former.unfenced = {key: deposed for key, deposed in waiting.items() if key != broker}
 
 
 def work_off_in_time(tx: Transaction) -> None:
@@ -81,21 +83,20 @@ def work_off(tx: Transaction, broker: int) -> None:
     if deposed is None:
         return
     if not (_waits(next(iter(deposed.events.values()))) and deposed.lost_ms):
-        forget(tx, broker)
+        forget(tx.header, broker)
         return
     trial = tx.fork()
     resumed = resume(trial, deposed, RAN_UNFENCED)
     if any(event.writes_due for event in resumed):
-        forget(tx, broker)
+        forget(tx.header, broker)
         return
     for event in resumed:
         event.begun = True
     tx.adopt(trial)
 
 
-def resumed_by(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAndIsr) -> UnfencedController | None:
+def resumed_by(header: Header, before: LeaderAndIsr | None, written: LeaderAndIsr) -> UnfencedController | None:
     """Return the deposed controller whose own write this is, None for a write by a leader of its term."""
-    header = tx.header
     deposed = next((each for each in header.former.unfenced.values() if each.epoch == written.controller_epoch), None)
     return deposed if before is None or written.leader_epoch > before.leader_epoch else None
 
@@ -103,19 +104,19 @@ def resumed_by(tx: Transaction, before: LeaderAndIsr | None, written: LeaderAndI
 def resume_author(tx: Transaction) -> None:
     """Resume the deposed controller whose session wrote this record."""
     for deposed in tx.header.former.unfenced.values():
-        if _is_author(tx, deposed.broker):
+        if _is_author(tx.state, deposed.broker):
             resume(tx, deposed)
 
 
 def goes_on(tx: Transaction) -> bool:
     """Return whether the record's session is that of a deposed controller that has resumed its events."""
     epoch = tx.header.term.epoch
-    return any(event.epoch < epoch and _is_author(tx, event.controller) for event in tx.events.open_events())
+    return any(event.epoch < epoch and _is_author(tx.state, event.controller) for event in tx.events.open_events())
 
 
-def _is_author(tx: Transaction, broker: int) -> bool:
-    registered = tx.header.brokers.get(broker)
-    return registered is not None and tx.state.record.author == registered.session
+def _is_author(state: MutableState, broker: int) -> bool:
+    registered = state.header.brokers.get(broker)
+    return registered is not None and state.record.author == registered.session
 
 
 def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> list[Event]:
@@ -123,7 +124,7 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
 
     The states of partitions and replicas are the active controller's, and stay.
     """
-    forget(tx, unfenced.broker)
+    forget(tx.header, unfenced.broker)
     events: list[Event] = []
     in_hand = next(iter(unfenced.events))
     for event in unfenced.events.values():
@@ -138,8 +139,8 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
         if event.kind not in _CREATIONS:
             resumed.batches = event.batches
             resumed.pending += len(event.batches)
-        known = _known_before(tx, unfenced, event)
-        for tp, partition, actions in _planned(tx, unfenced, event):
+        known = _known_before(tx.header, unfenced, event)
+        for tp, partition, actions in _planned(tx.state, unfenced, event):
             if event.kind in _CREATIONS:
                 _create(tx, tp, partition, known)
             else:
@@ -149,16 +150,16 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
                 tx.events.queue(tp, partition, *(replace(action, event=resumed.id) for action in still_done))
         resumed.begun = resumed.writes_due > 0
     for topic, number, _ in unfenced.queues:
-        _put_first(tx, TopicPartition(topic, number), {event.id for event in events})
+        _put_first(tx.state, TopicPartition(topic, number), {event.id for event in events})
     return events
 
 
-def _put_first(tx: Transaction, tp: TopicPartition, resumed: Collection[int]) -> None:
+def _put_first(state: MutableState, tp: TopicPartition, resumed: Collection[int]) -> None:
     """Put the actions of resumed events before those of a new controller that takes over meanwhile.
 
     The new controller had read the state before that write. Until its own first write it sends the earlier state.
     """
-    partition = tx.state.partition(tp)
+    partition = state.partition(tp)
     if partition is None or not any(action.event in resumed for action in partition.queue):
         return
     first = [action for action in partition.queue if action.event in resumed]
@@ -168,23 +169,23 @@ def _put_first(tx: Transaction, tp: TopicPartition, resumed: Collection[int]) ->
         replace(action, value=sent_value(partition, action)) if isinstance(action, StateEntry) else action
         for action in later[:until]
     ]
-    tx.state.put_partition(tp, replace(partition, queue=(*first, *sent, *later[until:])))
+    state.put_partition(tp, replace(partition, queue=(*first, *sent, *later[until:])))
 
 
 def _planned(
-    tx: Transaction, unfenced: UnfencedController, event: Event
+    state: MutableState, unfenced: UnfencedController, event: Event
 ) -> Iterator[tuple[TopicPartition, Partition, tuple[AnyAction, ...]]]:
     for topic, number, queue in unfenced.queues:
         actions = tuple(action for action in queue if action.event == event.id)
-        partition = tx.state.partition(TopicPartition(topic, number))
+        partition = state.partition(TopicPartition(topic, number))
         if actions and partition is not None:
             yield TopicPartition(topic, number), partition, actions
 
 
-def _known_before(tx: Transaction, unfenced: UnfencedController, event: Event) -> dict[int, Broker]:
+def _known_before(header: Header, unfenced: UnfencedController, event: Event) -> dict[int, Broker]:
     """Return the brokers that the deposed controller knows when it handles the event, before later failures."""
     later = [each.failed_brokers for each in unfenced.events.values() if each.id > event.id]
-    return {**tx.header.brokers, **{broker: gone for failed in later for broker, gone in failed.items()}}
+    return {**header.brokers, **{broker: gone for failed in later for broker, gone in failed.items()}}
 
 
 def _create(tx: Transaction, tp: TopicPartition, partition: Partition, known: dict[int, Broker]) -> None:

@@ -16,6 +16,7 @@ from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.events import broker_change, partition_reassignment, topic_deletion
 from controller.machines import partition_creation
 from controller.model.event import BrokersChanged, Event, EventKind
+from controller.model.mutable_state import MutableState
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 
@@ -110,7 +111,7 @@ def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
     partition_reassignment.resume_completed_by(tx, event)
     tx.requests.undo(event.id)
     tx.header.brokers = {broker: each for broker, each in tx.header.brokers.items() if broker != started}
-    topic_deletion.hold_up(tx, started)
+    topic_deletion.hold_up(tx.state, started)
 
     def again() -> None:
         tx.header.brokers = {**tx.header.brokers, started: registered}
@@ -125,25 +126,25 @@ def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
 
     Return a function that runs their creation again.
     """
-    tps = [tp for tp in tx.certainty.waiting(event) if is_created_by(tx, tp, event)]
+    tps = [tp for tp in tx.certainty.waiting(event) if is_created_by(tx.state, tp, event)]
     tx.requests.undo(event.id)
 
     def again() -> None:
         tx.events.begin_again(event)
-        partition_creation.create(tx, [tp for tp in tps if _is_missing(tx, tp)])
+        partition_creation.create(tx, [tp for tp in tps if _is_missing(tx.state, tp)])
 
     return again
 
 
-def _is_missing(tx: Transaction, tp: TopicPartition) -> bool:
+def _is_missing(state: MutableState, tp: TopicPartition) -> bool:
     """Return whether the partition is not created yet, by a failover that turned out to have read it."""
-    partition = tx.state.partition(tp)
+    partition = state.partition(tp)
     return partition is not None and partition.state is PartitionState.NON_EXISTENT
 
 
-def is_created_by(tx: Transaction, tp: TopicPartition, event: Event) -> bool:
+def is_created_by(state: MutableState, tp: TopicPartition, event: Event) -> bool:
     """Return whether the partition waits for actions of the event that creates it."""
-    partition = tx.state.partition(tp)
+    partition = state.partition(tp)
     return partition is not None and any(action.event == event.id for action in partition.queue)
 
 

@@ -6,35 +6,32 @@ from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
-from controller.transaction.transaction import Transaction
 
 
-def note_flaws(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+def note_flaws(state: MutableState, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Note a written state that is illegal or a deposed controller's, and count the changes that were missed."""
     before = partition.zk_state
     flaw = _flaw(before, written)
     if flaw is not None:
         cause = f"{tp} has a state that no controller writes: {flaw}. Find out who wrote it"
-        occurrences.note(tx.state, kinds.ILLEGAL_STATE, cause, about=str(tp), evidence=_values(before, written))
+        occurrences.note(state, kinds.ILLEGAL_STATE, cause, about=str(tp), evidence=_values(before, written))
     if before is None:
         return
     missed = written.partition_epoch - before.partition_epoch - 1
     if missed > 0:
-        tx.state.count(
-            tx.state.happened.divergences, "missed_changes", missed
-        )  # no alert, because the newest state is known
-    if written.leader_epoch > before.leader_epoch and _is_of_deposed(tx, written):
-        cause = (
-            f"the controller of epoch {written.controller_epoch} wrote {tp} after epoch {tx.header.controller_epoch} "
-            "had begun: brokers may follow either controller"
-        )
-        occurrences.note(tx.state, kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
+        # This raises no alert, because the newest state is known.
+        state.count(state.happened.divergences, "missed_changes", missed)
+    if written.leader_epoch > before.leader_epoch and _is_of_deposed(state, written):
+        late, present = written.controller_epoch, state.header.controller_epoch
+        cause = f"the controller of epoch {late} wrote {tp} after epoch {present} had begun: brokers may follow either controller"
+        occurrences.note(state, kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
 
 
-def note_unexplained(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+def note_unexplained(state: MutableState, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Note an unexplained written state, with the predicted one, if any."""
-    predicted = partition.value(tx.header.controller_epoch) if partition.write_due else None
+    predicted = partition.value(state.header.controller_epoch) if partition.write_due else None
     if predicted is None:
         kind = kinds.UNEXPLAINED_WRITE
         cause = f"{tp} was written, but no rule of the controller explains the write"
@@ -45,7 +42,7 @@ def note_unexplained(tx: Transaction, tp: TopicPartition, partition: Partition, 
         kind = kinds.UNEXPECTED_ISR
         cause = f"{tp} got ISR {list(written.isr)}, but the controller's rules give {list(predicted.isr)}"
     evidence = _values(predicted or partition.zk_state, written)
-    occurrences.note(tx.state, kind, cause, about=str(tp), evidence=evidence)
+    occurrences.note(state, kind, cause, about=str(tp), evidence=evidence)
 
 
 def _led_by(leader: int) -> str:
@@ -60,12 +57,12 @@ def _flaw(before: LeaderAndIsr | None, written: LeaderAndIsr) -> str | None:
     return None
 
 
-def _is_of_deposed(tx: Transaction, written: LeaderAndIsr) -> bool:
+def _is_of_deposed(state: MutableState, written: LeaderAndIsr) -> bool:
     """Return whether the write came after a newer controller's epoch.
 
     The zxid decides, because reads may come in another order.
     """
-    header, record = tx.header, tx.state.record
+    header, record = state.header, state.record
     if header.led_by_kraft:
         return False  # KRaft writes its own epoch, which is independent of /controller_epoch
     return written.controller_epoch < header.controller_epoch and record.mzxid > header.term.epoch_zxid >= 0

@@ -29,8 +29,9 @@ from controller.model.leadership import (
     Write,
     fold,
 )
+from controller.model.mutable_state import MutableState
 from controller.model.topics import OverdueElection, Partition
-from controller.transaction.pending_events import before_state_change
+from controller.transaction.pending_events import PendingEvents, before_state_change
 from controller.transaction.transaction import Transaction
 from wording.sentences import listed
 
@@ -73,13 +74,13 @@ def match_under(tx: Transaction, rule: str, tp: TopicPartition, written: LeaderA
     return True
 
 
-def count_isr_change(tx: Transaction, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+def count_isr_change(state: MutableState, before: tuple[int, ...], after: tuple[int, ...]) -> None:
     """Count an ISR change as a shrink, an expansion, or both."""
     then, now = frozenset(before), frozenset(after)
     if not then <= now:
-        tx.state.count(tx.state.happened.isr_changes, "shrink")
+        state.count(state.happened.isr_changes, "shrink")
     if not now <= then:
-        tx.state.count(tx.state.happened.isr_changes, "expand")
+        state.count(state.happened.isr_changes, "expand")
 
 
 def _candidates(
@@ -147,10 +148,10 @@ def _settle(
             tx.header.term.removed_replicas = True
     value = partition.zk_state
     for write in done:
-        _count_election(tx, tp, write, value)
+        _count_election(tx.state, tp, write, value)
         value = write.apply(value, written.controller_epoch) or value
     if value is not None and value.isr != written.isr:
-        count_isr_change(tx, value.isr, written.isr)
+        count_isr_change(tx.state, value.isr, written.isr)
     writes = tuple(action for action in partition.queue if isinstance(action, Write))
     if writes[: len(done)] == done:
         queue = _frozen(tx, partition, done, written)
@@ -158,11 +159,13 @@ def _settle(
         queue = tuple(action for action in partition.queue if action not in done)
     if tx.header.profile.sends_to_live_brokers_only:
         return queue
-    return _with_last_removal_sent(tx, queue, done[-1], fold(done[:-1], partition.zk_state, written.controller_epoch))
+    return _with_last_removal_sent(
+        tx.events, queue, done[-1], fold(done[:-1], partition.zk_state, written.controller_epoch)
+    )
 
 
 def _with_last_removal_sent(
-    tx: Transaction, queue: tuple[AnyAction, ...], last: Write, before: LeaderAndIsr | None
+    events: PendingEvents, queue: tuple[AnyAction, ...], last: Write, before: LeaderAndIsr | None
 ) -> tuple[AnyAction, ...]:
     """Return the queue after a removal.
 
@@ -178,7 +181,7 @@ def _with_last_removal_sent(
         if isinstance(action, StateEntry) and action.event == last.event and last.replica in action.brokers:
             others = tuple(broker for broker in action.brokers if broker != last.replica)
             parted.append(replace(action, brokers=(last.replica,), in_metadata=False, value=before))
-            tx.events.open_event(last.event).pending += 1
+            events.open_event(last.event).pending += 1
             action = replace(action, brokers=others)
         parted.append(action)
     return tuple(parted)
@@ -210,19 +213,19 @@ def _frozen(
     return tuple(kept)
 
 
-def _count_election(tx: Transaction, tp: TopicPartition, action: Write, before: LeaderAndIsr | None) -> None:
+def _count_election(state: MutableState, tp: TopicPartition, action: Write, before: LeaderAndIsr | None) -> None:
     if isinstance(action, Elect) and before is not None:
         elected = action.choose(before.isr)
         if elected is not None and elected.unclean:
-            tx.state.count(tx.state.happened.elections, f"Unclean{action.strategy.value}")
+            state.count(state.happened.elections, f"Unclean{action.strategy.value}")
             had = listed(before.isr) if before.isr else "its last in-sync replicas"  # up to 1.0 an ISR may be empty
             cause = (
                 f"{tp} lost the records that only {had} had, up to leader epoch {before.leader_epoch}: broker "
                 f"{elected.leader} became leader without being in sync"
             )
-            occurrences.note(tx.state, kinds.UNCLEAN_ELECTION, cause, about=str(tp))
+            occurrences.note(state, kinds.UNCLEAN_ELECTION, cause, about=str(tp))
         else:
-            tx.state.count(tx.state.happened.elections, action.strategy.value)
+            state.count(state.happened.elections, action.strategy.value)
 
 
 def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> None:
@@ -305,7 +308,7 @@ def give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
     assert partition is not None, f"{tp} waits, and is not there"
     if any(action.event == event_id and isinstance(action, Create) for action in partition.queue):
         _note_missing(tx, tp, event_id, 1)
-        _give_up_creation(tx, tp, event_id)
+        _give_up_creation(tx.events, tp, event_id)
         prune(tx, tp)
         return
     missing = [action for action in partition.queue if action.event == event_id and isinstance(action, Write)]
@@ -351,13 +354,13 @@ def _owed(tx: Transaction, partition: Partition, election: Elect) -> OverdueElec
     )
 
 
-def _give_up_creation(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
+def _give_up_creation(events: PendingEvents, tp: TopicPartition, event_id: int) -> None:
     """Take back a creation.
 
     The controller has not handled it, or the partition stays New without a live replica.
     """
-    handled = tx.events.open_event(event_id).begun
-    tx.events.take_back(tp, lambda action: action.event == event_id and not (handled and _is_done_unwritten(action)))
+    handled = events.open_event(event_id).begun
+    events.take_back(tp, lambda action: action.event == event_id and not (handled and _is_done_unwritten(action)))
 
 
 def _is_done_unwritten(action: AnyAction) -> bool:

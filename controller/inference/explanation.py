@@ -16,6 +16,7 @@ from controller.inference.hypotheses.observed_write import Hypothesis, ObservedW
 from controller.inference.hypotheses.table import RULES, Rule
 from controller.model.event import EventKind
 from controller.model.leadership import StateChange
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.states import PartitionState
 from controller.transaction.pending_events import before_state_change
@@ -30,7 +31,7 @@ def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
     partition = tx.state.partition(tp)
     assert partition is not None, f"{tp} was written, and is not known"
     write = ObservedWrite(tp, partition, partition.zk_state, written)
-    if not (fenced_controller.acts(tx) and _is_explained(tx, write)):
+    if not (fenced_controller.acts(tx.state) and _is_explained(tx, write)):
         _accept(tx, tp, partition, written)
 
 
@@ -63,7 +64,7 @@ def _explains(tx: Transaction, rule: Rule, hypothesis: Hypothesis, write: Observ
 
 
 def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    divergences.note_unexplained(tx, tp, partition, written)
+    divergences.note_unexplained(tx.state, tp, partition, written)
     tx.state.count_write(explained=False)
     tx.events.begin(
         EventKind.UNEXPLAINED, f"partition {tp} was written, but no rule of the controller explains the write"
@@ -74,13 +75,17 @@ def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
             partition = before_state_change(partition, action)
     partition = replace(partition, queue=())
     before = partition.zk_state
-    if before is None or before.leader != written.leader or _state_shown(tx, partition, written) != partition.state:
+    if (
+        before is None
+        or before.leader != written.leader
+        or _state_shown(tx.state, partition, written) != partition.state
+    ):
         partition = _in_shown_state(tx, tp, partition, written)
     tx.state.put_partition(tp, replace(partition, zk_state=written))
 
 
-def _state_shown(tx: Transaction, partition: Partition, written: LeaderAndIsr) -> PartitionState:
-    return PartitionState.ONLINE if tx.state.is_online(written.leader, partition) else PartitionState.OFFLINE
+def _state_shown(state: MutableState, partition: Partition, written: LeaderAndIsr) -> PartitionState:
+    return PartitionState.ONLINE if state.is_online(written.leader, partition) else PartitionState.OFFLINE
 
 
 def _in_shown_state(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Partition:
@@ -91,7 +96,7 @@ def _in_shown_state(tx: Transaction, tp: TopicPartition, partition: Partition, w
     topic = tx.state.topic(tp.topic)
     if partition.state is PartitionState.NON_EXISTENT and (topic is None or topic.queued_for_deletion):
         return partition
-    shown = _state_shown(tx, partition, written)
+    shown = _state_shown(tx.state, partition, written)
     by_way_of = [PartitionState.NEW] if partition.state is PartitionState.NON_EXISTENT else []
     for state in (*by_way_of, shown):
         tx.events.begin_batch()

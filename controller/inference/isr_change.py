@@ -18,6 +18,7 @@ from controller.events import partition_reassignment
 from controller.inference.expected_writes import count_isr_change, match_expected_write, prune
 from controller.model.event import EventKind
 from controller.model.leadership import AnyAction, StateChange, with_cached_state
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.transaction.request_batch import send_update_metadata
 from controller.transaction.transaction import Transaction
@@ -30,7 +31,7 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     """Apply an ISR change of the leader. The controller's pending writes are folded over it."""
     before = partition.zk_state
     assert before is not None, "an ISR change of a partition without a state"
-    count_isr_change(tx, before.isr, written.isr)
+    count_isr_change(tx.state, before.isr, written.isr)
     tx.state.note_at_work(before.leader, *(member for member in written.isr if member not in before.isr))
     header = tx.header
     hears_at_once = header.profile.hears_isr_changes_at_once
@@ -48,7 +49,7 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
         tx.state.put_partition(tp, changed)
     if not header.acting:
         return
-    if hears_at_once and _is_controllers_own(tx, written):
+    if hears_at_once and _is_controllers_own(tx.state, written):
         header.term.changed_isr_ms = header.time_ms
     if hears_at_once and header.brokers:
         send_update_metadata(tx, _ALTER_PARTITION_RECEIVED, f"the leader of partition {tp} changed its ISR", tp)
@@ -59,11 +60,11 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
         partition_reassignment.complete(tx, tp)
 
 
-def _is_controllers_own(tx: Transaction, written: LeaderAndIsr) -> bool:
+def _is_controllers_own(state: MutableState, written: LeaderAndIsr) -> bool:
     """Return whether the controller itself wrote an ISR change, at the leader's request, as far as the record shows."""
-    term, evidence = tx.header.term, tx.header.configuration.evidence
+    term, evidence = state.header.term, state.header.configuration.evidence
     leaders_write = evidence.notifies_isr_changes  # an older protocol than the release's
-    return written.controller_epoch == term.epoch and not leaders_write and tx.state.record.author in (0, term.session)
+    return written.controller_epoch == term.epoch and not leaders_write and state.record.author in (0, term.session)
 
 
 def _cached_until_read(

@@ -14,6 +14,7 @@ from controller.contract.ids import TopicPartition
 from controller.events.broker_change import names_of
 from controller.model.event import EventKind
 from controller.model.leadership import StateChange
+from controller.model.mutable_state import MutableState
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 
@@ -23,7 +24,7 @@ RULE: Final = "never-missed"
 def count_as_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
     """Let the partitions among these be Online again that a live broker leads."""
     led = {tp: tx.state.topics[tp.topic].partitions[tp.partition] for tp in tps}
-    led = {tp: partition for tp, partition in led.items() if _is_led(tx, tp)}
+    led = {tp: partition for tp, partition in led.items() if _is_led(tx.state, tp)}
     if not led:
         return
     leaders = sorted({partition.zk_state.leader for partition in led.values() if partition.zk_state})
@@ -36,9 +37,7 @@ def count_as_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
         tx.events.queue(tp, replace(partition, state=PartitionState.ONLINE), change)
 
 
-def _is_led(tx: Transaction, tp: TopicPartition) -> bool:
-    partition = tx.state.topics[tp.topic].partitions[tp.partition]
+def _is_led(state: MutableState, tp: TopicPartition) -> bool:
+    partition = state.topics[tp.topic].partitions[tp.partition]
     value = partition.zk_state
-    return (
-        partition.state is PartitionState.OFFLINE and value is not None and tx.state.is_online(value.leader, partition)
-    )
+    return partition.state is PartitionState.OFFLINE and value is not None and state.is_online(value.leader, partition)

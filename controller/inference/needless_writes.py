@@ -11,8 +11,10 @@ from msgspec.structs import replace
 from controller.contract.ids import TopicPartition
 from controller.inference.expected_writes import give_up
 from controller.inference.led_meanwhile import count_as_online
+from controller.model.context import Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import RemoveFromIsr
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.transaction.transaction import Transaction
 
@@ -30,7 +32,7 @@ def judge(tx: Transaction) -> None:
             waiting = tx.certainty.waiting(event)
             for tp in waiting:
                 give_up(tx, tp, event_id)
-                _forget_shown_assignments(tx, tp)
+                _forget_shown_assignments(tx.state, tp)
             count_as_online(tx, waiting)
 
 
@@ -50,16 +52,16 @@ def mends_nothing(tx: Transaction, event: Event) -> bool:
         topic = tx.state.topics[tp.topic]
         partition = topic.partitions[tp.partition]
         is_due = any(action.event == event.id and action.writes for action in partition.queue)
-        if is_due and (topic.queued_for_deletion or _is_wanting(tx, partition)):
+        if is_due and (topic.queued_for_deletion or _is_wanting(tx.header, partition)):
             return False
     return True
 
 
-def _is_wanting(tx: Transaction, partition: Partition) -> bool:
+def _is_wanting(header: Header, partition: Partition) -> bool:
     value = partition.zk_state
     if value is None or partition.reassigning or not _are_shown(partition):
         return True
-    works = tx.header.brokers.keys() - set(partition.offline_dirs)
+    works = header.brokers.keys() - set(partition.offline_dirs)
     return not works >= {value.leader, *value.isr}
 
 
@@ -69,7 +71,7 @@ def _are_shown(partition: Partition) -> bool:
     return all(assignment == shown for assignment in partition.pending_assignments)
 
 
-def _forget_shown_assignments(tx: Transaction, tp: TopicPartition) -> None:
-    partition = tx.state.partition(tp)
+def _forget_shown_assignments(state: MutableState, tp: TopicPartition) -> None:
+    partition = state.partition(tp)
     if partition is not None and partition.pending_assignments and _are_shown(partition):
-        tx.state.put_partition(tp, replace(partition, pending_assignments=()))
+        state.put_partition(tp, replace(partition, pending_assignments=()))

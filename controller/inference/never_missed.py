@@ -17,6 +17,7 @@ from controller.contract.ids import NO_BROKER
 from controller.events import broker_change, controller_failover
 from controller.inference.led_meanwhile import RULE, count_as_online
 from controller.inference.needless_writes import mends_nothing
+from controller.model.context import Header
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.transaction.transaction import Transaction
 
@@ -24,7 +25,7 @@ from controller.transaction.transaction import Transaction
 def judge(tx: Transaction) -> None:
     """Take back departures and registrations that the controller has had its time for, and never handled."""
     header = tx.header
-    starts = [event for event in header.events.values() if _waits(tx, event)] if header.acting else []
+    starts = [event for event in header.events.values() if _waits(header, event)] if header.acting else []
     starts = [start for start in starts if _leads_meanwhile(tx, start)]
     if not starts:
         return
@@ -32,16 +33,16 @@ def judge(tx: Transaction) -> None:
     for failure in reversed(failures):
         after = {start.started_broker: start for start in reversed(starts) if start.id > failure.id}
         back = [after[broker] for broker in failure.failed_brokers if broker in after]
-        if back and _had_no_reason_to_write(tx, back) and not _is_held_up(tx, failure):
+        if back and _had_no_reason_to_write(header, back) and not _is_held_up(tx, failure):
             _never_left(tx, tx.events.open_event(failure.id), back)
             return  # the next record judges others, which may have changed
     for start in starts:
         if not start.writes_due or _is_held_up(tx, start):
             continue
         if start.bounced_broker != NO_BROKER:
-            if _had_no_reason_to_write(tx, [start]):
+            if _had_no_reason_to_write(header, [start]):
                 tx.requests.undo(start.id)
-                broker_change.touch_hosted(tx, start.bounced_broker)
+                broker_change.touch_hosted(tx.state, start.bounced_broker)
                 return
         elif not any(start.started_broker in failure.failed_brokers for failure in failures):
             tx.requests.undo(start.id)
@@ -50,11 +51,11 @@ def judge(tx: Transaction) -> None:
             return
 
 
-def _waits(tx: Transaction, start: Event) -> bool:
+def _waits(header: Header, start: Event) -> bool:
     """Return whether the event is the startup or bounce of a present broker, whose time is over without a write."""
-    if start.begun or start.taken_up or not {start.started_broker, start.bounced_broker} & tx.header.brokers.keys():
+    if start.begun or start.taken_up or not {start.started_broker, start.bounced_broker} & header.brokers.keys():
         return False
-    return tx.header.has_outlasted_a_hang(start.time_ms)
+    return header.has_outlasted_a_hang(start.time_ms)
 
 
 def _is_held_up(tx: Transaction, event: Event) -> bool:
@@ -74,21 +75,21 @@ def _leads_meanwhile(tx: Transaction, start: Event) -> bool:
     return True
 
 
-def _may_be_loaded(tx: Transaction, start: Event) -> bool:
+def _may_be_loaded(header: Header, start: Event) -> bool:
     """Return whether the controller may have loaded the registration, in its usual time or after a hang."""
-    header, term = tx.header, tx.header.term
+    term = header.term
     if term.began_ms <= 0:
         return False
     hung = term.acted_ms < term.began_ms and start.time_ms - term.began_ms <= header.longest_hang_ms
-    return hung or controller_failover.may_have_read(tx, start)
+    return hung or controller_failover.may_have_read(header, start)
 
 
-def _had_no_reason_to_write(tx: Transaction, starts: Sequence[Event]) -> bool:
+def _had_no_reason_to_write(header: Header, starts: Sequence[Event]) -> bool:
     """Return whether the controller would have written since the brokers are back, if it had to."""
-    if not tx.header.profile.notices_bounces or all(_may_be_loaded(tx, start) for start in starts):
+    if not header.profile.notices_bounces or all(_may_be_loaded(header, start) for start in starts):
         return True
-    acted_ms = tx.header.term.acted_ms
-    return acted_ms >= max(start.time_ms for start in starts) and tx.header.has_outlasted_a_hang(acted_ms)
+    acted_ms = header.term.acted_ms
+    return acted_ms >= max(start.time_ms for start in starts) and header.has_outlasted_a_hang(acted_ms)
 
 
 def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> None:
@@ -105,7 +106,7 @@ def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> Non
         tx.requests.undo(failure.id)
         _fail_again(tx, failure)
     for broker in back:
-        broker_change.touch_hosted(tx, broker)
+        broker_change.touch_hosted(tx.state, broker)
 
 
 def _fail_again(tx: Transaction, failure: Event) -> None:

@@ -76,5 +76,5 @@ def _poison(tx: Transaction, owing: Event) -> None:
         if any(isinstance(action, RemoveFromIsr) for action in tx.certainty.actions_of(event)):
             tx.requests.undo(event.id)
     tx.events.begin(EventKind.CONTROLLER_FAILOVER, f"broker {broker} moves no replica")
-    partition_machine.enter_state(tx, without_online_leader(tx), PartitionState.OFFLINE)
+    partition_machine.enter_state(tx, without_online_leader(tx.state), PartitionState.OFFLINE)
     trigger_online(tx)

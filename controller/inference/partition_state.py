@@ -55,11 +55,11 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
 def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Compare a written state with the expected ones, and count how it is explained."""
     before = partition.zk_state
-    divergences.note_flaws(tx, tp, partition, written)
+    divergences.note_flaws(tx.state, tp, partition, written)
     if tx.header.led_by_kraft:
         kraft_metadata.state_written(tx, tp, partition, written)
         return
-    deposed = unfenced_controller.resumed_by(tx, before, written) if tx.header.former.unfenced else None
+    deposed = unfenced_controller.resumed_by(tx.header, before, written) if tx.header.former.unfenced else None
     if deposed is not None:
         unfenced_controller.resume(tx, deposed)
         partition = tx.state.partition(tp) or partition
@@ -69,9 +69,9 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
         change_isr(tx, tp, partition, written)  # each write of the controller makes the leader epoch grow
     elif not tx.events.is_idle and (shows_both_read(tx, tp, written) or shows_failure_read(tx, tp, written)):
-        topic_deletion.written_before_asking(tx, tp.topic)
+        topic_deletion.written_before_asking(tx.state, tp.topic)
     elif not tx.events.is_idle and match_expected_write(tx, tp, written):
-        topic_deletion.written_before_asking(tx, tp.topic)
+        topic_deletion.written_before_asking(tx.state, tp.topic)
         tx.state.count_write()
         if before is None and written.controller_epoch < tx.header.term.epoch:
             controller_failover.load_again(tx, tp)

@@ -18,8 +18,10 @@ from controller.events import broker_change, controller_failover
 from controller.events.broker_change import names_of
 from controller.inference.expected_writes import match_under
 from controller.machines.replica_machine import Replica
+from controller.model.context import Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import Elect, RemoveFromIsr
+from controller.model.mutable_state import MutableState
 from controller.rules import timing
 from controller.transaction.transaction import Transaction
 
@@ -43,27 +45,29 @@ def broker_removed(tx: Transaction, broker: int) -> None:
 
 def shows_failure_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> bool:
     """Count a failure as read by the load, if the failover takes the replica out of the ISR before any election."""
-    failure = next((event for event in tx.header.events.values() if _may_be_read(tx, event)), None)
-    if failure is None or not _is_removed_before_elections(tx, tp, written, failure):
+    failure = next((event for event in tx.header.events.values() if _may_be_read(tx.header, event)), None)
+    if failure is None or not _is_removed_before_elections(tx.state, tp, written, failure):
         return False
     return match_under(tx, RULE, tp, written, lambda trial: _read_by_load(trial, trial.events.open_event(failure.id)))
 
 
-def _may_be_read(tx: Transaction, event: Event) -> bool:
+def _may_be_read(header: Header, event: Event) -> bool:
     """Return whether the event is a failure without an observed write, soon enough after the election for the load."""
     return (
         bool(event.failed_brokers)
         and event.writes_due > 0
-        and not broker_change.is_any_back(tx, event)
+        and not broker_change.is_any_back(header, event)
         and not (event.begun or event.taken_up)
-        and tx.header.profile.removes_offline_replicas_at_failover
-        and controller_failover.may_have_read(tx, event)
+        and header.profile.removes_offline_replicas_at_failover
+        and controller_failover.may_have_read(header, event)
     )
 
 
-def _is_removed_before_elections(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr, failure: Event) -> bool:
+def _is_removed_before_elections(
+    state: MutableState, tp: TopicPartition, written: LeaderAndIsr, failure: Event
+) -> bool:
     """Return whether a failed broker left the ISR while the failure's own event still has to elect leaders."""
-    partition = tx.state.partition(tp)
+    partition = state.partition(tp)
     before = partition.zk_state if partition is not None else None
     if partition is None or before is None or written.leader_epoch != before.leader_epoch + 1:
         return False

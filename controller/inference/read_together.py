@@ -44,7 +44,7 @@ def _may_be_read_together(tx: Transaction) -> tuple[Event, Event] | None:
     waiting = sorted(key for key, event in events if event.pending and not (event.begun or event.taken_up))
     for earlier, later in pairwise(waiting):
         failure, start = tx.header.events[earlier], tx.header.events[later]
-        if failure.failed_brokers and start.started_broker != NO_BROKER and not is_any_back(tx, failure):
+        if failure.failed_brokers and start.started_broker != NO_BROKER and not is_any_back(tx.header, failure):
             return tx.events.open_event(earlier), tx.events.open_event(later)
     return None
 

@@ -17,7 +17,9 @@ from controller.contract.znodes import TopicZnode
 from controller.events import controller_failover, fenced_controller, partition_reassignment, unfenced_controller
 from controller.events.topic_change import assignment_in
 from controller.inference import deferral
+from controller.model.context import Header
 from controller.model.event import EventKind
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
@@ -52,7 +54,7 @@ def _mark_creation_begun(tx: Transaction, name: str) -> None:
         if (
             event.kind is EventKind.TOPIC_CHANGE
             and name in event.topics
-            and not controller_failover.may_have_read(tx, event)
+            and not controller_failover.may_have_read(tx.header, event)
         ):
             tx.events.mark_begun(event.id)
 
@@ -68,7 +70,7 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
     if written == partition.assignment and not partition.pending_assignments:
         tx.state.put_partition(tp, replace(partition, zk_assignment=None))  # the controller has overwritten an edit
         return
-    at = next((at for at, due in enumerate(partition.pending_assignments) if _same(tx, due, written)), None)
+    at = next((at for at, due in enumerate(partition.pending_assignments) if _same(tx.header, due, written)), None)
     if at is not None:
         left = partition.pending_assignments[at + 1 :]
         zk_assignment = None if written == partition.assignment else written
@@ -79,9 +81,9 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
             tx.events.begin(EventKind.ALTER_PARTITION_RECEIVED, f"the new replicas of partition {tp} are in sync")
             partition_reassignment.complete(tx, tp)
         assignment_written(tx, tp, written)
-    elif written.is_being_reassigned or partition.reassigning or _is_by_api(tx, partition, written):
+    elif written.is_being_reassigned or partition.reassigning or _is_by_api(tx.state, partition, written):
         _reassigned(tx, tp, partition, written)
-    elif partition.zk_state is not None and _was_reassigned(tx, tp, partition.zk_state, partition, written):
+    elif partition.zk_state is not None and _was_reassigned(tx.header, tp, partition.zk_state, partition, written):
         adopt_zk_assignment(tx, tp, replace(partition, zk_assignment=written), partition.zk_state)
     else:
         tx.state.put_partition(tp, replace(partition, zk_assignment=written))
@@ -91,32 +93,32 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
 
 
 def _was_reassigned(
-    tx: Transaction, tp: TopicPartition, state: LeaderAndIsr, partition: Partition, written: ReplicaAssignment
+    header: Header, tp: TopicPartition, state: LeaderAndIsr, partition: Partition, written: ReplicaAssignment
 ) -> bool:
     """Return whether a reassignment ended whose course was not seen.
 
     A replica that was never assigned is in sync, or the ISR and the znode are those of the request.
     """
-    asked = {(entry.topic, entry.partition, tuple(entry.replicas)) for entry in tx.header.triggers.reassign or ()}
+    asked = {(entry.topic, entry.partition, tuple(entry.replicas)) for entry in header.triggers.reassign or ()}
     is_asked = (tp.topic, tp.partition, written.replicas) in asked and set(state.isr) == set(written.replicas)
     return is_asked or not set(state.isr) <= set(partition.replicas)
 
 
-def _is_by_api(tx: Transaction, partition: Partition, written: ReplicaAssignment) -> bool:
+def _is_by_api(state: MutableState, partition: Partition, written: ReplicaAssignment) -> bool:
     """Return whether the controller puts the replicas in order, or cancels a reassignment that seemed complete.
 
     A live watch does not show the author of a write. The controller is the likelier one, because tools often request
     this.
     """
-    header = tx.header
+    header = state.header
     by_api = header.profile.reassigns_in_topic_znode and header.acting and partition.zk_state is not None
-    by_controller = tx.state.record.author in (0, header.term.session)
+    by_controller = state.record.author in (0, header.term.session)
     expected = partition.pending_assignments or sorted(partition.replicas) == sorted(written.replicas)
     return by_api and by_controller and bool(expected)
 
 
-def _same(tx: Transaction, due: ReplicaAssignment, written: ReplicaAssignment) -> bool:
-    if tx.header.profile.reassigns_in_topic_znode:
+def _same(header: Header, due: ReplicaAssignment, written: ReplicaAssignment) -> bool:
+    if header.profile.reassigns_in_topic_znode:
         return written == due
     # Up to 2.3 the znode holds the inflated list alone, in an order that a hash set gave it.
     return set(written.replicas) == set(due.replicas)
@@ -134,7 +136,7 @@ def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, writt
     if partition.pending_assignments:
         _take_back_completion(tx, tp)
         partition = tx.state.partition(tp) or partition
-    if fenced_controller.acts(tx):
+    if fenced_controller.acts(tx.state):
         with deferral.deferring(tx, deferral.deferrable(tx)):
             tx.events.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
             partition_reassignment.run(tx, tp, written)

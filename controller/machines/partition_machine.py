@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
 from controller.model.leadership import BumpLeaderEpoch, Create, Elect, StateChange
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.election import Strategy, recipients
 from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState
+from controller.transaction.pending_events import PendingEvents
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
 
@@ -23,9 +25,11 @@ def enter_state(tx: Transaction, tps: Iterable[TopicPartition], target: Partitio
     """Change partitions to New, Offline or NonExistent, without writes or requests."""
     tx.events.begin_batch()
     for tp in tps:
-        partition = _valid(tx, tp, target)
+        partition = _valid(tx.state, tp, target)
         if partition is not None:
-            tx.events.queue(tp, replace(partition, state=target), _state_change(tx, partition, target, written=False))
+            tx.events.queue(
+                tp, replace(partition, state=target), _state_change(tx.events, partition, target, written=False)
+            )
 
 
 def bring_online(tx: Transaction, tps: Iterable[TopicPartition], *, allow_unclean: bool | None = None) -> int:
@@ -37,7 +41,7 @@ def bring_online(tx: Transaction, tps: Iterable[TopicPartition], *, allow_unclea
     batch = RequestBatch(tx)
     elected = 0
     for tp in tps:
-        partition = _valid(tx, tp, PartitionState.ONLINE)
+        partition = _valid(tx.state, tp, PartitionState.ONLINE)
         if partition is None:
             continue
         if partition.state is PartitionState.NEW:
@@ -55,7 +59,7 @@ def elect(tx: Transaction, tps: Iterable[TopicPartition], strategy: Strategy) ->
     batch = RequestBatch(tx)
     elected = []
     for tp in tps:
-        partition = _valid(tx, tp, PartitionState.ONLINE)
+        partition = _valid(tx.state, tp, PartitionState.ONLINE)
         if partition is None:
             continue
         intent = election_of(tx, partition, strategy)
@@ -68,9 +72,9 @@ def elect(tx: Transaction, tps: Iterable[TopicPartition], strategy: Strategy) ->
 def stay_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
     """Change partitions to Online whose election proves needless, without writes or requests."""
     tx.events.begin_batch()
-    staying = {tp: partition for tp in tps if (partition := _valid(tx, tp, PartitionState.ONLINE))}
+    staying = {tp: partition for tp in tps if (partition := _valid(tx.state, tp, PartitionState.ONLINE))}
     for tp, partition in staying.items():
-        tx.events.queue(tp, partition, _state_change(tx, partition, PartitionState.ONLINE, written=True))
+        tx.events.queue(tp, partition, _state_change(tx.events, partition, PartitionState.ONLINE, written=True))
 
 
 def election_of(tx: Transaction, partition: Partition, strategy: Strategy) -> Elect:
@@ -88,24 +92,24 @@ def election_of(tx: Transaction, partition: Partition, strategy: Strategy) -> El
     )
 
 
-def _receivers(tx: Transaction, partition: Partition, intent: Elect) -> tuple[int, ...]:
+def _receivers(state: MutableState, partition: Partition, intent: Elect) -> tuple[int, ...]:
     online = intent.online
-    profile = tx.header.profile
+    profile = state.header.profile
     only_live = profile.shutdown_elects_among_live and not profile.shutdown_sends_to_leaving_broker
     if intent.strategy is Strategy.CONTROLLED_SHUTDOWN and only_live:
-        online = tuple(replica for replica in online if tx.state.is_online(replica, partition))
+        online = tuple(replica for replica in online if state.is_online(replica, partition))
     return recipients(intent.strategy, intent.candidates, online)
 
 
-def _valid(tx: Transaction, tp: TopicPartition, target: PartitionState) -> Partition | None:
-    partition = tx.state.partition(tp)
+def _valid(state: MutableState, tp: TopicPartition, target: PartitionState) -> Partition | None:
+    partition = state.partition(tp)
     if partition is not None and partition.state in PARTITION_VALID_PREVIOUS[target]:
         return partition
     return None
 
 
-def _state_change(tx: Transaction, partition: Partition, target: PartitionState, *, written: bool) -> StateChange:
-    return StateChange(*tx.events.place(), None, partition.state, target, written)
+def _state_change(events: PendingEvents, partition: Partition, target: PartitionState, *, written: bool) -> StateChange:
+    return StateChange(*events.place(), None, partition.state, target, written)
 
 
 def _create(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition: Partition) -> None:
@@ -113,7 +117,7 @@ def _create(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition:
     if not live or partition.zk_state is not None:
         return  # it stays New, because it needs a live replica, and an existing state is never overwritten
     create = Create(*tx.events.place(), live)
-    change = _state_change(tx, partition, PartitionState.ONLINE, written=True)
+    change = _state_change(tx.events, partition, PartitionState.ONLINE, written=True)
     tx.events.queue(tp, replace(partition, state=PartitionState.ONLINE), create, change)
     batch.leader_and_isr(live, tp, is_new=True, read=True)
 
@@ -138,9 +142,9 @@ def _elect(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition: 
     refused = value is not None and value.is_refused_in(epoch)
     if refused or intent.apply(value, epoch) is None:
         return False  # without an electable replica the partition keeps its state
-    change = _state_change(tx, partition, PartitionState.ONLINE, written=True)
+    change = _state_change(tx.events, partition, PartitionState.ONLINE, written=True)
     tx.events.queue(tp, replace(partition, state=PartitionState.ONLINE), intent, change)
-    batch.leader_and_isr(_receivers(tx, partition, intent), tp, is_new=False, read=True)
+    batch.leader_and_isr(_receivers(tx.state, partition, intent), tp, is_new=False, read=True)
     return True
 
 

@@ -16,8 +16,10 @@ from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write, with_cached_state
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.states import ReplicaState
+from controller.transaction.pending_events import PendingEvents
 from controller.transaction.request_batch import Receivers, RequestBatch
 from controller.transaction.transaction import Transaction
 
@@ -40,7 +42,7 @@ def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaSta
     The controller handles replicas broker by broker, with one round of reads and writes each.
     """
     if target is _ONLINE:
-        bring_online(tx, _valid_hosts(tx, replicas, target))
+        bring_online(tx, _valid_hosts(tx.state, replicas, target))
         return
     if tx.header.is_poisoned:
         return  # KAFKA-12315: every state change of a replica ends in an exception in this controller
@@ -53,11 +55,11 @@ def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaSta
     batch.send()
 
 
-def _valid_hosts(tx: Transaction, replicas: Iterable[Replica], target: ReplicaState) -> Hosts:
-    valid = tx.header.profile.replica_valid_previous(target)
+def _valid_hosts(state: MutableState, replicas: Iterable[Replica], target: ReplicaState) -> Hosts:
+    valid = state.header.profile.replica_valid_previous(target)
     hosts: defaultdict[TopicPartition, tuple[int, ...]] = defaultdict(tuple)
     for replica in replicas:
-        partition = tx.state.partition(replica.tp)
+        partition = state.partition(replica.tp)
         if partition is not None and partition.replica_state(replica.broker) in valid:
             hosts[replica.tp] += (replica.broker,)
     return hosts
@@ -132,7 +134,7 @@ _Action = Callable[[Transaction, RequestBatch, Replica, Partition, ReplicaState]
 
 def _only_state(target: ReplicaState) -> _Action:
     def action(tx: Transaction, _: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState) -> None:
-        _change_state(tx, replica, partition, state, target)
+        _change_state(tx.events, replica, partition, state, target)
 
     return action
 
@@ -141,7 +143,7 @@ def _to_new(tx: Transaction, batch: RequestBatch, replica: Replica, partition: P
     value = partition.value(tx.header.controller_epoch)
     if value is not None and value.leader == replica.broker:
         return
-    _change_state(tx, replica, partition, state, ReplicaState.NEW)
+    _change_state(tx.events, replica, partition, state, ReplicaState.NEW)
     if value is not None:
         read = not tx.header.profile.sends_cached_state_to_new_replicas
         batch.leader_and_isr((replica.broker,), replica.tp, is_new=True, read=read)
@@ -159,12 +161,12 @@ def _to_offline(
         return
     in_sync = value is not None and replica.broker in value.isr
     if in_sync:
-        remove = RemoveFromIsr(*tx.events.place(), replica.broker, _empties_isr(tx, tp))
+        remove = RemoveFromIsr(*tx.events.place(), replica.broker, _empties_isr(tx.state, tp))
         partition = tx.events.queue(tp, partition, remove)
     elif value is not None:
         # The state was read again, without a write. Requests before this were sent with the cached state.
         partition = replace(partition, cached=None, queue=_sent_before_a_write(partition))
-    _change_state(tx, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
+    _change_state(tx.events, replica, partition, state, ReplicaState.OFFLINE, written=in_sync)
     topic = tx.state.topic(tp.topic)
     if value is None:
         batch.update_metadata(tp)
@@ -179,22 +181,22 @@ def _sent_before_a_write(partition: Partition) -> tuple[AnyAction, ...]:
     return (*with_cached_state(queue[:end], partition.cached), *queue[end:])
 
 
-def _empties_isr(tx: Transaction, tp: TopicPartition) -> bool:
-    topic = tx.state.topic(tp.topic)
+def _empties_isr(state: MutableState, tp: TopicPartition) -> bool:
+    topic = state.topic(tp.topic)
     by_topic = topic.unclean_election if topic is not None else None
-    allowed = tx.header.allows_unclean_election if by_topic is None else by_topic
-    return allowed and not tx.header.profile.keeps_last_isr_member
+    allowed = state.header.allows_unclean_election if by_topic is None else by_topic
+    return allowed and not state.header.profile.keeps_last_isr_member
 
 
 def _to_deletion_started(
     tx: Transaction, batch: RequestBatch, replica: Replica, partition: Partition, state: ReplicaState
 ) -> None:
     batch.stop_replica(replica.broker, replica.tp, delete=True)
-    _change_state(tx, replica, partition, state, ReplicaState.DELETION_STARTED)
+    _change_state(tx.events, replica, partition, state, ReplicaState.DELETION_STARTED)
 
 
 def _change_state(
-    tx: Transaction,
+    events: PendingEvents,
     replica: Replica,
     partition: Partition,
     state: ReplicaState,
@@ -202,8 +204,8 @@ def _change_state(
     *,
     written: bool = False,
 ) -> None:
-    change = StateChange(*tx.events.place(), replica.broker, state, target, written)
-    tx.events.queue(replica.tp, partition.with_replica_state(replica.broker, target), change)
+    change = StateChange(*events.place(), replica.broker, state, target, written)
+    events.queue(replica.tp, partition.with_replica_state(replica.broker, target), change)
 
 
 _ACTIONS: Final[Mapping[ReplicaState, _Action]] = {

@@ -8,21 +8,21 @@ from __future__ import annotations
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.znodes import decode_status
-from controller.transaction.transaction import Transaction
+from controller.model.mutable_state import MutableState
 
 
-def note(tx: Transaction, *, of_another_generation: bool) -> None:
+def note(state: MutableState, *, of_another_generation: bool) -> None:
     """Note that the wall clock was set before this record, or is another host's from this record on."""
-    by, is_ahead = f"{abs(tx.state.clock_set_by_ms) / 1000:,.1f} s", tx.state.clock_set_by_ms > 0
-    before = tx.header.clocks.wall_clock_of
-    now = decode_status(tx.state.record.content).clock_of if of_another_generation else before
+    by, is_ahead = f"{abs(state.clock_set_by_ms) / 1000:,.1f} s", state.clock_set_by_ms > 0
+    before = state.header.clocks.wall_clock_of
+    now = decode_status(state.record.content).clock_of if of_another_generation else before
     if now != before:
         step = f"times now go by the clock of {_named(now)}, at least {by} behind that of {_named(before)}"
     else:
         at_least = "at least " if of_another_generation else ""
         step = f"the clock of {_named(now)} was set {'ahead' if is_ahead else 'back'} by {at_least}{by}"
     off = f"times shown before are {by} too {'early' if is_ahead else 'late'}"
-    occurrences.note(tx.state, kinds.CLOCK_STEPPED, f"{step}: {off}. Deadlines are not affected")
+    occurrences.note(state, kinds.CLOCK_STEPPED, f"{step}: {off}. Deadlines are not affected")
 
 
 def _named(whose: str) -> str:

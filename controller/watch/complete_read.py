@@ -42,12 +42,12 @@ def begin(tx: Transaction) -> None:
     header.term.active = False
     header.read.began_ms = header.time_ms
     header.read.names_controller, header.read.brokers, header.read.deletions = False, (), ()
-    topic_change.forget_settings(tx)
+    topic_change.forget_settings(tx.state)
     header.configuration.dynamic = {}
     header.triggers.isr_notifications = {}
     header.triggers.reassign, header.triggers.preferred = None, None
     header.migration.exists, header.migration.offset, header.migration.deletions_asked = False, -1, ()
-    rollback.note(tx, newest if 0 <= tx.state.record.zxid < newest else -1)
+    rollback.note(tx.state, newest if 0 <= tx.state.record.zxid < newest else -1)
 
 
 def end(tx: Transaction) -> None:
@@ -59,9 +59,9 @@ def end(tx: Transaction) -> None:
     header.tally.judged_by = tx.state.rules
     for name, topic in tx.state.topics:
         if topic.seen_generation != tx.state.record.generation and topic.exists:
-            topic_change.forget_topic(tx, name, topic)
-    forget_unseen_brokers(tx)
-    adopt(tx)
+            topic_change.forget_topic(tx.state, name, topic)
+    forget_unseen_brokers(header)
+    adopt(tx.state)
     migration.adopt(tx)
     for name, topic in tx.state.topics:
         if topic.exists:
@@ -69,7 +69,7 @@ def end(tx: Transaction) -> None:
     partition_reassignment.adopt(tx)
     before, header.deletions.unheeded = header.deletions.unheeded, {}
     for name in header.read.deletions:
-        deletion_requests.note_unheeded(tx, name)
+        deletion_requests.note_unheeded(tx.state, name)
     now = header.deletions.unheeded
     header.deletions.unheeded = {name: before.get(name, ms) for name, ms in now.items()}
     header.read.deletions = ()

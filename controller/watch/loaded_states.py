@@ -11,6 +11,7 @@ from controller.contract.records import Record, RecordKind
 from controller.contract.znodes import Place, StateZnode, ZnodeError, decode, locate
 from controller.inference.partition_state import state_in
 from controller.model.context import LOADING, Context
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.timing import CLOCK_STEP_MS
 from controller.transaction.conclusion import Conclusion
@@ -31,7 +32,7 @@ def load(context: Context, records: Sequence[Record]) -> Context | None:
     if not _are_one_run(records, newest.generation, newest.seq + 1):
         return None
     tx = Transaction(context, records[0])
-    if tx.state.clock_set_by_ms or not _store(tx, records):
+    if tx.state.clock_set_by_ms or not _store(tx.state, records):
         return None
     tx.state.count(tx.state.happened.records, RecordKind.NODE.value, len(records))
     tx.state.advance_to(records[-1])
@@ -57,14 +58,14 @@ def _are_one_run(records: Sequence[Record], generation: int, first_seq: int) -> 
     return True
 
 
-def _store(tx: Transaction, records: Sequence[Record]) -> bool:
+def _store(state: MutableState, records: Sequence[Record]) -> bool:
     """Store the states. Return whether each is of a known partition, and could be read."""
     found: dict[str, dict[int, Partition]] = {}
     for record in records:
         where = locate(record.path)
         name, number = where.name, where.number
         if name not in found:
-            topic = tx.state.topics.get(name)
+            topic = state.topics.get(name)
             found[name] = {} if topic is None else topic.partitions
         partition = found[name].get(number)
         if where.place is not _PARTITION_STATE or partition is None:
@@ -73,6 +74,6 @@ def _store(tx: Transaction, records: Sequence[Record]) -> bool:
             written = state_in(decode(record.content, StateZnode), record.version)
         except ZnodeError:
             return False
-        found[name] = partitions = tx.state.topics.own(name).partitions
+        found[name] = partitions = state.topics.own(name).partitions
         partitions[number] = replace(partition, zk_state=written)
     return True

@@ -8,17 +8,17 @@ from __future__ import annotations
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.model.controllership import Term
-from controller.transaction.transaction import Transaction
+from controller.model.mutable_state import MutableState
 
 
-def note(tx: Transaction, lost_zxid: int) -> None:
+def note(state: MutableState, lost_zxid: int) -> None:
     """Note that ZooKeeper lost the change with this zxid (-1: no change), and forget the term with its older zxids."""
     if lost_zxid < 0:
         return
-    header, zxid = tx.header, tx.state.record.zxid
+    header, zxid = state.header, state.record.zxid
     header.zxid, header.term = zxid, Term()
     cause = (
         f"ZooKeeper came back with older data, at zxid {zxid:#x} after {lost_zxid:#x}: topics, leaders and epochs "
         "may be old. Brokers may stay disconnected until they are restarted"
     )
-    occurrences.note(tx.state, kinds.ZOOKEEPER_ROLLED_BACK, cause)
+    occurrences.note(state, kinds.ZOOKEEPER_ROLLED_BACK, cause)

@@ -35,7 +35,7 @@ def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None
 
 
 def _create_without(tx: Transaction, event: Event, leaving: set[int]) -> None:
-    tps = [tp for tp in tx.certainty.waiting(event) if is_created_by(tx, tp, event)]
+    tps = [tp for tp in tx.certainty.waiting(event) if is_created_by(tx.state, tp, event)]
     tx.requests.undo(event.id)
     for broker in sorted(leaving):
         controlled_shutdown.ask(tx, broker)

@@ -19,9 +19,9 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     if not write.is_next:
         return
     for broker in write.departed(tx.header.brokers):
-        if reported_lately(tx, broker):
+        if reported_lately(tx.header, broker):
             yield partial(failed, broker=broker, tp=write.tp)
-        elif reported_lately(tx, NO_BROKER):
+        elif reported_lately(tx.header, NO_BROKER):
             yield partial(_failed_unnamed, broker=broker, tp=write.tp)
 
 

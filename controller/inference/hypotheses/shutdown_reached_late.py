@@ -16,5 +16,5 @@ from controller.transaction.transaction import Transaction
 def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that the shutdown attempt of a broker that left the ISR reaches the partition."""
     for broker in write.live_that_left_isr(tx.header.brokers) if write.is_next else ():
-        if is_under_way(tx, broker):
+        if is_under_way(tx.header, broker):
             yield partial(reach_late, broker=broker, tp=write.tp)
