@@ -25,7 +25,8 @@ def note_flaws(state: MutableState, tp: TopicPartition, partition: Partition, wr
         state.count(state.happened.divergences, "missed_changes", missed)
     if written.leader_epoch > before.leader_epoch and _is_of_deposed(state, written):
         late, present = written.controller_epoch, state.header.controller_epoch
-        cause = f"the controller of epoch {late} wrote {tp} after epoch {present} had begun: brokers may follow either controller"
+        wrote = f"the controller of epoch {late} wrote {tp} after epoch {present} had begun"
+        cause = f"{wrote}: brokers may follow either controller"
         occurrences.note(state, kinds.STALE_CONTROLLER, cause, about=str(tp), evidence=_values(before, written))
 
 
