@@ -150,7 +150,7 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
         clock_step.note(tx.state, of_another_generation=record.generation != last.generation)
     older_generation.forget_in_time(header, last)
     if record.author and record.author == header.term.session and record.cxid > 0:
-        header.term.heard_ms = header.time_ms
+        header.term.note_sign_of_life(header.time_ms)
     _run_timers(tx)
     _HANDLERS[record.kind](tx, record)
 

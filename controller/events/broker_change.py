@@ -6,9 +6,9 @@ controller only the registered brokers change.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -32,8 +32,6 @@ from controller.transaction.transaction import Transaction
 from controller.view.gauges import replicas_by_broker
 from controller.view.rows import broker_row
 
-_DEPARTURES_KEPT = 10
-
 # A broker that was removed at any hour is still shown on the next working day at the same hour.
 _FORGOTTEN_AFTER_MS = 24 * 3_600_000
 # A session's requests before it registers its broker. Each of 799 started processes sent at least 20. Of 88 processes
@@ -41,7 +39,6 @@ _FORGOTTEN_AFTER_MS = 24 * 3_600_000
 _REQUESTS_OF_A_START: Final = 15
 _ONLINE = PartitionState.ONLINE
 _WAITING = (PartitionState.NEW, PartitionState.OFFLINE)
-_Value = TypeVar("_Value")
 
 
 def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Record) -> None:
@@ -59,7 +56,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     if before == now:
         return
     if known is not None and header.acting:
-        header.brokers = {**header.brokers, broker: now}
+        header.register(broker, now)
         if known.endpoints != now.endpoints:
             tx.events.begin(EventKind.BROKER_MODIFICATIONS, f"broker {broker} changed its endpoints")
             tx.requests.broadcast(tx.state.registered)
@@ -68,16 +65,16 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
         _bounced(tx, broker, now)
     elif before is None and header.acting:
         topic_deletion.judge_halted(tx, soon=True)
-        header.brokers = {**header.brokers, broker: now}
+        header.register(broker, now)
         event = tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
         event.detail = BrokersChanged(started=broker)
         tx.events.await_proof(event)
         tx.events.publish_transition("broker", "dead", "live", broker=broker)
         on_broker_startup(tx, broker)
     else:
-        header.brokers = {**header.brokers, broker: now}
+        header.register(broker, now)
         touch_hosted(tx.state, broker)
-    header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
+    header.departures.end(broker)
     if before is not None and known is None and not before.inferred:
         cause = (
             f"broker {broker} registered again at once, after a restart or a lost session: clients may have met errors "
@@ -134,8 +131,8 @@ def broker_removed(tx: Transaction, broker: int) -> None:
         controlled_shutdown.give_up_on_missing(tx)
     if header.acting and not _was_silent(tx.state, broker, gone):
         topic_deletion.judge_halted(tx, soon=True)
-    header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
-    header.shutdowns.attempts = {key: value for key, value in header.shutdowns.attempts.items() if key != broker}
+    header.unregister((broker,))
+    header.shutdowns.expect_no_more((broker,))
     hosted = tx.state.hosted_by(broker)
     _note_departure(tx.state, broker, gone, hosted)
     _forget_offline_dirs(tx.state, broker, hosted)
@@ -152,12 +149,11 @@ def _note_departure(state: MutableState, broker: int, gone: Broker, hosted: Iter
     in_order = closed_itself or header.shutdowns.asked.get(broker) == gone.epoch
     shares_with = _away_too(state, broker, hosted)
     departure = Departure(record.zxid, header.time_ms, in_order, gone, shares_with)
-    header.departures.last = {**header.departures.last, broker: departure}
+    header.departures.note(broker, departure)
     if in_order or header.phase is not FOLLOWING or (header.led_by_kraft and not record.author):
         return  # a live watch cannot recognise a controlled shutdown while KRaft leads
-    header.shutdowns.asked = {key: epoch for key, epoch in header.shutdowns.asked.items() if key != broker}
-    before = header.departures.unordered.get(broker, ())
-    header.departures.unordered = {**header.departures.unordered, broker: (*before, header.time_ms)[-_DEPARTURES_KEPT:]}
+    header.shutdowns.forget_request(broker)
+    header.departures.note_unordered(broker, header.time_ms)
 
 
 def _away_too(state: MutableState, broker: int, hosted: Iterable[TopicPartition]) -> tuple[int, ...]:
@@ -214,14 +210,8 @@ def forget_departed(tx: Transaction) -> None:
     forgotten = set(left_long_ago) - replicas_by_broker(header).keys()
     for broker in sorted(forgotten):
         publish_broker(tx, broker, forgotten=True)
-    header.departures.last = _without(header.departures.last, forgotten)
-    header.departures.unordered = _without(header.departures.unordered, forgotten)
-    header.shutdowns.asked = _without(header.shutdowns.asked, forgotten)
-    header.shutdowns.last_asked_ms = _without(header.shutdowns.last_asked_ms, forgotten)
-
-
-def _without(by_broker: Mapping[int, _Value], brokers: Collection[int]) -> dict[int, _Value]:
-    return {broker: value for broker, value in by_broker.items() if broker not in brokers}
+    header.departures.forget(forgotten)
+    header.shutdowns.forget(forgotten)
 
 
 def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> None:
@@ -251,10 +241,10 @@ def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
         EventKind.BROKER_CHANGE, f"broker {broker} bounced and registered again with epoch {now.epoch}"
     )
     event.detail = BrokerBounced(broker)
-    header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
+    header.unregister((broker,))
     tx.events.publish_transition("broker", "live", "dead", broker=broker)
     on_broker_failure(tx, (broker,))
-    header.brokers = {**header.brokers, broker: now}
+    header.register(broker, now)
     tx.events.publish_transition("broker", "dead", "live", broker=broker)
     on_broker_startup(tx, broker)
 
@@ -280,8 +270,8 @@ def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:
     Elect other leaders and take the brokers' replicas offline.
     """
     header = tx.header
-    header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if broker not in brokers)
-    header.shutdowns.attempts = {key: value for key, value in header.shutdowns.attempts.items() if key not in brokers}
+    header.shutdowns.end(brokers)
+    header.shutdowns.expect_no_more(brokers)
     replicas = [Replica(tp, broker) for broker in brokers for tp in tx.state.hosted_by(broker)]
     replicas_went_offline(tx, replicas)
 
@@ -352,11 +342,11 @@ def forget_unseen_brokers(header: Header) -> None:
     seen = (*header.read.brokers, *(header.in_kraft_mode if header.kraft_owns_controller else ()))
     for broker in set(header.brokers) - set(seen):
         gone = Departure(-1, header.time_ms, was=header.brokers[broker])
-        header.departures.last = {**header.departures.last, broker: gone}
+        header.departures.note(broker, gone)
     header.brokers = {broker: header.brokers[broker] for broker in seen if broker in header.brokers}
     header.read.brokers = ()
     # No event follows a shutdown that a registration from before the read asked for.
-    header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if has_asked(header, broker))
+    header.shutdowns.end([broker for broker in header.shutdowns.under_way if not has_asked(header, broker)])
     controlled_shutdown.keep_attempts(header)
 
 

@@ -61,7 +61,7 @@ def reach_late(tx: Transaction, broker: int, tp: TopicPartition) -> None:
     partition_machine.elect(tx, [tp], Strategy.CONTROLLED_SHUTDOWN)
     led, _ = _hosted(tx.state, broker)
     if not led:
-        _forget_next(tx.header, broker)
+        tx.header.shutdowns.expect_no_more((broker,))
 
 
 def ask_in_vain(tx: Transaction, broker: int) -> None:
@@ -70,13 +70,13 @@ def ask_in_vain(tx: Transaction, broker: int) -> None:
     if broker not in header.brokers:
         return  # it starts later, so it cannot have asked
     tx.events.begin(_KIND, f"broker {broker} shuts down")
-    _remember(header, broker, asked_ms=0)
+    header.shutdowns.begin(broker, header.brokers[broker].epoch, 0)
     _, followed = _hosted(tx.state, broker)
     _stop_followed(tx, broker, [tp for tp in followed if not _is_in_sync(tx.state, broker, tp)])
     left = header.settings.controlled_shutdown_max_retries - 2
     if left >= 0:
         expected = ShutdownAttempt(header.time_ms + _after_backoff_ms(header), header.time_ms, left)
-        header.shutdowns.attempts = {**header.shutdowns.attempts, broker: expected}
+        header.shutdowns.expect(broker, expected)
 
 
 def _is_in_sync(state: MutableState, broker: int, tp: TopicPartition) -> bool:
@@ -134,9 +134,8 @@ def give_up_on_unanswered(tx: Transaction) -> None:
             continue
         stays = {broker for broker, asked_ms in header.shutdowns.last_asked_ms.items() if asked_ms == event.time_ms}
         tx.requests.undo(event.id)
-        header.shutdowns.under_way = tuple(broker for broker in header.shutdowns.under_way if broker not in stays)
-        for broker in stays:
-            _forget_next(header, broker)
+        header.shutdowns.end(stays)
+        header.shutdowns.expect_no_more(stays)
 
 
 def _moves_leaders(certainty: Certainty, event: Event) -> bool:
@@ -145,9 +144,7 @@ def _moves_leaders(certainty: Certainty, event: Event) -> bool:
 
 def keep_attempts(header: Header) -> None:
     """Keep the attempts of brokers that the last controller could not shut down. They will ask the new one."""
-    header.shutdowns.attempts = {
-        broker: attempt for broker, attempt in header.shutdowns.attempts.items() if has_asked(header, broker)
-    }
+    header.shutdowns.expect_no_more([broker for broker in header.shutdowns.attempts if not has_asked(header, broker)])
 
 
 def session_ended(tx: Transaction, broker: int) -> None:
@@ -232,7 +229,7 @@ def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int)
     tx.events.await_proof(event)
     if attempt.doubtful and attempt.due_ms > attempt.earliest_ms:
         event.detail = UnprovenShutdown(broker)
-    _remember(tx.header, broker, at_ms)
+    tx.header.shutdowns.begin(broker, tx.header.brokers[broker].epoch, at_ms)
     with topic_deletion.deferring_deletions(tx, broker):
         led, followed = _hosted(tx.state, broker)
         moved = partition_machine.elect(tx, led, Strategy.CONTROLLED_SHUTDOWN)
@@ -240,13 +237,7 @@ def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int)
     if len(moved) < len(led):
         _expect_next(tx.header, broker, attempt, at_ms)
     else:
-        _forget_next(tx.header, broker)
-
-
-def _remember(header: Header, broker: int, asked_ms: int) -> None:
-    header.shutdowns.under_way = tuple(sorted({*header.shutdowns.under_way, broker}))
-    header.shutdowns.asked = {**header.shutdowns.asked, broker: header.brokers[broker].epoch}
-    header.shutdowns.last_asked_ms = {**header.shutdowns.last_asked_ms, broker: asked_ms}
+        tx.header.shutdowns.expect_no_more((broker,))
 
 
 def _stop_followed(tx: Transaction, broker: int, followed: list[TopicPartition]) -> None:
@@ -258,17 +249,12 @@ def _stop_followed(tx: Transaction, broker: int, followed: list[TopicPartition])
 
 
 def _expect_next(header: Header, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
-    _forget_next(header, broker)
+    header.shutdowns.expect_no_more((broker,))
     if attempt.left > 0:
         earliest_ms = at_ms + header.settings.controlled_shutdown_retry_backoff_ms
         due_ms = at_ms + _after_backoff_ms(header)
         expected = ShutdownAttempt(due_ms, earliest_ms, attempt.left - 1, attempt.doubtful)
-        header.shutdowns.attempts = {**header.shutdowns.attempts, broker: expected}
-
-
-def _forget_next(header: Header, broker: int) -> None:
-    attempts = header.shutdowns.attempts
-    header.shutdowns.attempts = {key: attempt for key, attempt in attempts.items() if key != broker}
+        header.shutdowns.expect(broker, expected)
 
 
 def _hosted(state: MutableState, broker: int) -> tuple[list[TopicPartition], list[TopicPartition]]:

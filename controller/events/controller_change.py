@@ -32,8 +32,6 @@ from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
 from controller.transaction.transaction import Transaction
 
-_TERMS_KEPT: Final = 10
-
 _ANY_JSON: Final = JsonDecoder(object)
 
 
@@ -41,7 +39,7 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
     """Handle the content of /controller."""
     header = tx.header
     header.witness(controller_version=znode.version)
-    header.term.controller_zxid = record.mzxid
+    header.term.note_controller_written(record.mzxid)
     header.read.names_controller = True
     if header.term.in_its_name is not None and header.term.in_its_name.mzxid == record.mzxid:
         return  # the same content, read again
@@ -52,7 +50,7 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
         return
     if _is_edit(header, znode, record):
         if header.term.active and znode.brokerid == header.controller:
-            header.term.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
+            header.term.note_edit(InItsName(record.mzxid, record.ephemeral_owner))
             return
         if _is_back_before_it_was_missed(header, znode):
             _stay_active(tx, znode.brokerid)
@@ -60,9 +58,8 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
     kraft = ownership is Ownership.KRAFT
     to = f" to KRaft controller {znode.brokerid}" if kraft else ""
     _resign(tx, f"broker {header.controller} lost /controller{to}")
-    header.term.in_its_name = None
-    header.controller, header.term.since_ms = znode.brokerid, broker_change.began_ms(tx.state)
-    header.term.session, header.term.ownership = record.ephemeral_owner, ownership
+    header.name_controller(znode.brokerid, broker_change.began_ms(tx.state))
+    header.term.own(record.ephemeral_owner, ownership)
     if kraft:
         _claimed_by_kraft(tx, znode, record)
     take_over_if_due(tx)
@@ -83,7 +80,7 @@ def _claimed_by_kraft(tx: Transaction, znode: ControllerZnode, record: Record) -
         now = f"KRaft controller {znode.brokerid} took /controller (KRaft epoch {znode.kraftControllerEpoch})"
         occurrences.note(tx.state, kinds.CONTROLLER_MOVED, now + _after_last(header))
     migration.claimed(tx, znode, record)
-    header.term.broker = znode.brokerid
+    header.term.claimed_by_kraft(znode.brokerid)
     header.former.changes += header.phase is FOLLOWING
     _take_claims_epoch(header)
 
@@ -91,7 +88,7 @@ def _claimed_by_kraft(tx: Transaction, znode: ControllerZnode, record: Record) -
 def _take_claims_epoch(header: Header) -> None:
     """Count the epoch that a KRaft controller wrote with its claim as begun. The next broker's epoch is higher."""
     if header.term.ownership is Ownership.KRAFT and header.term.epoch_zxid == header.migration.claim.zxid:
-        header.term.epoch = header.controller_epoch
+        header.term.take_epoch(header.controller_epoch)
 
 
 def _is_edit(header: Header, znode: ControllerZnode, record: Record) -> bool:
@@ -124,9 +121,9 @@ def _is_back_before_it_was_missed(header: Header, znode: ControllerZnode) -> boo
 
 def _stay_active(tx: Transaction, broker: int) -> None:
     header, record = tx.header, tx.state.record
-    header.controller, header.term.since_ms = broker, record.observed_ms
-    header.term.in_its_name = InItsName(record.mzxid, record.ephemeral_owner)
-    header.former.deposed, header.term.active = NO_BROKER, header.may_act
+    header.name_controller(broker, record.observed_ms, InItsName(record.mzxid, record.ephemeral_owner))
+    header.former.forget_deposed()
+    header.term.activate(active=header.may_act)
     tx.events.begin(
         EventKind.REELECT, f"/controller was deleted and names broker {broker} again, which continues to act"
     )
@@ -154,9 +151,8 @@ def controller_removed(tx: Transaction) -> None:
     if header.controller == NO_BROKER:
         return
     _resign(tx, f"broker {header.controller} is no longer controller")
-    header.term.in_its_name = None
-    header.controller, header.term.since_ms = NO_BROKER, header.time_ms
-    header.term.ownership = Ownership.ELECTED
+    header.name_controller(NO_BROKER, header.time_ms)
+    header.term.own(header.term.session, Ownership.ELECTED)
     publish_controller(tx)
 
 
@@ -171,9 +167,9 @@ def epoch_written(tx: Transaction, epoch: ControllerEpoch) -> None:
         )
         occurrences.note(tx.state, kinds.CONTROLLER_EPOCH_WENT_BACK, cause)
     if epoch != header.controller_epoch:
-        header.controller_epoch, header.term.epoch_zxid = epoch, tx.state.record.mzxid
-        if header.profile.fences_writes and (header.term.active or header.led_by_kraft):
-            header.term.raised_epoch = epoch
+        is_raised = header.profile.fences_writes and (header.term.active or header.led_by_kraft)
+        header.controller_epoch = epoch
+        header.term.note_epoch_written(epoch, tx.state.record.mzxid, is_raised=is_raised)
         migration.epoch_written(tx.state)
         _take_claims_epoch(header)
         take_over_if_due(tx)
@@ -201,12 +197,8 @@ def adopt(state: MutableState) -> None:
     """Take the controller that a complete read found as active, at the end of the read. Its past is unknown."""
     header = state.header
     if not header.read.names_controller:
-        header.term.in_its_name = None
-        header.controller, header.term.since_ms = NO_BROKER, header.time_ms
-    header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(state))
-    header.term.active = header.may_act
-    header.term.epoch, header.term.began_ms = header.controller_epoch, 0
-    _note_process(state)
+        header.name_controller(NO_BROKER, header.time_ms)
+    _begin_term(state, 0)
 
 
 def take_over_if_due(tx: Transaction) -> None:
@@ -229,13 +221,8 @@ def take_over_if_due(tx: Transaction) -> None:
     fenced_controller.hold_back(tx)
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
     migration.broker_claimed(tx)
-    # With one id on two topics every broker fails while it loads its context, and passes the controllership on.
-    header.term.duplicate_topic_ids = tuple(_duplicate_topic_ids(tx.state))
-    header.term.epoch, header.term.active = header.controller_epoch, header.may_act
-    header.term.began_ms = header.time_ms
-    _note_process(tx.state)
-    header.former.changes += 1
-    header.former.terms_since_ms = (*header.former.terms_since_ms, header.time_ms)[-_TERMS_KEPT:]
+    _begin_term(tx.state, header.time_ms)
+    header.former.note_term(header.time_ms)
     if header.term.active:
         controller_failover.run(tx)
     _judge_again(tx.state)
@@ -250,12 +237,14 @@ def _is_raised_by_hand(header: Header) -> bool:
     return header.controller_epoch == term.raised_epoch and term.epoch_zxid != term.controller_zxid
 
 
-def _note_process(state: MutableState) -> None:
-    """Note the process whose term begins, with its broker and the broker's present registration."""
+def _begin_term(state: MutableState, time_ms: int) -> None:
+    """Begin the term of the broker's process that the znodes name. The time is 0 if it is not known."""
     header = state.header
     registered = header.brokers.get(header.controller)
-    header.term.broker, header.term.removed_replicas = header.controller, False
-    header.term.registration = registered.epoch if registered is not None else BrokerEpoch(-1)
+    registration = registered.epoch if registered is not None else BrokerEpoch(-1)
+    header.term.note_duplicate_topic_ids(tuple(_duplicate_topic_ids(state)))
+    header.term.begin(header.controller_epoch, time_ms, header.controller, registration)
+    header.term.activate(active=header.may_act)
     if header.is_poisoned:
         header.former.confirm_poisoned(header.controller)
     state.note_at_work(header.controller)
@@ -287,9 +276,9 @@ def _resign(tx: Transaction, cause: str) -> None:
         tx.certainty.conclude_events(expired=expired)
         tx.events.begin(EventKind.CONTROLLER_RESIGNATION, cause + _wrote_nothing(header) if cut else cause)
         tx.events.publish_transition("controller", "Active", "Resigned", broker=header.controller)
-        header.former.deposed, header.former.deposed_session = header.controller, header.term.session
-        header.former.deposed_ms = 0 if record.author == header.term.session else header.time_ms
-    header.term.active = False
+        lost_ms = 0 if record.author == header.term.session else header.time_ms
+        header.former.note_deposed(header.controller, header.term.session, lost_ms)
+    header.term.activate(active=False)
     _judge_again(tx.state)
 
 
@@ -330,7 +319,7 @@ def _end_edited_term(tx: Transaction, cause: str) -> None:
     header, written = tx.header, tx.header.term.in_its_name
     if written is not None:
         _resign(tx, cause)
-        header.term.in_its_name, header.term.session = None, written.session
+        header.term.end_edit(written)
 
 
 def _judge_again(state: MutableState) -> None:

@@ -41,10 +41,10 @@ def run(tx: Transaction) -> None:
     Drop the contents of the last controller's memory, start the machines, and take up pending requests.
     """
     header = tx.header
-    header.shutdowns.under_way, header.triggers.log_dir_failures = (), {}
+    header.shutdowns.end_all()
+    header.deletions.begin_term()
     controlled_shutdown.keep_attempts(header)
-    header.deletions.halted, header.triggers.rebalancing, header.deletions.ineligible_leftovers = {}, {}, ()
-    header.triggers.reassign_unwatched, header.deletions.leaked_offline = False, 0
+    header.triggers.begin_term()
     became = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
     event = tx.events.begin(EventKind.CONTROLLER_FAILOVER, became)
     tx.events.await_proof(event)
@@ -126,7 +126,7 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     """
     header = tx.header
     events = _in_flight_of(tx, broker)
-    header.former.deposed = NO_BROKER
+    header.former.forget_deposed()
     # An event with an observed write, else the oldest. A controller that loads continues until its first write.
     due = [event for event in events if event.writes_due]
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
@@ -141,7 +141,7 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
 
 def forget_in_flight_events(tx: Transaction) -> None:
     """Forget all in-flight events, because a complete read will show the writes of all controllers."""
-    tx.header.former.deposed = NO_BROKER
+    tx.header.former.forget_deposed()
     _abort(tx, tx.events.open_events())
 
 

@@ -14,9 +14,11 @@ from controller.transaction.transaction import Transaction
 
 def note_unheeded(state: MutableState, name: str) -> None:
     """Note an entry that deletes no topic. A working controller removes it at once."""
-    topic, unheeded = state.topic(name), state.header.deletions.unheeded
+    topic = state.topic(name)
     if topic is None or not topic.queued_for_deletion:
-        state.header.deletions.unheeded = {**unheeded, name: unheeded.get(name, state.header.time_ms)}
+        state.header.deletions.note_unheeded(name, state.header.time_ms)
+    else:
+        state.header.deletions.heed(name)
 
 
 def entry_removed(tx: Transaction, name: str) -> None:
@@ -26,7 +28,7 @@ def entry_removed(tx: Transaction, name: str) -> None:
     continues the deletion (seen on 3.9), and only the next controller keeps the topic.
     """
     header, topic = tx.header, tx.state.topic(name)
-    header.deletions.unheeded = {key: ms for key, ms in header.deletions.unheeded.items() if key != name}
+    header.deletions.heed(name)
     if header.led_by_kraft:
         left = tuple(other for other in header.migration.deletions_asked if other != name)
         header.migration.deletions_asked = left
@@ -56,8 +58,7 @@ def _take_back_request(tx: Transaction, name: str) -> None:
     for event in tx.events.open_events():
         if event.kind is EventKind.TOPIC_DELETION and name in event.topics:
             tx.requests.undo(event.id)
-    header = tx.header
-    header.deletions.halted = {key: ms for key, ms in header.deletions.halted.items() if key != name}
+    tx.header.deletions.go_on(name)
     tx.state.put_topic(name, _not_asked(tx.state.topics[name]))
 
 

@@ -33,7 +33,7 @@ def removed(state: MutableState, name: str) -> None:
     """Handle the removal of a notification. The controller has read its states, after all its writes so far."""
     waiting = state.header.triggers.isr_notifications
     if name in waiting:
-        state.header.term.acted_ms = state.header.time_ms
+        state.header.term.note_act(state.header.time_ms)
         states_read(state, waiting[name].partitions)
         state.header.triggers.isr_notifications = {key: other for key, other in waiting.items() if key != name}
 

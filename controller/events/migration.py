@@ -247,8 +247,8 @@ def _lives(tx: Transaction, broker: int) -> None:
         if was is None
         else replace(was, epoch=BrokerEpoch(-1), session=0, since_ms=header.time_ms, inferred=True, at_work=False)
     )
-    header.brokers = {**header.brokers, broker: lives}
-    header.departures.last = {key: value for key, value in header.departures.last.items() if key != broker}
+    header.register(broker, lives)
+    header.departures.end(broker)
     broker_change.touch_hosted(tx.state, broker)
     broker_change.publish_broker(tx, broker)
     brokers_changed(header)
@@ -258,8 +258,8 @@ def _leaves(tx: Transaction, broker: int) -> None:
     header = tx.header
     left = header.brokers[broker]
     gone = Departure(tx.state.record.zxid, header.time_ms, was=left)
-    header.brokers = {key: value for key, value in header.brokers.items() if key != broker}
-    header.departures.last = {**header.departures.last, broker: gone}
+    header.unregister((broker,))
+    header.departures.note(broker, gone)
     broker_change.touch_hosted(tx.state, broker)
     broker_change.publish_broker(tx, broker)
 

@@ -52,7 +52,8 @@ def znode_removed(tx: Transaction) -> None:
     """
     header = tx.header
     entries = header.triggers.reassign
-    header.triggers.reassign, header.term.acted_ms = None, header.time_ms
+    header.triggers.reassign = None
+    header.term.note_act(header.time_ms)
     if header.acting and not header.profile.reassigns_in_topic_znode and tx.state.record.author == header.term.session:
         _drop_asked_twice(tx, entries or ())
     if header.acting and entries is not None and header.profile.reassigns_in_topic_znode:

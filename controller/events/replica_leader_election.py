@@ -31,7 +31,8 @@ def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_n
 
 def znode_removed(header: Header) -> None:
     """Handle the removal of /admin/preferred_replica_election, which the controller has finished."""
-    header.triggers.preferred, header.term.acted_ms = None, header.time_ms
+    header.triggers.preferred = None
+    header.term.note_act(header.time_ms)
 
 
 def take_up(tx: Transaction, *, at_failover: bool = False) -> None:

@@ -169,7 +169,7 @@ def _leak(state: MutableState, name: str, topic: Topic) -> None:
     cause = f"the znode of {name} was removed by hand: brokers keep and serve its replicas"
     occurrences.note(state, kinds.TOPIC_REMOVED_BY_HAND, cause, about=name)
     offline = sum(partition.state is PartitionState.OFFLINE for partition in topic.partitions.values())
-    state.header.deletions.leaked_offline += offline if state.header.acting else 0
+    state.header.deletions.leak(offline if state.header.acting else 0)
 
 
 def _settings_of(topic: Topic) -> Topic:

@@ -67,7 +67,7 @@ def deferring_deletions(tx: Transaction, broker: int) -> Iterator[None]:
         for name in event.topics:
             topic = tx.state.topics[name]
             tx.state.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=True))
-            tx.header.deletions.halted = {**tx.header.deletions.halted, name: topic.asked_ms}
+            tx.header.deletions.halt(name, topic.asked_ms)
             offline = [replica for replica in _replicas(topic, name) if replica.broker == broker]
             replica_machine.enter_state(tx, offline, _INELIGIBLE)
 
@@ -134,7 +134,7 @@ def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
         topic = tx.state.topics[name]
         silent_ms = tx.header.time_ms - topic.asked_ms if unanswered else 0
         tx.state.put_topic(name, replace(topic, ineligible=True, doubtful_ms=topic.doubtful_ms or silent_ms))
-        tx.header.deletions.halted = {**tx.header.deletions.halted, name: topic.asked_ms}
+        tx.header.deletions.halt(name, topic.asked_ms)
         _retry(tx, name)
 
 
@@ -176,8 +176,8 @@ def completed(tx: Transaction, name: str) -> None:
     if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
         return
     # No release removes a deleted topic from the list of ineligible ones.
-    if topic.ineligible and name not in tx.header.deletions.ineligible_leftovers:
-        tx.header.deletions.ineligible_leftovers = (*tx.header.deletions.ineligible_leftovers, name)
+    if topic.ineligible:
+        tx.header.deletions.leave_ineligible(name)
     tx.certainty.make_certain(name)
     event = tx.events.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
     event.begun = True  # the topic's znodes go only after it
@@ -236,7 +236,7 @@ def _start(tx: Transaction, name: str) -> None:
         name, replace(started, deletion_started=True, ineligible=bool(offline), asked_ms=asked_ms, doubtful_ms=0)
     )
     if offline:
-        tx.header.deletions.halted = {**tx.header.deletions.halted, name: asked_ms}
+        tx.header.deletions.halt(name, asked_ms)
 
 
 def written_before_asking(state: MutableState, name: str) -> None:
@@ -316,7 +316,7 @@ def _has_likely_answered(header: Header, broker: int, asked_ms: int) -> bool:
 def halted_answered(tx: Transaction, name: str) -> None:
     """Handle the last response for a topic that offline replicas hold up, and retry these."""
     header = tx.header
-    header.deletions.halted = {key: ms for key, ms in header.deletions.halted.items() if key != name}
+    header.deletions.go_on(name)
     topic = tx.state.topic(name)
     if topic is None or not topic.queued_for_deletion or not header.acting:
         return

@@ -191,9 +191,8 @@ def _known_before(header: Header, unfenced: UnfencedController, event: Event) ->
 def _create(tx: Transaction, tp: TopicPartition, partition: Partition, known: dict[int, Broker]) -> None:
     """Create the partition by its topic's present znode, for a controller that does not know the partition yet."""
     tx.state.put_partition(tp, Partition(partition.replicas, zk_state=partition.zk_state))
-    now, tx.header.brokers = tx.header.brokers, known
-    partition_creation.create(tx, [tp])
-    tx.header.brokers = now
+    with tx.header.knowing(known):
+        partition_creation.create(tx, [tp])
     created = tx.state.topics[tp.topic].partitions[tp.partition]
     tx.state.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
 

@@ -90,11 +90,11 @@ def _defer_failures(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back broker failures that the controller has not begun to handle. Return a function that runs them again."""
     failed_brokers = dict(event.failed_brokers)
     tx.requests.undo(event.id)
-    tx.header.brokers = {**tx.header.brokers, **failed_brokers}
+    for broker, registration in failed_brokers.items():
+        tx.header.register(broker, registration)
 
     def again() -> None:
-        brokers = tx.header.brokers
-        tx.header.brokers = {key: value for key, value in brokers.items() if key not in failed_brokers}
+        tx.header.unregister(failed_brokers)
         tx.events.begin_again(event).detail = BrokersChanged(failed_brokers)
         broker_change.on_broker_failure(tx, tuple(failed_brokers))
 
@@ -110,11 +110,11 @@ def _defer_startup(tx: Transaction, event: Event) -> Callable[[], None]:
     registered = tx.header.brokers[started]
     partition_reassignment.resume_completed_by(tx, event)
     tx.requests.undo(event.id)
-    tx.header.brokers = {broker: each for broker, each in tx.header.brokers.items() if broker != started}
+    tx.header.unregister((started,))
     topic_deletion.hold_up(tx.state, started)
 
     def again() -> None:
-        tx.header.brokers = {**tx.header.brokers, started: registered}
+        tx.header.register(started, registered)
         tx.events.begin_again(event).detail = BrokersChanged(started=started)
         broker_change.on_broker_startup(tx, started)
 
@@ -152,7 +152,7 @@ def _defer_deletion(tx: Transaction, event: Event) -> Callable[[], None]:
     """Take back a deletion that the controller has not begun. Return a function that runs it again."""
     (name,) = event.topics
     tx.requests.undo(event.id)
-    tx.header.deletions.halted = {key: ms for key, ms in tx.header.deletions.halted.items() if key != name}
+    tx.header.deletions.go_on(name)
     held = name in tx.header.deletions.ineligible_leftovers
     tx.state.put_topic(
         name, replace(tx.state.topics[name], queued_for_deletion=False, deletion_started=False, ineligible=held)

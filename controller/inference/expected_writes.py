@@ -145,7 +145,7 @@ def _settle(
         if isinstance(write, Create) and event.may_not_know in write.isr:
             event.detail = None  # the controller knows it
         if isinstance(write, RemoveFromIsr) and event.epoch == tx.header.term.epoch:
-            tx.header.term.removed_replicas = True
+            tx.header.term.note_removal()
     value = partition.zk_state
     for write in done:
         _count_election(tx.state, tp, write, value)

@@ -50,7 +50,7 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     if not header.acting:
         return
     if hears_at_once and _is_controllers_own(tx.state, written):
-        header.term.changed_isr_ms = header.time_ms
+        header.term.note_isr_change(header.time_ms)
     if hears_at_once and header.brokers:
         send_update_metadata(tx, _ALTER_PARTITION_RECEIVED, f"the leader of partition {tp} changed its ISR", tp)
     if partition_reassignment.isr_reaches_target(changed, written):

@@ -44,8 +44,7 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
         return
     if written.leader in tx.header.shutdowns.under_way and (before is None or before.leader != written.leader):
         # The controller never elects a broker that is shutting down, so this one no longer is.
-        staying = (broker for broker in tx.header.shutdowns.under_way if broker != written.leader)
-        tx.header.shutdowns.under_way = tuple(staying)
+        tx.header.shutdowns.end((written.leader,))
     if tx.header.phase is not FOLLOWING:
         tx.state.put_partition(tp, replace(partition, zk_state=written))
         return

@@ -54,13 +54,11 @@ def _read_together(tx: Transaction, failure: Event, start: Event) -> None:
     partition_reassignment.resume_completed_by(tx, start)
     tx.requests.undo(start.id)
     tx.requests.undo(failure.id)
-    live = header.brokers
-    header.brokers = {**live, **failure.failed_brokers}
     event = tx.events.begin(
         EventKind.BROKER_CHANGE,
         f"broker {start.started_broker} registered, broker {names_of(failure.failed_brokers)} left",
     )
     event.detail = BrokersChanged(started=start.started_broker)
-    on_broker_startup(tx, start.started_broker)
-    header.brokers = live
+    with header.knowing({**header.brokers, **failure.failed_brokers}):
+        on_broker_startup(tx, start.started_broker)
     on_broker_failure(tx, tuple(failure.failed_brokers))

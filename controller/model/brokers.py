@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Final, TypeVar
+
 import msgspec
 
 from controller.contract.ids import BrokerEpoch
 from controller.rules.releases import Release
+
+_Value = TypeVar("_Value")
+_DEPARTURES_KEPT: Final = 10
 
 
 class Broker(msgspec.Struct, frozen=True, array_like=True):
@@ -42,6 +48,22 @@ class Departures(msgspec.Struct, array_like=True):
     last: dict[int, Departure] = {}
     unordered: dict[int, tuple[int, ...]] = {}
 
+    def note(self, broker: int, departure: Departure) -> None:
+        """Note that a broker left."""
+        self.last = {**self.last, broker: departure}
+
+    def note_unordered(self, broker: int, time_ms: int) -> None:
+        """Note when a broker left without a controlled shutdown."""
+        self.unordered = {**self.unordered, broker: (*self.unordered.get(broker, ()), time_ms)[-_DEPARTURES_KEPT:]}
+
+    def end(self, broker: int) -> None:
+        """Note that a broker is back. The times of its departures remain."""
+        self.last = _without(self.last, (broker,))
+
+    def forget(self, brokers: Collection[int]) -> None:
+        """Forget brokers that do not come back."""
+        self.last, self.unordered = _without(self.last, brokers), _without(self.unordered, brokers)
+
 
 class ShutdownAttempt(msgspec.Struct, frozen=True, array_like=True):
     """Next ControlledShutdown request of a broker."""
@@ -59,3 +81,37 @@ class Shutdowns(msgspec.Struct, array_like=True):
     asked: dict[int, BrokerEpoch] = {}  # brokers that asked in any term, with the epochs of their registrations
     attempts: dict[int, ShutdownAttempt] = {}  # of brokers that will ask again, because they still lead partitions
     last_asked_ms: dict[int, int] = {}
+
+    def begin(self, broker: int, registration: BrokerEpoch, asked_ms: int) -> None:
+        """Note that a broker asked for its shutdown."""
+        self.under_way = tuple(sorted({*self.under_way, broker}))
+        self.asked = {**self.asked, broker: registration}
+        self.last_asked_ms = {**self.last_asked_ms, broker: asked_ms}
+
+    def end(self, brokers: Collection[int]) -> None:
+        """Let these brokers be elected again."""
+        self.under_way = tuple([broker for broker in self.under_way if broker not in brokers])
+
+    def end_all(self) -> None:
+        """Let every broker be elected again, because a new controller knows of no shutdown."""
+        self.under_way = ()
+
+    def expect(self, broker: int, attempt: ShutdownAttempt) -> None:
+        """Expect the next request of a broker."""
+        self.attempts = {**self.attempts, broker: attempt}
+
+    def expect_no_more(self, brokers: Collection[int]) -> None:
+        """Expect no request of these brokers any more."""
+        self.attempts = _without(self.attempts, brokers)
+
+    def forget_request(self, broker: int) -> None:
+        """Forget that a broker asked, because it left otherwise."""
+        self.asked = _without(self.asked, (broker,))
+
+    def forget(self, brokers: Collection[int]) -> None:
+        """Forget the requests of brokers that do not come back."""
+        self.asked, self.last_asked_ms = _without(self.asked, brokers), _without(self.last_asked_ms, brokers)
+
+
+def _without(by_broker: Mapping[int, _Value], brokers: Collection[int]) -> dict[int, _Value]:
+    return {broker: value for broker, value in by_broker.items() if broker not in brokers}

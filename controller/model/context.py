@@ -5,6 +5,8 @@ A transaction changes a copy. The header is small because a heartbeat needs only
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from enum import Enum
 
 import msgspec
@@ -16,7 +18,7 @@ from controller.model.alert_state import AlertState
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker, Departures, Shutdowns
 from controller.model.configuration import Configuration
-from controller.model.controllership import FormerControllers, Ownership, Term
+from controller.model.controllership import FormerControllers, InItsName, Ownership, Term
 from controller.model.event import StoredEvent
 from controller.model.feed_state import Clocks, CompleteRead, Feed
 from controller.model.migration import Migration
@@ -102,6 +104,25 @@ class Header(msgspec.Struct, array_like=True):
                     setattr(group, part, getattr(value, part))
             else:
                 setattr(self, name, value)
+
+    def register(self, broker: int, registration: Broker) -> None:
+        """Note a broker's registration."""
+        self.brokers = {**self.brokers, broker: registration}
+
+    def unregister(self, brokers: Collection[int]) -> None:
+        """Note that these brokers are not registered any more."""
+        self.brokers = {broker: known for broker, known in self.brokers.items() if broker not in brokers}
+
+    @contextmanager
+    def knowing(self, brokers: dict[int, Broker]) -> Iterator[None]:
+        """Let the body handle an event as of when these brokers were the registered ones."""
+        now, self.brokers = self.brokers, brokers
+        yield
+        self.brokers = now
+
+    def name_controller(self, broker: int, since_ms: int, edit: InItsName | None = None) -> None:
+        """Note the broker in /controller, and the edit that put it there."""
+        self.controller, self.term.since_ms, self.term.in_its_name = broker, since_ms, edit
 
     @property
     def acting(self) -> bool:

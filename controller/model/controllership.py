@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 import msgspec
 
@@ -10,6 +11,8 @@ from controller.contract.ids import NO_BROKER, BrokerEpoch, ControllerEpoch
 from controller.contract.znodes import ReassignmentEntry
 from controller.model.event import StoredEvent
 from controller.model.leadership import AnyAction
+
+_TERMS_KEPT: Final = 10
 
 
 class Ownership(Enum):
@@ -47,6 +50,65 @@ class Term(msgspec.Struct, array_like=True):
     changed_isr_ms: int = 0  # when it last changed an ISR at its leader's request, as from 2.7 on
     registration: BrokerEpoch = BrokerEpoch(-1)  # of its broker when it took over, else -1
     acted_ms: int = 0  # when it last wrote a partition's state or removed a request
+
+    def own(self, session: int, ownership: Ownership) -> None:
+        """Note who owns /controller now."""
+        self.session, self.ownership = session, ownership
+
+    def note_edit(self, edit: InItsName) -> None:
+        """Note an edit of /controller that leaves the active controller in office."""
+        self.in_its_name = edit
+
+    def end_edit(self, edit: InItsName) -> None:
+        """Let only the edited /controller count from now on, because its controller is gone."""
+        self.in_its_name, self.session = None, edit.session
+
+    def note_controller_written(self, zxid: int) -> None:
+        """Note the write of /controller."""
+        self.controller_zxid = zxid
+
+    def note_epoch_written(self, epoch: ControllerEpoch, zxid: int, *, is_raised: bool) -> None:
+        """Note the write of /controller_epoch, and whether it was raised under a controller."""
+        self.epoch_zxid = zxid
+        if is_raised:
+            self.raised_epoch = epoch
+
+    def begin(self, epoch: ControllerEpoch, time_ms: int, broker: int, registration: BrokerEpoch) -> None:
+        """Begin the term of this epoch, of a broker's process. The time is 0 if it is not known."""
+        self.epoch, self.began_ms = epoch, time_ms
+        self.broker, self.registration, self.removed_replicas = broker, registration, False
+
+    def note_duplicate_topic_ids(self, duplicates: tuple[tuple[str, str, str], ...]) -> None:
+        """Note ids that two topics have. Every broker fails while it loads them, and passes the controllership on."""
+        self.duplicate_topic_ids = duplicates
+
+    def claimed_by_kraft(self, controller: int) -> None:
+        """Note the KRaft controller that took /controller."""
+        self.broker = controller
+
+    def take_epoch(self, epoch: ControllerEpoch) -> None:
+        """Count an epoch as begun."""
+        self.epoch = epoch
+
+    def activate(self, *, active: bool) -> None:
+        """Let the controller act, or not."""
+        self.active = active
+
+    def note_act(self, time_ms: int) -> None:
+        """Note a write of a partition's state, or the removal of a request."""
+        self.acted_ms = time_ms
+
+    def note_removal(self) -> None:
+        """Note that the controller took a replica out of an ISR."""
+        self.removed_replicas = True
+
+    def note_isr_change(self, time_ms: int) -> None:
+        """Note an ISR change at the leader's request."""
+        self.changed_isr_ms = time_ms
+
+    def note_sign_of_life(self, time_ms: int) -> None:
+        """Note any write of the controller's session."""
+        self.heard_ms = time_ms
 
 
 class Unfinished(msgspec.Struct, frozen=True, array_like=True):
@@ -94,6 +156,19 @@ class FormerControllers(msgspec.Struct, array_like=True):
     deposed_session: int = 0  # the deposed controller's own
     fenced: tuple[FencedController, ...] = ()  # whose survival is not known yet
     poisoned_and_awake: tuple[int, ...] = ()  # poisoned brokers with more evidence than the end of a term
+
+    def note_deposed(self, broker: int, session: int, lost_ms: int) -> None:
+        """Note a controller that may not know yet that it was deposed."""
+        self.deposed, self.deposed_session, self.deposed_ms = broker, session, lost_ms
+
+    def forget_deposed(self) -> None:
+        """Forget the last controller, whose fate is known."""
+        self.deposed = NO_BROKER
+
+    def note_term(self, time_ms: int) -> None:
+        """Note that another controller took over."""
+        self.changes += 1
+        self.terms_since_ms = (*self.terms_since_ms, time_ms)[-_TERMS_KEPT:]
 
     def note_poisoned(self, broker: int, registration: BrokerEpoch, evidence: str) -> None:
         """Note that the process of this registration of the broker can move no replica any more."""

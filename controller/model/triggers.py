@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import msgspec
 
 from controller.contract.ids import TopicPartition
@@ -33,6 +35,10 @@ class Triggers(msgspec.Struct, array_like=True):
     isr_notifications: dict[str, IsrNotification] = {}  # not read by the controller yet, by the znode's name
     log_dir_failures: dict[int, LogDirFailure] = {}  # by reporting broker
 
+    def begin_term(self) -> None:
+        """Forget a controller's memory, because another one has none."""
+        self.log_dir_failures, self.rebalancing, self.reassign_unwatched = {}, {}, False
+
 
 class Deletions(msgspec.Struct, array_like=True):
     """Controller's memory of deletions beside the topics themselves."""
@@ -41,3 +47,40 @@ class Deletions(msgspec.Struct, array_like=True):
     ineligible_leftovers: tuple[str, ...] = ()  # deleted topics that the controller still lists as ineligible
     unheeded: dict[str, int] = {}  # since when, by name, of entries in /admin/delete_topics that delete no topic
     leaked_offline: int = 0  # offline partitions of topics removed by hand, which the controller still counts
+
+    def halt(self, topic: str, asked_ms: int) -> None:
+        """Let a topic's deletion wait for an offline replica."""
+        self.halted = {**self.halted, topic: asked_ms}
+
+    def go_on(self, topic: str) -> None:
+        """Let a topic's deletion wait no longer."""
+        self.halted = _without(self.halted, topic)
+
+    def note_unheeded(self, topic: str, time_ms: int) -> None:
+        """Note an entry that deletes no topic, unless it is known."""
+        self.unheeded = {**self.unheeded, topic: self.unheeded.get(topic, time_ms)}
+
+    def heed(self, topic: str) -> None:
+        """Forget an entry that deleted no topic, and is gone."""
+        self.unheeded = _without(self.unheeded, topic)
+
+    def keep_unheeded(self, topics: Collection[str]) -> None:
+        """Forget the entries that are not among these topics'."""
+        self.unheeded = {topic: ms for topic, ms in self.unheeded.items() if topic in topics}
+
+    def leave_ineligible(self, topic: str) -> None:
+        """Note that the controller still lists a deleted topic as ineligible."""
+        if topic not in self.ineligible_leftovers:
+            self.ineligible_leftovers = (*self.ineligible_leftovers, topic)
+
+    def leak(self, offline: int) -> None:
+        """Note offline partitions that the controller still counts, though their topic is gone."""
+        self.leaked_offline += offline
+
+    def begin_term(self) -> None:
+        """Forget a controller's memory, because another one has none."""
+        self.halted, self.ineligible_leftovers, self.leaked_offline = {}, (), 0
+
+
+def _without(by_topic: Mapping[str, int], topic: str) -> dict[str, int]:
+    return {name: value for name, value in by_topic.items() if name != topic}

@@ -251,7 +251,7 @@ class PendingEvents:
         event = self.open_event(event_id)
         event.begun = True
         if event.epoch == self._header.term.epoch:
-            self._header.term.acted_ms = self._header.time_ms
+            self._header.term.note_act(self._header.time_ms)
         self._header.last_written_event = max(event_id, self._header.last_written_event)
         self.advanced.add(event_id)
 

@@ -39,7 +39,7 @@ def begin(tx: Transaction) -> None:
     controller_failover.forget_in_flight_events(tx)
     fenced_controller.give_up(tx)
     header.phase = LOADING
-    header.term.active = False
+    header.term.activate(active=False)
     header.read.began_ms = header.time_ms
     header.read.names_controller, header.read.brokers, header.read.deletions = False, (), ()
     topic_change.forget_settings(tx.state)
@@ -67,11 +67,9 @@ def end(tx: Transaction) -> None:
         if topic.exists:
             tx.state.put_topic(name, _set_up(tx, topic, queued=name in header.read.deletions))
     partition_reassignment.adopt(tx)
-    before, header.deletions.unheeded = header.deletions.unheeded, {}
+    header.deletions.keep_unheeded(header.read.deletions)
     for name in header.read.deletions:
         deletion_requests.note_unheeded(tx.state, name)
-    now = header.deletions.unheeded
-    header.deletions.unheeded = {name: before.get(name, ms) for name, ms in now.items()}
     header.read.deletions = ()
     publish_controller(tx)
     for broker in sorted({*header.brokers, *header.departures.last}):

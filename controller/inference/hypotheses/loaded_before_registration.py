@@ -40,10 +40,9 @@ def _load_before(tx: Transaction, event: Event, registered: set[int]) -> None:
         if partition.zk_state is not None:
             created[tp] = partition.zk_state
             tx.state.put_partition(tp, replace(partition, zk_state=None))
-    now = tx.header.brokers
-    tx.header.brokers = {broker: registration for broker, registration in now.items() if broker not in registered}
-    load(tx, name, tx.state.topics[name].partitions)
-    tx.header.brokers = now
+    others = {broker: known for broker, known in tx.header.brokers.items() if broker not in registered}
+    with tx.header.knowing(others):
+        load(tx, name, tx.state.topics[name].partitions)
     for broker in sorted(registered):
         tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker} had registered while the cluster was read")
         hosted = [tp for tp in tx.state.hosted_by(broker) if tp.topic == name]
