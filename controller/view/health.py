@@ -19,7 +19,7 @@ from wording.sentences import bracketed
 
 _UNDER_REPLICATED: Final = Problem.UNDER_REPLICATED
 _UNDER_MIN_ISR: Final = Problem.UNDER_MIN_ISR
-_bracketed = lru_cache(1 << 14)(bracketed)  # many partitions share their brokers
+_bracketed = lru_cache(1 << 11)(bracketed)  # many partitions share their brokers
 
 
 def judged(  # noqa: PLR0913 (all that decides it)

@@ -80,7 +80,7 @@ _USED_AGAIN_SOON: Final = (None, _ELECTION_DUE, PartitionIssue.ELECTION_OWED)
 
 
 # The same keys are read at each heartbeat.
-@lru_cache(1 << 14)
+@lru_cache(1 << 11)
 def parse_group(key: str) -> tuple[PartitionIssue, tuple[int, ...], tuple[int, ...]]:
     """Return the issue, causing brokers and other brokers in a group's key."""
     word, brokers, *others = key.split("/")
@@ -134,8 +134,9 @@ def _without_state(partition: Partition) -> tuple[str, ...]:
     return () if issue is None else (issue.of(partition.replicas if issue is PartitionIssue.NEVER_CREATED else ()),)
 
 
-# A partition's issues follow from few facts, which most partitions share.
-@lru_cache(1 << 15)
+# A partition's issues follow from few facts, which most partitions share. An entry takes 1 kB, and new brokers in ISRs
+# add entries for weeks.
+@lru_cache(1 << 11)
 def _with_state(  # noqa: PLR0913 (all that decides it)
     unusable: PartitionIssue | None,
     leader: int,
