@@ -504,3 +504,20 @@ def test_a_complete_read_leaves_out_reassignments_that_the_controller_drops():
     assert unknown.predicted("t", 0) is None
     nobody = reassigned_by_znode({"/controller": None}, [2], [3, 2])
     assert nobody.row("t", 0).removing_replicas == ()
+
+
+def test_a_doubt_about_a_new_topics_broker_ends_with_the_due_writes():
+    history = ZnodeHistory(release=(2, 7)).start(1, 2, 3, topics=on([1], 1, 0, [1]))
+    history.controller_dies(1)
+    history.controller(2, 2)
+    history.state("t", 0, -1, 1, [1])
+    history.broker(4)
+    history.topic("new", {0: [4], 1: [1]})
+    history.heartbeat(4_000)
+    history.broker(1)
+    history.state("t", 0, 1, 2, [1])  # the controller handles the broker before the topic
+    history.state("new", 0, 4, 0, [4])
+    history.state("new", 1, 1, 0, [1])
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.row("new", 0).state == "OnlinePartition"
