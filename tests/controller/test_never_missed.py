@@ -521,3 +521,19 @@ def test_a_doubt_about_a_new_topics_broker_ends_with_the_due_writes():
     at_rest(history)
     assert_nothing_is_expected(history)
     assert history.row("new", 0).state == "OnlinePartition"
+
+
+def test_a_broker_that_the_load_misses_is_sent_no_end_of_a_reassignment():
+    topics = {"t": {0: ([2, 3, 4], 2, 0, [2, 3])}, "u": {0: ([3, 4], 3, 0, [3])}}
+    history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, 4, topics=topics)
+    history.reassign(("t", 0, [2]))
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.broker_leaves(4)
+    history.state("t", 0, 2, 1, [2, 3])
+    history.state("t", 0, 2, 2, [2])
+    history.topic("t", {0: [2]})
+    history.delete("/admin/reassign_partitions")
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.row("t", 0).replicas == (2,)
