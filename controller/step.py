@@ -282,7 +282,7 @@ def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     topic_change.topic_written(tx, where.name, znode)
     if (before is None or not before.exists) and tx.header.phase is FOLLOWING:
         migration.topic_created(tx, where.name, has_id=znode.topic_id is not None)
-    if before is not None and tx.header.phase is FOLLOWING:
+    if tx.header.phase is FOLLOWING:
         topic_assignment.topic_written(tx, where.name, before, znode)
 
 

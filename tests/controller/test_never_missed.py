@@ -537,3 +537,33 @@ def test_a_broker_that_the_load_misses_is_sent_no_end_of_a_reassignment():
     at_rest(history)
     assert_nothing_is_expected(history)
     assert history.row("t", 0).replicas == (2,)
+
+
+def test_the_topics_znode_shows_the_end_of_a_reassignment_that_was_read_with_its_last_state():
+    history = ZnodeHistory(release=(2, 7))
+    writes = {"/controller": controller_znode(1), "/controller_epoch": 1}
+    writes |= {f"/brokers/ids/{broker}": broker_znode(broker) for broker in (1, 2)}
+    writes |= {"/brokers/topics/t": topic_znode({0: [1, 2]}, adding_replicas={"0": [2]})}
+    writes |= {"/brokers/topics/t/partitions/0/state": state_znode(1, 2, [1, 2])}
+    history.snapshot(*writes.items())
+    assert history.predicted("t", 0) == (1, 3, (1, 2)), "it may come, or was there"
+    history.topic("t", {0: [1, 2]})
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_a_topic_that_is_first_read_in_a_reassignment_was_created_before():
+    history = ZnodeHistory(release=(3, 1)).start(1, 3, topics=on([1], 1, 0, [1]))
+    moves = topic_znode({0: [3, 4, 1]}, adding_replicas={"0": [3]}, removing_replicas={"0": [1]})
+    history.write("/brokers/topics/new", moves)
+    assert history.predicted("new", 0) == (1, 1, (1,))
+    history.state("new", 0, 1, 1, [1])
+    history.state("new", 0, 1, 1, [1, 3])
+    history.broker(4)
+    history.state("new", 0, 1, 1, [1, 3, 4])
+    history.state("new", 0, 3, 2, [1, 3, 4])
+    history.state("new", 0, 3, 3, [3, 4])
+    history.topic("new", {0: [3, 4]})
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.row("new", 0).replicas == (3, 4)
