@@ -567,3 +567,31 @@ def test_a_topic_that_is_first_read_in_a_reassignment_was_created_before():
     at_rest(history)
     assert_nothing_is_expected(history)
     assert history.row("new", 0).replicas == (3, 4)
+
+
+def test_a_reassignment_by_znode_that_the_api_replaced_does_not_go_on():
+    topics = {"t": {0: ([3], 3, 0, [3]), 1: ([1], 1, 0, [1])}}
+    history = ZnodeHistory(release=(2, 8)).start(1, 3, topics=topics)
+    history.reassign(("t", 0, [2]), ("t", 1, [2]))
+    history.reassign(("t", 1, [2]))  # the API asks for the replicas that t-0 has
+    history.state("t", 0, 3, 1, [3])
+    history.topic("t", {0: [3], 1: [1]})
+    history.write(
+        "/brokers/topics/t", topic_znode({0: [3], 1: [2, 1]}, adding_replicas={"1": [2]}, removing_replicas={"1": [1]})
+    )
+    history.state("t", 1, 1, 1, [1])
+    history.delete("/admin/reassign_partitions")
+    history.broker(2)
+    history.state("t", 1, 1, 2, [1])
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert (history.row("t", 0).replicas, history.row("t", 1).replicas) == ((3,), (2, 1))
+
+
+def test_a_request_that_the_controller_drops_from_its_znode_begins_no_reassignment():
+    history = ZnodeHistory(release=(1, 1)).start(1, 2, topics=on([1], 1, 0, [1]))
+    history.reassign(("t", 0, [2]))
+    history.delete("/admin/reassign_partitions")  # it ends another one, and knows only that
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert (history.row("t", 0).replicas, history.row("t", 0).adding_replicas) == ((1,), ())
