@@ -595,3 +595,16 @@ def test_a_request_that_the_controller_drops_from_its_znode_begins_no_reassignme
     at_rest(history)
     assert_nothing_is_expected(history)
     assert (history.row("t", 0).replicas, history.row("t", 0).adding_replicas) == ((1,), ())
+
+
+def test_a_controller_that_seemed_to_load_a_topic_may_not_know_it_yet():
+    history = ZnodeHistory(release=(1, 0)).start(1, 2, topics=on([1], 1, 0, [1]))
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.topic("new", {0: [2]})
+    history.delete_topic("new")
+    history.delete("/admin/delete_topics/new")
+    history.state("new", 0, 2, 0, [2])
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert not history.context.topics["new"].queued_for_deletion
