@@ -238,19 +238,24 @@ def leave_out(tx: Transaction, brokers: Collection[int]) -> None:
     failovers = [event for event in tx.events.open_events() if _is_of_this_term(tx.header, event)]
     planned_in = {event.id for event in failovers}
 
-    def is_theirs(action: AnyAction) -> bool:
-        stops = isinstance(action, StopEntry) and action.broker in brokers
-        return action.event in planned_in and (stops or (isinstance(action, StateChange) and action.replica in brokers))
+    def moves(action: AnyAction) -> bool:
+        return action.event in planned_in and isinstance(action, StateChange) and action.replica in brokers
+
+    def stops(action: AnyAction) -> bool:
+        return action.event in planned_in and isinstance(action, StopEntry) and action.broker in brokers
 
     for broker in brokers:
-        for tp in tx.state.hosted_by(broker):
-            tx.events.take_back(tp, is_theirs)
-            partition = tx.state.topics[tp.topic].partitions[tp.partition]
-            queue = tuple([_without_receivers(action, brokers, planned_in) for action in partition.queue])
-            loaded = partition.with_replica_state(broker, ReplicaState.DELETION_INELIGIBLE)
-            tx.state.put_partition(tp, replace(loaded, queue=queue))
+        for tp in tx.hosted_by(broker):
+            tx.take_back(tp, moves)
+            partition = tx.topics[tp.topic].partitions[tp.partition]
+            tx.put_partition(tp, partition.with_replica_state(broker, ReplicaState.DELETION_INELIGIBLE))
     for event in failovers:
-        tx.requests.spare(event.id, brokers)
+        for tp in tx.waiting(event):  # a reassignment that completes sends to replicas that it drops, too
+            tx.take_back(tp, stops)
+            partition = tx.topics[tp.topic].partitions[tp.partition]
+            queue = tuple([_without_receivers(action, brokers, planned_in) for action in partition.queue])
+            tx.put_partition(tp, replace(partition, queue=queue))
+        tx.spare(event.id, brokers)
 
 
 def _is_of_this_term(header: Header, event: Event) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
+from typing import Final
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
@@ -10,6 +10,9 @@ from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Topic
 from controller.transaction.transaction import Transaction
+
+# A topic that seemed to be there when the controller loaded may be one of its first notification.
+_READS_OF_TOPICS: Final = (EventKind.TOPIC_CHANGE, EventKind.CONTROLLER_FAILOVER)
 
 
 def note_unheeded(state: MutableState, name: str) -> None:
@@ -47,10 +50,10 @@ def entry_removed(tx: Transaction, name: str) -> None:
 
 def _removed_for_unknown_topic(tx: Transaction, name: str) -> bool:
     """Return whether the controller removed the entry before it read of the topic (3.9 `processTopicDeletion`)."""
-    by_controller = tx.state.record.author in (0, tx.header.term.session)
-    return by_controller and any(
-        event.kind is EventKind.TOPIC_CHANGE and name in event.topics and not event.begun
-        for event in tx.events.open_events()
+    by_controller = tx.record.author in (0, tx.header.term.session)
+    is_created = any(partition.zk_state is not None for partition in tx.topics[name].partitions.values())
+    return (by_controller and not is_created) and any(
+        event.kind in _READS_OF_TOPICS and name in event.topics and not event.begun for event in tx.open_events()
     )
 
 

@@ -19,7 +19,7 @@ from controller.events.topic_change import assignment_in
 from controller.inference import deferral
 from controller.model.context import Header
 from controller.model.event import EventKind
-from controller.model.mutable_state import MutableState
+from controller.model.leadership import Create
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
@@ -29,11 +29,11 @@ _COMPLETIONS: Final = (EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, EventKind.AL
 COMPLETED_UNREAD: Final = "reassignment-completed-unread"  # the rule of inference where an ISR was not read
 
 
-def topic_written(tx: Transaction, name: str, before: Topic, znode: TopicZnode) -> None:
-    """Compare the assignments in a topic's znode with the expected ones, for partitions that existed before."""
+def topic_written(tx: Transaction, name: str, before: Topic | None, znode: TopicZnode) -> None:
+    """Compare the assignments in a topic's znode with the expected ones."""
     unfenced_controller.resume_author(tx)
     loads = unfenced_controller.goes_on(tx) and controller_failover.load_in_flight(tx) is not None
-    for number in before.partitions:
+    for number in tx.topics[name].partitions:
         tp, written = TopicPartition(name, number), assignment_in(znode, number)
         partition = tx.state.partition(tp)
         if loads and partition is not None and written != partition.assignment:
@@ -41,7 +41,7 @@ def topic_written(tx: Transaction, name: str, before: Topic, znode: TopicZnode) 
             controller_failover.load_again(tx, tp)
         else:
             assignment_written(tx, tp, written)
-    if before.exists and before.topic_id is None and znode.topic_id is not None:
+    if before is not None and before.exists and before.topic_id is None and znode.topic_id is not None:
         _mark_creation_begun(tx, name)
 
 
@@ -74,7 +74,10 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
     if at is not None:
         left = partition.pending_assignments[at + 1 :]
         zk_assignment = None if written == partition.assignment else written
-        tx.state.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
+        first = next((action for action in partition.queue if action.writes), None)
+        if first is not None and not left and tx.open_event(first.event).kind in _COMPLETIONS:
+            tx.mark_begun(first.event)  # the state was written before
+        tx.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
     elif partition.reassigning and written == ReplicaAssignment(partition.assignment.target):
         # The reassignment is complete, but the ISR that let the controller complete it was not read.
         with tx.events.inferring(COMPLETED_UNREAD):
@@ -135,10 +138,11 @@ def _take_back_completion(tx: Transaction, tp: TopicPartition) -> None:
 def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, written: ReplicaAssignment) -> None:
     if partition.pending_assignments:
         _take_back_completion(tx, tp)
-        partition = tx.state.partition(tp) or partition
-    if fenced_controller.acts(tx.state):
-        with deferral.deferring(tx, deferral.deferrable(tx)):
-            tx.events.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
+        partition = tx.partition(tp) or partition
+    if fenced_controller.acts(tx):
+        creations = {action.event for action in partition.queue if isinstance(action, Create)}
+        with deferral.deferring(tx, [event for event in deferral.deferrable(tx) if event not in creations]):
+            tx.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
             partition_reassignment.run(tx, tp, written)
     else:
         tx.state.put_partition(tp, partition.with_assignment(written))

@@ -143,7 +143,7 @@ class Event(msgspec.Struct, array_like=True):
     @property
     def is_doubtful(self) -> bool:
         """Return whether the event may not have happened, or not with these brokers."""
-        return isinstance(self.detail, (UnprovenShutdown, UnknownBroker))
+        return isinstance(self.detail, UnprovenShutdown) or self.holds_back
 
     @property
     def next_batch(self) -> int:

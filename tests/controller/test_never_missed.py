@@ -504,3 +504,107 @@ def test_a_complete_read_leaves_out_reassignments_that_the_controller_drops():
     assert unknown.predicted("t", 0) is None
     nobody = reassigned_by_znode({"/controller": None}, [2], [3, 2])
     assert nobody.row("t", 0).removing_replicas == ()
+
+
+def test_a_doubt_about_a_new_topics_broker_ends_with_the_due_writes():
+    history = ZnodeHistory(release=(2, 7)).start(1, 2, 3, topics=on([1], 1, 0, [1]))
+    history.controller_dies(1)
+    history.controller(2, 2)
+    history.state("t", 0, -1, 1, [1])
+    history.broker(4)
+    history.topic("new", {0: [4], 1: [1]})
+    history.heartbeat(4_000)
+    history.broker(1)
+    history.state("t", 0, 1, 2, [1])  # the controller handles the broker before the topic
+    history.state("new", 0, 4, 0, [4])
+    history.state("new", 1, 1, 0, [1])
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.row("new", 0).state == "OnlinePartition"
+
+
+def test_a_broker_that_the_load_misses_is_sent_no_end_of_a_reassignment():
+    topics = {"t": {0: ([2, 3, 4], 2, 0, [2, 3])}, "u": {0: ([3, 4], 3, 0, [3])}}
+    history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, 4, topics=topics)
+    history.reassign(("t", 0, [2]))
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.broker_leaves(4)
+    history.state("t", 0, 2, 1, [2, 3])
+    history.state("t", 0, 2, 2, [2])
+    history.topic("t", {0: [2]})
+    history.delete("/admin/reassign_partitions")
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.row("t", 0).replicas == (2,)
+
+
+def test_the_topics_znode_shows_the_end_of_a_reassignment_that_was_read_with_its_last_state():
+    history = ZnodeHistory(release=(2, 7))
+    writes = {"/controller": controller_znode(1), "/controller_epoch": 1}
+    writes |= {f"/brokers/ids/{broker}": broker_znode(broker) for broker in (1, 2)}
+    writes |= {"/brokers/topics/t": topic_znode({0: [1, 2]}, adding_replicas={"0": [2]})}
+    writes |= {"/brokers/topics/t/partitions/0/state": state_znode(1, 2, [1, 2])}
+    history.snapshot(*writes.items())
+    assert history.predicted("t", 0) == (1, 3, (1, 2)), "it may come, or was there"
+    history.topic("t", {0: [1, 2]})
+    at_rest(history)
+    assert_nothing_is_expected(history)
+
+
+def test_a_topic_that_is_first_read_in_a_reassignment_was_created_before():
+    history = ZnodeHistory(release=(3, 1)).start(1, 3, topics=on([1], 1, 0, [1]))
+    moves = topic_znode({0: [3, 4, 1]}, adding_replicas={"0": [3]}, removing_replicas={"0": [1]})
+    history.write("/brokers/topics/new", moves)
+    assert history.predicted("new", 0) == (1, 1, (1,))
+    history.state("new", 0, 1, 1, [1])
+    history.state("new", 0, 1, 1, [1, 3])
+    history.broker(4)
+    history.state("new", 0, 1, 1, [1, 3, 4])
+    history.state("new", 0, 3, 2, [1, 3, 4])
+    history.state("new", 0, 3, 3, [3, 4])
+    history.topic("new", {0: [3, 4]})
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.row("new", 0).replicas == (3, 4)
+
+
+def test_a_reassignment_by_znode_that_the_api_replaced_does_not_go_on():
+    topics = {"t": {0: ([3], 3, 0, [3]), 1: ([1], 1, 0, [1])}}
+    history = ZnodeHistory(release=(2, 8)).start(1, 3, topics=topics)
+    history.reassign(("t", 0, [2]), ("t", 1, [2]))
+    history.reassign(("t", 1, [2]))  # the API asks for the replicas that t-0 has
+    history.state("t", 0, 3, 1, [3])
+    history.topic("t", {0: [3], 1: [1]})
+    history.write(
+        "/brokers/topics/t", topic_znode({0: [3], 1: [2, 1]}, adding_replicas={"1": [2]}, removing_replicas={"1": [1]})
+    )
+    history.state("t", 1, 1, 1, [1])
+    history.delete("/admin/reassign_partitions")
+    history.broker(2)
+    history.state("t", 1, 1, 2, [1])
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert (history.row("t", 0).replicas, history.row("t", 1).replicas) == ((3,), (2, 1))
+
+
+def test_a_request_that_the_controller_drops_from_its_znode_begins_no_reassignment():
+    history = ZnodeHistory(release=(1, 1)).start(1, 2, topics=on([1], 1, 0, [1]))
+    history.reassign(("t", 0, [2]))
+    history.delete("/admin/reassign_partitions")  # it ends another one, and knows only that
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert (history.row("t", 0).replicas, history.row("t", 0).adding_replicas) == ((1,), ())
+
+
+def test_a_controller_that_seemed_to_load_a_topic_may_not_know_it_yet():
+    history = ZnodeHistory(release=(1, 0)).start(1, 2, topics=on([1], 1, 0, [1]))
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.topic("new", {0: [2]})
+    history.delete_topic("new")
+    history.delete("/admin/delete_topics/new")
+    history.state("new", 0, 2, 0, [2])
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert not history.context.topics["new"].queued_for_deletion

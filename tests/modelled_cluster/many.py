@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections import Counter
 from collections.abc import Iterable
 
 from tests.modelled_cluster.checks import BrokenPropertyError
@@ -45,7 +44,7 @@ def _sum(results: Iterable[Result], *, shows: bool) -> Result:
         failures += found
         if shows and time.monotonic() - shown > _PROGRESS_SECONDS:
             shown = time.monotonic()
-            broken = dict(Counter(name for _, name, _ in failures))
+            broken = [(seed, name) for seed, name, _ in failures]
             print(
                 f"{total} histories, {judged} judged at rest, {total / (shown - began):.0f}/s, broken: {broken}",
                 flush=True,
