@@ -291,7 +291,7 @@ def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     znode, before = decode(record.content, TopicZnode), tx.state.topic(where.name)
     topic_change.topic_written(tx, where.name, znode)
     if (before is None or not before.exists) and tx.header.phase is FOLLOWING:
-        migration.topic_created(tx, where.name, has_id=znode.topic_id is not None)
+        migration.topic_created(tx.state, where.name, has_id=znode.topic_id is not None)
     if tx.header.phase is FOLLOWING:
         topic_assignment.topic_written(tx, where.name, before, znode)
 

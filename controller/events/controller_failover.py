@@ -245,17 +245,17 @@ def leave_out(tx: Transaction, brokers: Collection[int]) -> None:
         return action.event in planned_in and isinstance(action, StopEntry) and action.broker in brokers
 
     for broker in brokers:
-        for tp in tx.hosted_by(broker):
-            tx.take_back(tp, moves)
-            partition = tx.topics[tp.topic].partitions[tp.partition]
-            tx.put_partition(tp, partition.with_replica_state(broker, ReplicaState.DELETION_INELIGIBLE))
+        for tp in tx.state.hosted_by(broker):
+            tx.events.take_back(tp, moves)
+            partition = tx.state.topics[tp.topic].partitions[tp.partition]
+            tx.state.put_partition(tp, partition.with_replica_state(broker, ReplicaState.DELETION_INELIGIBLE))
     for event in failovers:
-        for tp in tx.waiting(event):  # a reassignment that completes sends to replicas that it drops, too
-            tx.take_back(tp, stops)
-            partition = tx.topics[tp.topic].partitions[tp.partition]
+        for tp in tx.certainty.waiting(event):  # a reassignment that completes sends to replicas that it drops, too
+            tx.events.take_back(tp, stops)
+            partition = tx.state.topics[tp.topic].partitions[tp.partition]
             queue = tuple([_without_receivers(action, brokers, planned_in) for action in partition.queue])
-            tx.put_partition(tp, replace(partition, queue=queue))
-        tx.spare(event.id, brokers)
+            tx.state.put_partition(tp, replace(partition, queue=queue))
+        tx.requests.spare(event.id, brokers)
 
 
 def _is_of_this_term(header: Header, event: Event) -> bool:

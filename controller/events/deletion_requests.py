@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.model.event import EventKind
@@ -50,10 +52,10 @@ def entry_removed(tx: Transaction, name: str) -> None:
 
 def _removed_for_unknown_topic(tx: Transaction, name: str) -> bool:
     """Return whether the controller removed the entry before it read of the topic (3.9 `processTopicDeletion`)."""
-    by_controller = tx.record.author in (0, tx.header.term.session)
-    is_created = any(partition.zk_state is not None for partition in tx.topics[name].partitions.values())
+    by_controller = tx.state.record.author in (0, tx.header.term.session)
+    is_created = any(partition.zk_state is not None for partition in tx.state.topics[name].partitions.values())
     return (by_controller and not is_created) and any(
-        event.kind in _READS_OF_TOPICS and name in event.topics and not event.begun for event in tx.open_events()
+        event.kind in _READS_OF_TOPICS and name in event.topics and not event.begun for event in tx.events.open_events()
     )
 
 

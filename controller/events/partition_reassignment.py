@@ -59,7 +59,7 @@ def znode_removed(tx: Transaction) -> None:
     if header.acting and entries is not None and header.profile.reassigns_in_topic_znode:
         unfinished = [entry for entry in entries if _is_reassigning(tx.state, entry)]
         header.triggers.reassign_unwatched = header.triggers.reassign_unwatched or not entries or bool(unfinished)
-    if header.acting and tx.record.author in (0, header.term.session):
+    if header.acting and tx.state.record.author in (0, header.term.session):
         _forget_unread(tx)
 
 
@@ -68,15 +68,17 @@ def _forget_unread(tx: Transaction) -> None:
 
     The API replaced them before, or the controller rewrote the requests' znode from memory.
     """
-    for tp in reassigning(tx):
-        if tx.topics[tp.topic].partitions[tp.partition].pending_assignments:
-            tx.take_back(tp, lambda action: tx.open_event(action.event).kind is EventKind.ZK_PARTITION_REASSIGNMENT)
-            partition = tx.topics[tp.topic].partitions[tp.partition]
+    for tp in reassigning(tx.state):
+        if tx.state.topics[tp.topic].partitions[tp.partition].pending_assignments:
+            tx.events.take_back(
+                tp, lambda action: tx.events.open_event(action.event).kind is EventKind.ZK_PARTITION_REASSIGNMENT
+            )
+            partition = tx.state.topics[tp.topic].partitions[tp.partition]
             shown = partition.zk_assignment or partition.assignment
             kept = replace(partition.with_assignment(shown), zk_assignment=None, pending_assignments=())
             for broker in partition.adding:
                 kept = kept.with_replica_state(broker, ReplicaState.NON_EXISTENT)
-            tx.put_partition(tp, kept)
+            tx.state.put_partition(tp, kept)
 
 
 def _drop_asked_twice(tx: Transaction, entries: Sequence[ReassignmentEntry]) -> None:

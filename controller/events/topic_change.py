@@ -46,7 +46,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     before = _without_unread(tx, name, before, znode)
     # A reassignment that the znode shows follows the creation (`topic_assignment`).
     created = {number: Partition(assignment_in(znode, number).origin) for number in added}
-    tx.put_topic(name, replace(topic, partitions={**before.partitions, **created}, refused=refused))
+    tx.state.put_topic(name, replace(topic, partitions={**before.partitions, **created}, refused=refused))
     if added and is_loading:
         controller_failover.load(tx, name, added)
     elif added and is_notified:

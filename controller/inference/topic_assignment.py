@@ -20,6 +20,7 @@ from controller.inference import deferral
 from controller.model.context import Header
 from controller.model.event import EventKind
 from controller.model.leadership import Create
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
@@ -33,7 +34,7 @@ def topic_written(tx: Transaction, name: str, before: Topic | None, znode: Topic
     """Compare the assignments in a topic's znode with the expected ones."""
     unfenced_controller.resume_author(tx)
     loads = unfenced_controller.goes_on(tx) and controller_failover.load_in_flight(tx) is not None
-    for number in tx.topics[name].partitions:
+    for number in tx.state.topics[name].partitions:
         tp, written = TopicPartition(name, number), assignment_in(znode, number)
         partition = tx.state.partition(tp)
         if loads and partition is not None and written != partition.assignment:
@@ -75,9 +76,9 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         left = partition.pending_assignments[at + 1 :]
         zk_assignment = None if written == partition.assignment else written
         first = next((action for action in partition.queue if action.writes), None)
-        if first is not None and not left and tx.open_event(first.event).kind in _COMPLETIONS:
-            tx.mark_begun(first.event)  # the state was written before
-        tx.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
+        if first is not None and not left and tx.events.open_event(first.event).kind in _COMPLETIONS:
+            tx.events.mark_begun(first.event)  # the state was written before
+        tx.state.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
     elif partition.reassigning and written == ReplicaAssignment(partition.assignment.target):
         # The reassignment is complete, but the ISR that let the controller complete it was not read.
         with tx.events.inferring(COMPLETED_UNREAD):
@@ -138,11 +139,11 @@ def _take_back_completion(tx: Transaction, tp: TopicPartition) -> None:
 def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, written: ReplicaAssignment) -> None:
     if partition.pending_assignments:
         _take_back_completion(tx, tp)
-        partition = tx.partition(tp) or partition
-    if fenced_controller.acts(tx):
+        partition = tx.state.partition(tp) or partition
+    if fenced_controller.acts(tx.state):
         creations = {action.event for action in partition.queue if isinstance(action, Create)}
         with deferral.deferring(tx, [event for event in deferral.deferrable(tx) if event not in creations]):
-            tx.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
+            tx.events.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
             partition_reassignment.run(tx, tp, written)
     else:
         tx.state.put_partition(tp, partition.with_assignment(written))
