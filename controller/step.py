@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
@@ -117,7 +115,7 @@ def _in_one_transaction(context: Context, records: Sequence[Record], shown: Show
                 effects += refused.effects
             continue
         if tx is None:
-            tx = Transaction(context, record, _shown_by(context, record, shown))
+            tx = Transaction(context, record, shown.by(record, is_loading=context.header.phase is LOADING))
             conclusion = Conclusion(tx)
         else:
             conclusion.next_record(record)
@@ -127,15 +125,6 @@ def _in_one_transaction(context: Context, records: Sequence[Record], shown: Show
         return Outcome(context, tuple(effects))
     outcome = conclusion.finish()
     return Outcome(outcome.context, (*effects, *outcome.effects)) if effects else outcome
-
-
-def _shown_by(context: Context, record: Record, shown: Shown) -> Shown:
-    """Return the kinds of rows that a record publishes to readers of these kinds."""
-    if record.kind is RecordKind.HEARTBEAT:
-        return replace(shown, gauges=True)
-    if record.kind is RecordKind.SNAPSHOT_END:
-        return replace(shown, gauges=True, unchanged=context.header.phase is LOADING)
-    return shown
 
 
 def _apply(tx: Transaction, record: Record, last: Position) -> None:

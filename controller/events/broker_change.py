@@ -64,13 +64,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
         _forget_offline_dirs(tx.state, broker, tx.state.hosted_by(broker))
         _bounced(tx, broker, now)
     elif before is None and header.acting:
-        topic_deletion.judge_halted(tx, soon=True)
-        header.register(broker, now)
-        event = tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
-        event.detail = BrokersChanged(started=broker)
-        tx.events.await_proof(event)
-        tx.events.publish_transition("broker", "dead", "live", broker=broker)
-        on_broker_startup(tx, broker)
+        _started(tx, broker, now)
     else:
         header.register(broker, now)
         touch_hosted(tx.state, broker)
@@ -82,6 +76,16 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
         )
         occurrences.note(tx.state, kinds.BROKER_BOUNCED, cause, broker=broker)
     publish_broker(tx, broker)
+
+
+def _started(tx: Transaction, broker: int, now: Broker) -> None:
+    topic_deletion.judge_halted(tx, soon=True)
+    tx.header.register(broker, now)
+    event = tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
+    event.detail = BrokersChanged(started=broker)
+    tx.events.await_proof(event)
+    tx.events.publish_transition("broker", "dead", "live", broker=broker)
+    on_broker_startup(tx, broker)
 
 
 def _registration(znode: BrokerZnode, record: Record, known: Broker | None, since_ms: int, release: Release) -> Broker:
@@ -340,10 +344,10 @@ def _forget_offline_dirs(state: MutableState, broker: int, hosted: list[TopicPar
 def forget_unseen_brokers(header: Header) -> None:
     """Record brokers that a complete read did not name as departed, at its end."""
     seen = (*header.read.brokers, *(header.in_kraft_mode if header.kraft_owns_controller else ()))
-    for broker in set(header.brokers) - set(seen):
-        gone = Departure(-1, header.time_ms, was=header.brokers[broker])
-        header.departures.note(broker, gone)
-    header.brokers = {broker: header.brokers[broker] for broker in seen if broker in header.brokers}
+    unseen = header.brokers.keys() - set(seen)
+    for broker in unseen:
+        header.departures.note(broker, Departure(-1, header.time_ms, was=header.brokers[broker]))
+    header.unregister(unseen)
     header.read.brokers = ()
     # No event follows a shutdown that a registration from before the read asked for.
     header.shutdowns.end([broker for broker in header.shutdowns.under_way if not has_asked(header, broker)])

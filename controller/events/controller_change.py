@@ -79,9 +79,9 @@ def _claimed_by_kraft(tx: Transaction, znode: ControllerZnode, record: Record) -
     if header.phase is FOLLOWING:
         now = f"KRaft controller {znode.brokerid} took /controller (KRaft epoch {znode.kraftControllerEpoch})"
         occurrences.note(tx.state, kinds.CONTROLLER_MOVED, now + _after_last(header))
+        header.former.note_change()
     migration.claimed(tx, znode, record)
     header.term.claimed_by_kraft(znode.brokerid)
-    header.former.changes += header.phase is FOLLOWING
     _take_claims_epoch(header)
 
 

@@ -43,8 +43,7 @@ def hold_back(tx: Transaction) -> None:
     for name, actions in aside.by_topic.items():
         _keep(tx.state, name, (*tx.state.topics[name].unproven, *actions))
     held = replace(event, batches=aside.batches, due=list(event.due)).stored()
-    fenced = FencedController(former.deposed, former.deposed_session, former.deposed_ms, held)
-    former.fenced = (*former.fenced, fenced)
+    former.hold_back(FencedController(former.deposed, former.deposed_session, former.deposed_ms, held))
 
 
 def acts(state: MutableState) -> bool:
@@ -140,8 +139,8 @@ def _ran(tx: Transaction, fenced: FencedController, evidence: str) -> None:
 
 def _conclude(tx: Transaction, fenced: FencedController, status: Status) -> None:
     """Publish the actions held back for a deposed controller."""
-    former, event = tx.header.former, fenced.event.opened()
-    former.fenced = tuple(other for other in former.fenced if other.event.id != event.id)
+    event = fenced.event.opened()
+    tx.header.former.hold_back_no_more(event.id)
     publish, contents = tx.events.publisher_of(event, status), RequestContents(event.batches, tx.header.profile)
     for name in event.topics:
         for number, action, value in _take_out(tx.state, event, name):

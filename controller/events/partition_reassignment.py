@@ -148,10 +148,7 @@ def remember(state: MutableState) -> None:
     if registered is not None and not header.profile.forgets_reassignments:
         found = [(tp, partition) for tp in reassigning(state) if (partition := state.partition(tp)) is not None]
         entries = tuple(ReassignmentEntry(tp.topic, tp.partition, each.assignment.target) for tp, each in found)
-        header.former.unfinished = {
-            **header.former.unfinished,
-            header.controller: Unfinished(registered.epoch, entries),
-        }
+        header.former.remember(header.controller, Unfinished(registered.epoch, entries))
 
 
 def _with_remembered(header: Header, requested: Sequence[ReassignmentEntry]) -> Sequence[ReassignmentEntry]:

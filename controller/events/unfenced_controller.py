@@ -51,7 +51,7 @@ def keep_in_flight_events(tx: Transaction, broker: int) -> None:
     waiting = dict.fromkeys(tp for event in events.values() for tp in tx.certainty.waiting(event))
     queues = tuple((tp.topic, tp.partition, tx.state.topics[tp.topic].partitions[tp.partition].queue) for tp in waiting)
     deposed = UnfencedController(broker, header.term.epoch, header.time_ms, events, queues, header.former.deposed_ms)
-    header.former.unfenced = {**header.former.unfenced, broker: deposed}
+    header.former.keep_unfenced(broker, deposed)
 
 
 def _waits(event: Event) -> bool:
@@ -61,9 +61,7 @@ def _waits(event: Event) -> bool:
 
 def forget(header: Header, broker: int) -> None:
     """Forget a deposed controller whose broker left, or that has worked off its events. It does not resume them."""
-    waiting = header.former.unfenced
-    if broker in waiting:
-        header.former.unfenced = {key: deposed for key, deposed in waiting.items() if key != broker}
+    header.former.forget_unfenced(broker)
 
 
 def work_off_in_time(tx: Transaction) -> None:

@@ -40,8 +40,7 @@ def _keep_from_shutting_down(tx: Transaction, event: Event) -> None:
     """Count brokers as staying whose inferred controlled shutdown did not take them out of their ISRs."""
     if event.kind is EventKind.CONTROLLED_SHUTDOWN:
         stay = {action.replica for action in tx.certainty.actions_of(event) if isinstance(action, RemoveFromIsr)}
-        shutdowns = tx.header.shutdowns
-        shutdowns.under_way = tuple(broker for broker in shutdowns.under_way if broker not in stay)
+        tx.header.shutdowns.end(stay)
 
 
 def mends_nothing(tx: Transaction, event: Event) -> bool:

@@ -120,6 +120,10 @@ class Header(msgspec.Struct, array_like=True):
         yield
         self.brokers = now
 
+    def forget_zxids_after(self, zxid: int) -> None:
+        """Continue at a zxid before the last one, and forget the term, which has later ones."""
+        self.zxid, self.term = zxid, Term()
+
     def name_controller(self, broker: int, since_ms: int, edit: InItsName | None = None) -> None:
         """Note the broker in /controller, and the edit that put it there."""
         self.controller, self.term.since_ms, self.term.in_its_name = broker, since_ms, edit

@@ -165,9 +165,37 @@ class FormerControllers(msgspec.Struct, array_like=True):
         """Forget the last controller, whose fate is known."""
         self.deposed = NO_BROKER
 
+    def note_change(self) -> None:
+        """Count another controller in /controller."""
+        self.changes += 1
+
+    def note_load(self, took_ms: int) -> None:
+        """Note the time from a controller's election to the first write of its failover."""
+        self.slowest_load_ms = max(self.slowest_load_ms, took_ms)
+
+    def remember(self, broker: int, unfinished: Unfinished) -> None:
+        """Note reassignments that a controller resumes once it is elected again."""
+        self.unfinished = {**self.unfinished, broker: unfinished}
+
+    def keep_unfenced(self, broker: int, deposed: UnfencedController) -> None:
+        """Note a deposed controller that may resume its events."""
+        self.unfenced = {**self.unfenced, broker: deposed}
+
+    def forget_unfenced(self, broker: int) -> None:
+        """Forget a deposed controller that does not resume its events."""
+        self.unfenced = {key: deposed for key, deposed in self.unfenced.items() if key != broker}
+
+    def hold_back(self, fenced: FencedController) -> None:
+        """Note a deposed controller whose survival is not known yet."""
+        self.fenced = (*self.fenced, fenced)
+
+    def hold_back_no_more(self, event_id: int) -> None:
+        """Forget the deposed controller of this event, whose survival is known."""
+        self.fenced = tuple([other for other in self.fenced if other.event.id != event_id])
+
     def note_term(self, time_ms: int) -> None:
         """Note that another controller took over."""
-        self.changes += 1
+        self.note_change()
         self.terms_since_ms = (*self.terms_since_ms, time_ms)[-_TERMS_KEPT:]
 
     def note_poisoned(self, broker: int, registration: BrokerEpoch, evidence: str) -> None:

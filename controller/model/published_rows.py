@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.records import Record
+from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row, Stamp
 
 
@@ -18,6 +18,13 @@ class Shown(msgspec.Struct, frozen=True):
     steps: bool = True  # transitions and requests
     unchanged: bool = False  # of each partition, changed or not, as at the end of a complete read
     gauges: bool = False  # the cluster's counts, as at each heartbeat
+
+    def by(self, record: Record, *, is_loading: bool) -> Shown:
+        """Return the kinds that the record publishes to readers of these kinds."""
+        ends = record.kind is RecordKind.SNAPSHOT_END
+        if not (ends or record.kind is RecordKind.HEARTBEAT):
+            return self
+        return msgspec.structs.replace(self, gauges=True, unchanged=ends and is_loading)
 
     @property
     def judges_all(self) -> bool:

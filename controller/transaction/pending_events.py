@@ -243,8 +243,7 @@ class PendingEvents:
     def _measure_load(self, event: Event) -> None:
         """Keep the time of a new controller to the first write of its failover, if it is the longest so far."""
         if event.kind is EventKind.CONTROLLER_FAILOVER and not event.first_write_ms:
-            former, took_ms = self._header.former, self._header.time_ms - event.time_ms
-            former.slowest_load_ms = max(former.slowest_load_ms, took_ms)
+            self._header.former.note_load(self._header.time_ms - event.time_ms)
 
     def mark_begun(self, event_id: int) -> None:
         """Mark an event as begun, because one of its writes was seen. Its actions before the first state are done."""

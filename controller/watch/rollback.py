@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.model.controllership import Term
 from controller.model.mutable_state import MutableState
 
 
@@ -16,7 +15,7 @@ def note(state: MutableState, lost_zxid: int) -> None:
     if lost_zxid < 0:
         return
     header, zxid = state.header, state.record.zxid
-    header.zxid, header.term = zxid, Term()
+    header.forget_zxids_after(zxid)
     cause = (
         f"ZooKeeper came back with older data, at zxid {zxid:#x} after {lost_zxid:#x}: topics, leaders and epochs "
         "may be old. Brokers may stay disconnected until they are restarted"

@@ -539,7 +539,7 @@ def test_a_broker_that_the_load_misses_is_sent_no_end_of_a_reassignment():
     assert history.row("t", 0).replicas == (2,)
 
 
-def test_the_topics_znode_shows_the_end_of_a_reassignment_that_was_read_with_its_last_state():
+def test_the_topics_znode_shows_the_end_of_a_reassignment_read_with_it():
     history = ZnodeHistory(release=(2, 7))
     writes = {"/controller": controller_znode(1), "/controller_epoch": 1}
     writes |= {f"/brokers/ids/{broker}": broker_znode(broker) for broker in (1, 2)}
