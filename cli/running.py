@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import math
 import os
@@ -29,6 +30,11 @@ _LOG = logging.getLogger("kontrast.cli.running")
 # A signal just before the main thread sleeps does not wake it. Python runs its handler at the next wake-up, so there
 # must be one.
 _WAKE_EVERY_SECONDS = 0.2
+
+# glibc opens a heap for a thread that finds the others in use, and a heap keeps freed memory. A watcher starts threads
+# with each session. Within half an hour of a soak, free memory in its heaps grew from 4 to 14 MB beside 11 MB in use.
+_MOST_HEAPS = 2
+_M_ARENA_MAX = -8  # malloc.h
 
 
 class ExitCode(IntEnum):
@@ -79,6 +85,7 @@ def run_until_stopped(
     stopped_by, end_at = 0, math.inf
     stops = {name: StopRequest() for name in {**parts, **beside}}
     service = Service(ready, stops)
+    _limit_heaps()
     with _signals_put_into(happened):
         _start({**parts, **beside}, stops, happened)
         while len(codes) < len(stops):
@@ -126,6 +133,13 @@ def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Ha
         output.complain(f"{label}failed unexpectedly, please report it with the log: {type(error).__name__}: {error}")
     finally:
         happened.put(_Ended(name, code))
+
+
+def _limit_heaps() -> None:
+    """Let the threads that start from now on share heaps, where the C library can do that."""
+    limit = getattr(ctypes.CDLL(None), "mallopt", None)
+    if limit is not None:
+        limit(_M_ARENA_MAX, _MOST_HEAPS)
 
 
 def _code_of(signal_number: int) -> int:

@@ -1,5 +1,6 @@
 """Parts in threads, under real signals in a process of their own."""
 
+import ctypes
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 SCRIPT = """
-import sys, time
+import ctypes, sys, threading, time
 from cli.printing import output
 from cli.running import run_until_stopped
 from ingest.errors import IngestError
@@ -33,10 +34,23 @@ def broken(stop):
 def brief(stop):
     pass
 
+held = threading.Barrier(8)
+
+def allocates(stop):
+    held.wait()
+    kept = [bytes(n) for n in range(1_000, 9_000)]
+    held.wait()
+
+def heaps(stop):
+    libc = ctypes.CDLL(None)
+    libc.fdopen.restype = ctypes.c_void_p
+    libc.malloc_info(0, ctypes.c_void_p(libc.fdopen(1, b"w")))
+    libc.fflush(None)
+
 output.configure()
 names = sys.argv[1:]
 beside = {name: globals()[name] for name in names[names.index("beside") + 1 :]} if "beside" in names else {}
-parts = {name: globals()[name] for name in names if name not in beside and name != "beside"}
+parts = {name: globals()[name.rstrip("01234567")] for name in names if name not in beside and name != "beside"}
 sys.exit(run_until_stopped(parts, beside))
 """
 
@@ -143,3 +157,11 @@ def test_what_runs_beside_the_parts_ends_with_them():
     with running("brief", "beside", "patient") as process:
         assert process.stdout.readline() == "patient runs\n"
         assert end(process) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="only glibc has heaps of threads")
+def test_threads_of_parts_share_heaps():
+    script = SCRIPT.replace("sys.exit(run", "run").rstrip(")\n") + ")\nheaps(None)\n"
+    with running(*(f"allocates{n}" for n in range(8)), script=script) as process:
+        counted, _ = process.communicate(timeout=60)
+    assert 1 <= counted.count("<heap nr=") <= 2
