@@ -117,12 +117,13 @@ SECONDS ?= 180
 
 REGISTERED ?= 0
 PARTITIONS ?= 0
+RACKS ?= 0
 SETTINGS ?=
 
 # A large cluster: REGISTERED=27 PARTITIONS=10000 BROKERS=3; an upgrade: UPGRADE_TO=3.9.2 KAFKA=2.8.2.
 record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=FILE.tar.xz KAFKA=3.9.2 SETTINGS='K=V')
 	.venv/bin/python -m tests.conformance.record $(SEED) --kafka $(KAFKA) --brokers $(BROKERS) --seconds $(SECONDS) \
-		--registered $(REGISTERED) --partitions $(PARTITIONS) $(addprefix --setting ,$(SETTINGS)) \
+		--registered $(REGISTERED) --partitions $(PARTITIONS) --racks $(RACKS) $(addprefix --setting ,$(SETTINGS)) \
 		$(addprefix --upgrade-to ,$(UPGRADE_TO)) \
 		--out $(or $(OUT),tests/conformance/recordings/seed$(SEED)-$(KAFKA).tar.xz)
 

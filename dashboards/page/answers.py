@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 import msgspec
@@ -50,7 +50,7 @@ class TopicLine(msgspec.Struct, frozen=True):
 
 
 class TopicList(msgspec.Struct, frozen=True):
-    """Topics in the order of their names; `next` is the name to go on after, None at the end."""
+    """Topics by name, or those with problems by importance. `next` is the name to go on after, None at the end."""
 
     topics: tuple[TopicLine, ...]
     next: str | None
@@ -109,19 +109,21 @@ class Answers:
     def topics(self, cluster: str, contains: str = "", after: str = "", *, lacking: bool = False) -> TopicList:
         """Return a page of topics whose names contain the text in any case. `lacking` lists those with problems."""
         if lacking:
-            return self._lacking_topics(cluster, contains)
+            return self._lacking_topics(cluster, contains, after)
         names = self._view.topic_names(cluster, contains, after, TOPICS_OF_A_PAGE + 1)
         shown = names[:TOPICS_OF_A_PAGE]
         lines = tuple(_topic_line(name, self._view.partitions_of(cluster, name).values()) for name in shown)
         return TopicList(lines, shown[-1] if len(names) > len(shown) else None)
 
-    def _lacking_topics(self, cluster: str, contains: str) -> TopicList:
+    def _lacking_topics(self, cluster: str, contains: str, after: str) -> TopicList:
         rows = self._view.partitions(cluster).values()
         names = {row.topic for row in rows if row.problem is not None and contains.lower() in row.topic.lower()}
         sizes = self._view.topic_sizes(cluster, names)
-        shown = sorted(sizes, key=lambda name: self._maker.rank(name, sizes[name].row))[:TOPICS_OF_A_PAGE]
+        ranked = sorted(sizes, key=lambda name: self._maker.rank(name, sizes[name].row))
+        first = ranked.index(after) + 1 if after in sizes else 0
+        shown = ranked[first : first + TOPICS_OF_A_PAGE]
         lines = tuple(_topic_line(name, self._view.partitions_of(cluster, name).values()) for name in shown)
-        return TopicList(lines, None)
+        return TopicList(lines, shown[-1] if len(ranked) > first + len(shown) else None)
 
     def topic(self, cluster: str, topic: str, first: int = 0, at_ms: int | None = None) -> TopicAnswer | None:
         """Return the topic, if it exists, with its partitions from `first` on."""
@@ -258,12 +260,14 @@ def _naming(topic: str, alerts: Iterable[AlertRow]) -> list[AlertRow]:
     return list(filter(names, alerts))
 
 
-def _topic_line(name: str, rows: Iterable[PartitionRow]) -> TopicLine:
+def _topic_line(name: str, rows: Collection[PartitionRow]) -> TopicLine:
     problems = [row.problem for row in rows]
+    refusing = [row for row in rows if row.problem == Problem.UNDER_MIN_ISR.value]
     return TopicLine(
         name,
         len(problems),
         sum(problem in UNUSABLE_WORDS for problem in problems),
-        problems.count(Problem.UNDER_MIN_ISR.value),
-        problems.count(Problem.UNDER_REPLICATED.value),
+        len(refusing),
+        # Kafka's gauge counts the refusing ones too, if a replica is out of sync.
+        problems.count(Problem.UNDER_REPLICATED.value) + sum(len(row.isr) < len(row.replicas) for row in refusing),
     )

@@ -30,9 +30,10 @@ _LONGEST_NAME: Final = 48
 _OFFLINE: Final = ("is offline", "are offline")
 _REFUSES: Final = ("refuses writes", "refuse writes")
 _ENDPOINT_SCHEME: Final = "://"
+_IN_ORDER: Final = "shut down in order"
 _HOW_IT_LEFT: Final = {
     kinds.BROKER_CRASHED.name: "crashed",
-    kinds.BROKER_SHUT_DOWN.name: "shut down in order",
+    kinds.BROKER_SHUT_DOWN.name: _IN_ORDER,
     kinds.BROKER_ABSENT.name: "never registered",
 }
 _UP_TO_CONTROLLER: Final = frozenset({Problem.LEADERLESS.value, Problem.ELECTION_DUE.value})
@@ -63,7 +64,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     severity: Severity
     event: str
-    how: str  # the brokers that left, if any
+    how: str  # the brokers left, empty if in several ways
     since_ms: int
     brokers: tuple[int, ...]  # that are away
     effects: tuple[TopicEffect, ...]  # the most important topic first
@@ -82,6 +83,12 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
         return _sentence(self.effects, self.unusable)
 
     @property
+    def detail(self) -> str:
+        """Return the worst alert's cause without its event, which the heading has."""
+        cause = self.alerts[0].cause
+        return cause.removeprefix(event_of(cause)).lstrip(":. ")
+
+    @property
     def next_step(self) -> str:
         """Return the next step for a person."""
         if self.returns and self.returns[0].restores:
@@ -95,7 +102,8 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
         """Return the gain of the next step, empty without a count."""
         if not (self.returns and self.returns[0].restores):
             return ""
-        return f"restores {self.returns[0].restores} of {counted(self.unusable, 'partition')}"
+        of_all = f"{self.unusable:,} {plural(self.unusable, 'partition', 'partitions')}"
+        return f"restores {self.returns[0].restores:,} of {of_all}"
 
 
 def incidents_of(
@@ -104,15 +112,12 @@ def incidents_of(
     groups: Sequence[PartitionGroup],
     config: PageConfig,
 ) -> tuple[Incident, ...]:
-    """Return the incidents, the worst first, without alerts that only inform."""
+    """Return the incidents, the worst first. Alerts that only inform need an effect on clients, as a shutdown has."""
     by_group: dict[str, list[tuple[AlertRow, Finding]]] = {}
     for row, finding in findings:
         by_group.setdefault(row.group, []).append((row, finding))
-    cards = [
-        _incident(found, alerts, groups, config)
-        for alerts in by_group.values()
-        if any(row.severity is not Severity.INFO for row, _ in alerts)
-    ]
+    every = (_incident(found, alerts, groups, config) for alerts in by_group.values())
+    cards = [card for card in every if card.severity is not Severity.INFO or card.unusable]
     cards.sort(key=lambda card: (WORST_FIRST[card.severity], -card.unusable, -card.affected, card.since_ms))
     return tuple(cards)
 
@@ -132,11 +137,13 @@ def _incident(
     effects = tuple(_effects(hit))
     affected = max(row.partitions for row, _ in alerts)
     unusable = sum(group.count for group in hit)
+    ways = {_HOW_IT_LEFT[row.alert] for row in rows if away and row.alert in _HOW_IT_LEFT}
+    how = ways.pop() if len(ways) == 1 else ""
     return Incident(
         group=worst.group,
         severity=worst.severity,
-        event=_event(found, rows, away),
-        how=next((_HOW_IT_LEFT[row.alert] for row, _ in alerts if away and row.alert in _HOW_IT_LEFT), ""),
+        event=_event(found, rows, away, "shut down" if how == _IN_ORDER else "down"),
+        how=how,
         since_ms=min(row.since_ms for row, _ in alerts),
         brokers=tuple(sorted(away)),
         effects=effects[:_TOPICS_IN_A_CARD],
@@ -180,7 +187,7 @@ def _is_hit(
     return any(not names.isdisjoint(row.examples) for row in alerts)
 
 
-def _event(found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[int, BrokerRow | None]) -> str:
+def _event(found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[int, BrokerRow | None], down: str) -> str:
     if not away:
         clause = event_of(alerts[0].cause)
         begins_with_a_name = any(map(clause.startswith, alerts[0].examples))
@@ -189,9 +196,9 @@ def _event(found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[int
     rack = racks.pop() if len(racks) == 1 else None
     together = {row.broker for row in found.brokers if rack is not None and row.rack == rack}
     if len(away) > 1 and together == away.keys():
-        return f"Rack {rack} is down"
+        return f"Rack {rack} is {down}"
     in_rack = f" (rack {rack})" if rack else ""
-    return f"{listed(away)[:1].upper()}{listed(away)[1:]}{in_rack} {plural(len(away), 'is', 'are')} down"
+    return f"{listed(away)[:1].upper()}{listed(away)[1:]}{in_rack} {plural(len(away), 'is', 'are')} {down}"
 
 
 def _effects(groups: Iterable[PartitionGroup]) -> Iterator[TopicEffect]:

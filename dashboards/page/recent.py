@@ -81,7 +81,7 @@ def _span(row: AlertRow, end_ms: int) -> Iterator[tuple[int, int, State]]:
 
 def news_of(changes: Sequence[Change]) -> tuple[News, ...]:
     """Return the newest changes, the newest first."""
-    said = (_news(change) for change in reversed(changes))
+    said = map(_news, sorted(changes, key=lambda change: change.row.time_ms)[::-1])
     return tuple(news for news in said if news is not None)[:_NEWS_OF_A_PAGE]
 
 
@@ -94,10 +94,11 @@ def _news(change: Change) -> News | None:
         if row.broker == NO_BROKER:
             return News(row.time_ms, "no broker is controller", is_bad=True)
         who = "KRaft controller" if row.kraft_epoch >= 0 else "broker"
-        return News(row.time_ms, f"{who} {row.broker} became controller in epoch {row.epoch}", is_bad=False)
+        return News(row.time_ms, f"{who} {row.broker} became controller", is_bad=False)
     if isinstance(row, AlertRow) and row.state == _RESOLVED:
         return News(row.time_ms, f"{row.alert} of {row.subject} ended", is_bad=False)
-    if isinstance(row, AlertRow) and row.state == "open":
+    was_open = isinstance(change.before, AlertRow) and change.before.state == "open"  # with another severity
+    if isinstance(row, AlertRow) and row.state == "open" and not was_open:
         clause = _ZXID.sub("", event_of(row.cause))
         return News(row.time_ms, f"{row.alert} opened: {clause}", is_bad=True)
     return None

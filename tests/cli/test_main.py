@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -233,6 +234,7 @@ def test_while_kafka_is_away_one_line_says_so(command, refusing_port, tmp_path):
     }[command]
     done = run(command, *arguments, "--connect-timeout-seconds", "8")
     assert done.returncode == 3
+    assert (re.search(r"page: (http://\S+)/ +metrics: \1/metrics", done.stderr) is not None) is (command == "serve")
     said = [line for line in done.stderr.splitlines() if "metrics:" not in line and "serving" not in line]
     assert len(said) == 2, done.stderr
     assert "trying again" in said[0]

@@ -10,7 +10,7 @@ from tests.conformance.agreement import account_of, differences, moves_agreement
 from tests.conformance.gauge_samples import compare_gauges
 from tests.conformance.recording import SETTINGS
 
-RECORDINGS = ("dev39", "dev28", "dev11", "hard39", "race39")
+RECORDINGS = ("dev39", "dev28", "dev11", "hard39", "race39", "racks39")
 WITH_GAUGES = ("dev39", "dev28")
 
 

@@ -14,7 +14,7 @@ from controller.restore.stored_context import new_context
 from controller.rules.releases import Release, profile_of, read_release
 from controller.step import step
 from tests.conformance.large import LARGE
-from tests.conformance.recording import ARCHIVES, unpack
+from tests.conformance.recording import ARCHIVES, PICTURED, unpack
 from tests.controller.znode_history import ZnodeHistory
 
 # One JSON object a line, as `tests.conformance.record.first_znodes` printed them.
@@ -79,8 +79,8 @@ def named(name: str) -> Release | None:
     return {"dev11": (1, 1), "dev28": (2, 8), "dev39": (3, 9), "hard39": (3, 9), "race39": (3, 9)}.get(name)
 
 
-# Without large clusters, which take long, and upgraded ones, which have two releases.
-NAMES = {path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")} - LARGE.keys()
+# Without large clusters and those of pictures, which take long, and upgraded ones, which have two releases.
+NAMES = {path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")} - LARGE.keys() - PICTURED
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))

@@ -6,41 +6,18 @@ Each case is a cluster of its own, so that one `kontrast serve` shows all cases.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import msgspec
-
-from controller.contract.gauges_row import GaugesRow
 from controller.contract.outputs import OUTPUTS
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from controller.contract.znodes import REPLAYED
-from controller.restore.stored_context import new_context
 from controller.step import steps
-from tests import recorded_moment
+from tests.conformance.record.places import place_of
+from tests.conformance.record.shop import LONG_NAME, SHOP, Size, topics_of
 from tests.controller.znode_history import ZnodeHistory, controller_znode, state_znode, topic_znode
 
 MINUTE_MS: Final = 60_000
-LONG_NAME: Final = "a-topic-whose-name-is-as-long-as-kafka-allows." * 5 + "and-ends-after-249."
-
-
-class Size(msgspec.Struct, frozen=True):
-    """Size of a new topic, with its partitions, replicas each, and min.insync.replicas."""
-
-    partitions: int
-    replicas: int = 3
-    min_insync: int = 2
-
-
-SHOP: Final = {
-    "ledger": Size(6, 3, 3),
-    "shop.orders": Size(24),
-    "payments": Size(12),
-    "__consumer_offsets": Size(50),
-    "tmp_scratch": Size(8, 1, 1),
-}
 
 
 class Story(ZnodeHistory):
@@ -56,16 +33,11 @@ class Story(ZnodeHistory):
         """Make the first complete read, applied at once. Broker 3 is controller, and brokers go round the racks."""
         contents: dict[str, object] = {"/controller": controller_znode(3), "/controller_epoch": 1}
         contents |= {f"/brokers/ids/{broker}": _broker(broker, racks) for broker in range(1, brokers + 1)}
-        for first, (name, size) in enumerate(topics.items()):
-            assigned = {
-                number: [(first + number * 7 + at) % brokers + 1 for at in range(size.replicas)]
-                for number in range(size.partitions)
-            }
-            settings = {"min.insync.replicas": str(size.min_insync)}
-            contents[f"/config/topics/{name}"] = {"version": 1, "config": settings}
-            contents[f"/brokers/topics/{name}"] = topic_znode(assigned)
-            for number, replicas in assigned.items():
-                path = f"/brokers/topics/{name}/partitions/{number}/state"
+        for topic in topics_of(topics, brokers):
+            contents[f"/config/topics/{topic.name}"] = {"version": 1, "config": topic.config}
+            contents[f"/brokers/topics/{topic.name}"] = topic_znode(topic.assignment)
+            for number, replicas in topic.assignment.items():
+                path = f"/brokers/topics/{topic.name}/partitions/{number}/state"
                 contents[path] = state_znode(replicas[0], 0, replicas)
         self._apply(contents)
         self.heartbeat()
@@ -121,40 +93,27 @@ class Story(ZnodeHistory):
     def rows(self) -> list[Row]:
         """Return the rows since the last call, in the order of their outputs."""
         rows, self._written = self.effects[self._written :], len(self.effects)
-        return sorted((row for row in rows if row.output in OUTPUTS), key=lambda row: OUTPUTS.index(row.output))
+        return in_order(rows)
 
 
 def _broker(broker: int, racks: int) -> dict[str, object]:
-    endpoint = f"PLAINTEXT://kafka-{broker}.example:9092"
-    rack = f"eu-{(broker - 1) % racks + 1}"
-    return {"version": 5, "host": f"kafka-{broker}.example", "port": 9092, "endpoints": [endpoint], "rack": rack}
+    host, rack = place_of(broker, racks)
+    return {"version": 5, "host": host, "port": 9092, "endpoints": [f"PLAINTEXT://{host}:9092"], "rack": rack}
 
 
 def healthy() -> Story:
     return Story("healthy").begin().to_the_present()
 
 
-def broker() -> Story:
-    return Story("broker-lost").begin().crash(2).to_the_present()
-
-
 def shutdown() -> Story:
-    story = Story("shut-down").begin(topics={"orders": Size(24), "payments": Size(12, 3, 1)})
+    story = Story("shut-down").begin()
     story.broker_closes(2)
-    story.controller_acts()
-    story.topic("invoices", {0: [1, 2], 1: [3, 2]})
     story.controller_acts()
     return story.to_the_present()
 
 
 def rack() -> Story:
     return Story("rack-lost").begin().crash(1, 4).to_the_present()
-
-
-def no_controller() -> Story:
-    story = Story("no-controller").begin()
-    story.controller_dies(3)
-    return story.to_the_present()
 
 
 def ghost() -> Story:
@@ -170,10 +129,6 @@ def zookeeper_lost() -> Story:
     return story.to_the_present(session="suspended")
 
 
-def watch_dead() -> Story:
-    return Story("watch-dead").begin().crash(1).to_the_present(silent_ms=2 * MINUTE_MS)
-
-
 def long_name() -> Story:
     topics = {**SHOP, LONG_NAME: Size(6, 2, 2)}
     return Story("long-name").begin(topics=topics).crash(1).to_the_present()
@@ -186,41 +141,11 @@ def migration() -> Story:
     return story.to_the_present()
 
 
-def thirty_brokers() -> Story:
-    topics = {f"events-{number:02}": Size(20) for number in range(30)}
-    return Story("brokers-30").begin(30, 3, {**topics, "ledger": Size(60, 3, 3)}).crash(7, 12).to_the_present()
-
-
 def two_hundred_brokers() -> Story:
     topics = {f"events-{number:02}": Size(40) for number in range(25)}
     return Story("brokers-200").begin(200, 5, topics).crash(17).to_the_present()
 
 
-def two_thousand_topics() -> Story:
-    topics = {f"tenant-{number:04}.events": Size(1, 2, 1) for number in range(2_000)}
-    return Story("topics-2000").begin(12, 3, topics).crash(5).to_the_present()
-
-
-CASES: Final[Iterable[Callable[[], Story]]] = (
-    healthy,
-    broker,
-    shutdown,
-    rack,
-    no_controller,
-    ghost,
-    zookeeper_lost,
-    watch_dead,
-    long_name,
-    migration,
-    thirty_brokers,
-    two_hundred_brokers,
-    two_thousand_topics,
-)
-
-
-def recorded_rows(directory: Path, cluster: str = "recorded") -> list[Row]:
-    """Return rows of a recorded cluster in a bad moment, as a past with a ghost controller and brokers away."""
-    records = list(recorded_moment.history(recorded_moment.zk_data(directory), cluster).records())
-    rows = steps(new_context(cluster), records).effects
-    past = (msgspec.structs.replace(row, session=REPLAYED) if isinstance(row, GaugesRow) else row for row in rows)
-    return sorted((row for row in past if row.output in OUTPUTS), key=lambda row: OUTPUTS.index(row.output))
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of outputs, in the order of their outputs."""
+    return sorted((row for row in rows if row.output in OUTPUTS), key=lambda row: OUTPUTS.index(row.output))

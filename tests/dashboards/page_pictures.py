@@ -1,7 +1,6 @@
 """Screenshots of the live page in every state that matters, for docs/page: `make pictures`.
 
-Clusters are recorded ones (`recorded_cases`). Where no recording has the case, they are stories of `page_cases`.
-`kontrast serve` and chromium are real.
+Clusters are recorded ones, each at a moment of `recorded_cases`. `kontrast serve` and chromium are real.
 """
 
 from __future__ import annotations
@@ -18,26 +17,14 @@ from playwright.sync_api import Browser, sync_playwright
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
 from tests.dashboards.conftest import Exporter, running_exporter
-from tests.dashboards.page_cases import (
-    MINUTE_MS,
-    Story,
-    healthy,
-    long_name,
-    no_controller,
-    rack,
-    recorded_rows,
-    thirty_brokers,
-    two_hundred_brokers,
-    two_thousand_topics,
-)
-from tests.dashboards.recorded_cases import MOMENTS, recorded_story
+from tests.dashboards.page_cases import MINUTE_MS, Story
+from tests.dashboards.recorded_cases import MOMENTS, recorded_story, replayed_rows
 from tests.programs import program
 from tests.rows import Rows
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
 _PICTURES: Final = Path(__file__).parents[2] / "docs" / "page"
-_JOB_DEAD: Final = "job-dead"  # with a server of its own, because the job of the others runs
 _LAPTOP, _PHONE = (1280, 800), (390, 844)
 
 
@@ -73,7 +60,10 @@ SHOTS: Final = (
     Shot("broker", "/clusters/rack-lost/brokers/1"),
     Shot("timeline-phone", "/clusters/rack-lost/timeline", _PHONE),
 )
-"""All of one server. Recorded clusters come first, because their controllers go on to act in the recording."""
+"""All of one server."""
+
+JOB_DEAD: Final = Shot("job-dead", "/clusters/job-dead")
+"""With a server of its own, because the job of the others runs."""
 
 
 def take(browser: Browser, address: str, shot: Shot) -> None:
@@ -84,6 +74,8 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
     )
     page = context.new_page()
     page.goto(address + shot.path)
+    while page.get_by_text("are still being read").count():  # the server reads transitions at the first request
+        page.reload()
     page.locator("#result h2, #live, #history, main h1").first.wait_for()
     if "whatif" in shot.path:
         page.get_by_text("Before and after").wait_for()
@@ -117,21 +109,19 @@ def main() -> None:
     rows = Rows()
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
-        made_up = (healthy, rack, no_controller, long_name, thirty_brokers, two_hundred_brokers, two_thousand_topics)
-        recorded = [recorded_story(name) for name in MOMENTS if name != _JOB_DEAD]
-        stories = [*recorded, *(case() for case in made_up)]
+        stories = [recorded_story(name) for name in MOMENTS if name != JOB_DEAD.name]
         with serving(Path(scratch) / "outputs") as exporter:
-            exporter.write(*recorded_rows(Path(scratch)))
+            exporter.write(*replayed_rows(Path(scratch)))
             for shot in SHOTS:
                 written(exporter, stories)
                 exporter.write(rows.job(time_ms=time.time_ns() // 1_000_000, clusters={}))
                 eventually(lambda: "is silent" in exporter.page("/clusters/watch-dead"))
                 take(browser, exporter.address, shot)
         with serving(Path(scratch) / "dead") as exporter:
-            exporter.write(*recorded_story(_JOB_DEAD).rows())
+            exporter.write(*recorded_story(JOB_DEAD.name).rows())
             exporter.write(rows.job(time_ms=time.time_ns() // 1_000_000 - 2 * MINUTE_MS, clusters={}))
             exporter.page_with("/api/v1/clusters", "`kontrast stream` is silent")
-            take(browser, exporter.address, Shot(_JOB_DEAD, f"/clusters/{_JOB_DEAD}"))
+            take(browser, exporter.address, JOB_DEAD)
         browser.close()
 
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.records import Record
+from controller.contract.row import Row
+from controller.contract.znodes import REPLAYED
+from controller.restore.stored_context import new_context
 from controller.step import steps
+from tests import recorded_moment
 from tests.conformance.recording import unpack
-from tests.dashboards.page_cases import MINUTE_MS, Story
+from tests.dashboards.page_cases import MINUTE_MS, Story, in_order
 
 
 class Moment(NamedTuple):
@@ -23,35 +30,54 @@ class Moment(NamedTuple):
 
 
 MOMENTS: Final = {
-    "broker-lost": Moment("dev39", 75),  # broker 3 was killed 6 s ago, and took partitions with it
-    "shut-down": Moment("dev39", 31),
-    "ghost": Moment("fuzz39a", 79),  # /controller names a broker that never took over
-    "migration": Moment("migration39", 350),  # the dual write
-    "zookeeper-lost": Moment("dev39", 75, MINUTE_MS),
-    "watch-dead": Moment("dev39", 75, 2 * MINUTE_MS),
-    "job-dead": Moment("dev39", 75, 2 * MINUTE_MS),
+    "healthy": Moment("racks39", 25),
+    "broker-lost": Moment("racks39", 80),
+    "shut-down": Moment("racks39", 38),
+    "rack-lost": Moment("racks39", 125),
+    "long-name": Moment("racks39", 182),
+    "no-controller": Moment("racks39b", 42),
+    "brokers-30": Moment("racks39b", 92),
+    "brokers-200": Moment("racks39c", 92),
+    "topics-2000": Moment("racks39c", 108),
+    "ghost": Moment("fuzz39a", 79),
+    "migration": Moment("migration39", 350),
+    "zookeeper-lost": Moment("racks39", 80, MINUTE_MS),
+    "watch-dead": Moment("racks39", 80, 2 * MINUTE_MS),
+    "job-dead": Moment("racks39", 80, 2 * MINUTE_MS),
 }
+"""The clusters of the pictures. docs/explanation/page-compared.md repeats their moments."""
 
 
 def recorded_story(name: str) -> Story:
     """Return the cluster of this name up to its moment. Its story can go on with heartbeats alone."""
     moment = MOMENTS[name]
-    with tempfile.TemporaryDirectory() as directory:
-        records = list(unpack(moment.recording, Path(directory)).records())
-    begin_ms = records[0].observed_ms
-    records = [record for record in records if record.observed_ms <= begin_ms + 1_000 * moment.seconds]
-    later_ms = time.time_ns() // 1_000_000 - moment.ago_ms - records[-1].observed_ms
+    records = _records(moment.recording)
+    end_ms = records[0].observed_ms + 1_000 * moment.seconds
+    later_ms = time.time_ns() // 1_000_000 - moment.ago_ms - end_ms
+    moved = [
+        msgspec.structs.replace(record, cluster=name, observed_ms=record.observed_ms + later_ms)
+        for record in records
+        if record.observed_ms <= end_ms
+    ]
     story = Story(name)
-    outcome = steps(
-        story.context,
-        [
-            msgspec.structs.replace(record, cluster=name, observed_ms=record.observed_ms + later_ms)
-            for record in records
-        ],
-    )
+    outcome = steps(story.context, moved)
     story.context, story.effects = outcome.context, list(outcome.effects)
-    newest = records[-1]
-    story.generation, story.seq, story.zxid = newest.generation, newest.seq, max(record.zxid for record in records)
-    story.now_ms = newest.observed_ms + later_ms
+    newest = moved[-1]
+    story.generation, story.seq, story.zxid = newest.generation, newest.seq, max(record.zxid for record in moved)
+    story.now_ms = end_ms + later_ms
     story.heartbeat(1)  # with the counts of the moment
     return story
+
+
+def _records(recording: str) -> Sequence[Record]:
+    with tempfile.TemporaryDirectory() as directory:
+        return list(unpack(recording, Path(directory)).records())
+
+
+def replayed_rows(directory: Path, cluster: str = "recorded") -> list[Row]:
+    """Return rows of a recorded cluster in a bad moment, as a past with a ghost controller and brokers away."""
+    records = list(recorded_moment.history(recorded_moment.zk_data(directory), cluster).records())
+    rows = steps(new_context(cluster), records).effects
+    return in_order(
+        msgspec.structs.replace(row, session=REPLAYED) if isinstance(row, GaugesRow) else row for row in rows
+    )

@@ -320,15 +320,17 @@ def test_a_past_is_called_so_and_its_times_are_its_own(exporter, rows):
     assert "; for 1 min 30 s" in exporter.page("/clusters/north/topics/refunds")
 
 
-def test_topics_come_by_the_page_and_by_a_part_of_their_name(exporter, rows):
-    exporter.write(*healthy(rows), *(rows.partition(f"log-{number:03}") for number in range(120)))
+@pytest.mark.parametrize("lacking", ["", "1"])
+def test_topics_come_by_the_page_and_by_a_part_of_their_name(exporter, rows, lacking):
+    exporter.write(*healthy(rows), *(rows.under_min_isr(f"log-{number:03}") for number in range(120)))
     known(exporter)
     seen: list[str] = []
     after: str | None = ""
     while after is not None:
-        path = f"/api/v1/clusters/north/topics?words=LOG-&after={after}"
+        path = f"/api/v1/clusters/north/topics?words=LOG-&lacking={lacking}&after={after}"
         found = msgspec.json.decode(exporter.page(path), type=TopicList)
         seen += [line.topic for line in found.topics]
+        assert all((line.under_min_isr, line.under_replicated) == (1, 1) for line in found.topics)
         after = found.next
     assert seen == [f"log-{number:03}" for number in range(120)]
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
+from playwright.sync_api import Page
 
 from controller.contract.alert_row import Severity
+from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
 from dashboards.page.recent import hours_of
 from dashboards.page.verdict import State
 from tests.dashboards import components, page_cases
 from tests.dashboards.page_cases import LONG_NAME, MINUTE_MS, Size, Story
+from tests.dashboards.page_pictures import JOB_DEAD, SHOTS
+from tests.dashboards.recorded_cases import MOMENTS
 from tests.dashboards.visits import Visit
 from tests.waiting import eventually
 from transport.address import JournalAddress
@@ -21,12 +27,14 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 CASES = (
     page_cases.healthy,
+    page_cases.shutdown,
     page_cases.rack,
     page_cases.ghost,
     page_cases.zookeeper_lost,
     page_cases.long_name,
     page_cases.two_hundred_brokers,
 )
+DOCS = Path(__file__).parents[2] / "docs"
 WIDTHS = (390, 768, 1280, 1920)
 _WIDER_THAN_THE_SCREEN = (
     "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).length"
@@ -100,6 +108,14 @@ def test_the_page_of_one_cluster_names_the_silent_process(tmp_path, start_export
         assert page.title() == f"? orders: {silent} is silent"
         assert page.inner_text("section.band .next") == f"Next step\nCheck whether {silent} runs, and read the log"
         assert re.search(rf"ReplicaStale.* since \S+ because {silent} is silent", main, re.DOTALL)
+
+
+def test_a_shutdown_that_takes_partitions_from_clients_names_its_broker(exporter, visit):
+    main = open_page(visit, exporter, "/clusters/shut-down")
+    sentence = r"Broker 2 \(rack eu-2\) is shut down since .*5 partitions of ledger refuse writes, 2 of tmp_scratch"
+    assert re.search(sentence, main, re.DOTALL)
+    assert "Start broker 2" in visit.page.locator(".band .next").inner_text()
+    assert visit.page.locator(".incident .pill").first.inner_text() == "degraded"
 
 
 def test_a_dead_rack_keeps_its_place(exporter, visit):
@@ -189,7 +205,7 @@ def test_the_worst_cluster_is_first_with_its_reason_and_the_healthy_fold(exporte
     assert names[-1] == "healthy"
     assert "Rack eu-1 is down" in main
     assert "Kontrast has lost ZooKeeper" in main
-    assert visit.page.title().startswith("● 5 of 6 clusters: rack-lost: Rack eu-1 is down")
+    assert visit.page.title().startswith("● 6 of 7 clusters: rack-lost: Rack eu-1 is down")
     assert visit.page.locator(".line.affected .strip").first.get_attribute("aria-label") is not None
     visit.page.locator("#healthy > summary").click()
     assert visit.findings() == []
@@ -282,6 +298,25 @@ def test_an_update_moves_neither_scroll_nor_focus_nor_what_is_open(exporter, sto
     assert before[1:] == [1, "b-2"]
 
 
+def test_two_hundred_healthy_clusters_fold_and_stay_readable(tmp_path, start_exporter, rows, visit_at):
+    with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as exporter:
+        now = {"time_ms": time.time_ns() // 1_000_000}
+        clusters = [{"cluster": f"team-{number:03}"} for number in range(200)]
+        metadata = (row for of in clusters for row in (rows.broker(1, **of), rows.controller(1, **of)))
+        exporter.write(*metadata, *(rows.gauges(partitions=6, **of, **now) for of in clusters))
+        eventually(lambda: exporter.page("/api/v1/clusters").count('"unknown":null') == 200)
+        page = visit_at(exporter, "/")
+        assert page.inner_text("h1") == "All 200 clusters are healthy."
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 844})
+            assert page.evaluate("document.documentElement.scrollHeight") <= 844
+        page.locator("#healthy > summary").click()
+        assert page.locator(".line").count() == 200
+        assert page.evaluate("document.documentElement.scrollHeight") < 80 * 844 / 10
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate(_WIDER_THAN_THE_SCREEN) == 0
+
+
 def test_two_hundred_brokers_fit_on_a_laptop(exporter, visit):
     visit.page.set_viewport_size({"width": 1280, "height": 800})
     open_page(visit, exporter, "/clusters/brokers-200")
@@ -309,6 +344,68 @@ def test_axe_finds_no_violation(exporter, visit, width, scheme):
         assert visit.findings() == [], path
 
 
+@pytest.mark.parametrize(("motion", "scrolls"), [("reduce", "auto"), ("no-preference", "smooth")])
+def test_nothing_moves_if_the_reader_prefers_reduced_motion(exporter, visit, motion, scrolls):
+    visit.page.emulate_media(reduced_motion=motion)
+    open_page(visit, exporter, "/clusters/rack-lost")
+    assert visit.page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == scrolls
+    visit.page.locator(".group > summary").first.click()
+    visit.page.locator(".cell").first.hover()
+    moving = """[...document.querySelectorAll('*')].map((each) => getComputedStyle(each)).filter((style) =>
+        style.animationName !== 'none' || style.transitionDuration !== '0s').length + document.getAnimations().length"""
+    assert visit.page.evaluate(moving) == 0
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Press Tab until this element has the focus, as a reader without a mouse does."""
+    for _ in range(100):
+        page.keyboard.press("Tab")
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"Tab does not reach {selector}")
+
+
+def test_the_matrix_and_the_timeline_need_no_mouse(exporter, visit):
+    open_page(visit, exporter, "/clusters/rack-lost")
+    tab_to(visit.page, ".skip")
+    visit.page.keyboard.press("Enter")
+    tab_to(visit.page, "#b-2")
+    assert visit.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    visit.page.keyboard.press("Enter")
+    visit.page.get_by_role("heading", name="Broker 2", exact=True).wait_for()
+    open_page(visit, exporter, "/clusters/rack-lost/timeline?window=900")
+    tab_to(visit.page, "#at")
+    visit.page.keyboard.press("ArrowLeft")
+    visit.page.wait_for_url(re.compile("at="))
+    tab_to(visit.page, "#picture")
+    visit.page.keyboard.press("+")
+    visit.page.wait_for_url(re.compile("window=300&"))
+
+
+def test_without_a_script_every_page_answers_and_shows_no_dead_button(exporter, browser):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{exporter.address}/clusters/rack-lost")
+    assert page.locator(".copy:visible, .search kbd:visible").count() == 0
+    page.locator(".group > summary").first.click()
+    assert page.locator(".group[open] td").first.is_visible()
+    page.get_by_role("link", name="Timeline", exact=True).first.click()
+    page.locator("#zoom-out").click()
+    page.locator("#window").select_option(label="an hour")
+    page.get_by_role("button", name="Show").click()
+    assert page.locator("svg.lanes g").count() > 5
+    page.get_by_role("link", name="What if", exact=True).click()
+    page.get_by_label("the whole rack eu-2").check()
+    page.get_by_role("button", name="Play it through").click()
+    page.get_by_role("link", name="Show the answer alone").click()
+    assert "Before and after, the worst topic first" in page.inner_text("main")
+    page.get_by_role("link", name="Topics", exact=True).click()
+    page.get_by_label("only topics that lack something").check()
+    page.get_by_role("button", name="Show").click()
+    assert "ledger" in page.inner_text("table")
+    context.close()
+
+
 def test_long_names_are_whole_where_there_is_room_and_short_in_sentences(exporter, visit):
     main = open_page(visit, exporter, "/clusters/long-name")
     assert LONG_NAME in main
@@ -324,16 +421,24 @@ def test_the_time_zone_of_the_reader_stands_beside_utc(exporter, browser):
     context.close()
 
 
-def test_a_setting_ranks_topics(tmp_path, start_exporter, visit_at):
+def test_a_setting_ranks_topics_and_another_offers_a_silence(tmp_path, start_exporter, visit_at):
     weights = {"tmp_*": "10", "ledger": "-1"}
-    config = ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0", topic_weights=weights)
+    alertmanager = AlertmanagerConfig(urls=("http://127.0.0.1:1",))
+    config = ServeConfig(
+        source=JournalAddress(tmp_path), listen="127.0.0.1:0", topic_weights=weights, alertmanager=alertmanager
+    )
     with start_exporter(config) as ranked:
         story = (
             Story("orders").begin(topics={"ledger": Size(6, 3, 3), "tmp_a": Size(8, 1, 1)}).crash(1).to_the_present()
         )
         ranked.write(*story.rows())
         ranked.page_with("/api/v1/clusters", '"cluster":"orders","unknown":null')
-        assert visit_at(ranked, "/clusters/orders").locator(".incident .name").all_inner_texts() == ["tmp_a", "ledger"]
+        page = visit_at(ranked, "/clusters/orders")
+        assert page.locator(".incident .name").all_inner_texts() == ["tmp_a", "ledger"]
+        silence = page.get_by_role("link", name="Silence Broker 1 (rack eu-1) is down").get_attribute("href")
+        assert unquote(silence or "") == (
+            f'{alertmanager.urls[0]}/#/silences/new?filter={{kafka_cluster="orders",group="broker 1"}}'
+        )
 
 
 @pytest.fixture
@@ -364,6 +469,16 @@ def test_the_page_of_components_has_every_state_and_no_violation(browser, scheme
         assert visit.findings() == []
         assert visit.said == []
     context.close()
+
+
+def test_each_picture_names_its_recording_and_moment():
+    page = (DOCS / "explanation" / "page-compared.md").read_text(encoding="utf-8")
+    assert {f"`{recording}`, {seconds} s" for recording, seconds, _ in MOMENTS.values()} == set(
+        re.findall(r"(`\w+`, \d+ s) \|", page)
+    )
+    taken = {shot.name for shot in (*SHOTS, JOB_DEAD)}
+    assert taken == {file.stem for file in (DOCS / "page").iterdir()}
+    assert all(f"](../page/{name}.png)" in page for name in taken)
 
 
 def test_each_hour_has_its_worst_state_and_hours_before_the_past_have_none(rows):

@@ -52,6 +52,8 @@ _AT_THE_END: dict[str, set[str]] = {
     "large39": {"offline-log-directory", "pending-deletion"},
     "migration39": {"orphan-config"},  # of a topic that was deleted in the dual write
     "roll11to24": _WAITS_FOR_A_BROKER,
+    "racks39b": {"absent-broker", "no-leader"},
+    "racks39c": {"absent-broker", "no-leader"},
     "roll28to39": _WAITS_FOR_A_BROKER,
     "unseen22": {"absent-broker", "leftover-trigger"},
     "unseen35": _WAITS_FOR_A_BROKER,

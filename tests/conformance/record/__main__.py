@@ -1,7 +1,7 @@
 """Records a real cluster under random actions: `python -m tests.conformance.record SEED --out FILE.tar.xz`.
 
-Here belong the command line and the order of a recording; what happens in it is in `actions`, and in `large` where the
-cluster is large. What is kept of the logs is in `keeping`.
+Here belong the command line and the order of a recording; what happens in it is in `actions`, in `large` where the
+cluster is large, and in `racks` where it has racks. What is kept of the logs is in `keeping`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ from tests.conformance.record.filling import fill, first_topics
 from tests.conformance.record.gauges import GaugeSampler
 from tests.conformance.record.keeping import keep_what_is_counted, keep_what_the_controllers_said
 from tests.conformance.record.large import LargeActions, load_seconds
+from tests.conformance.record.places import Place, place_of, write_hosts
+from tests.conformance.record.racks import RackScenes
 from tests.conformance.record.registered import Heartbeats, RegisteredBroker, znode_version
 from tests.conformance.record.releases import RELEASES, protocol_of
+from tests.conformance.record.shop import shop_with_tenants, topics_of
 from tests.conformance.record.steps import Steps
 from tests.conformance.record.topics import Topics
 from tests.conformance.recording import ENDING
@@ -74,30 +77,9 @@ class Recorder:
 
     def record(self) -> None:
         """Start the cluster, act, rest, and end it so that its end is not in ZooKeeper's log."""
-        options = self._options
-        connect = self._zookeeper.connect_string
-        unsent_mb = options.registered * options.partitions * _UNSENT_BYTES_A_PARTITION // 1_000_000
-        heap_mb = _HEAP_MB + options.partitions // _PARTITIONS_A_MB + unsent_mb
-        brokers = [
-            RecordedBroker(
-                number,
-                options.kafka,
-                connect,
-                self._scratch / f"broker-{number}",
-                self._logs(number),
-                options.settings,
-                heap_mb,
-                clients_apart=bool(options.registered),
-            )
-            for number in range(1, options.brokers + 1)
-        ]
-        version = znode_version(options.protocol)
-        registered = [
-            RegisteredBroker(number, ("127.0.0.1", self._zookeeper.port), version)
-            for number in range(_FIRST_REGISTERED, _FIRST_REGISTERED + options.registered)
-        ]
+        brokers, registered = self._brokers(), self._registered()
         heartbeats = Heartbeats(registered)
-        client = KazooClient(hosts=connect, timeout=30)
+        client = KazooClient(hosts=self._zookeeper.connect_string, timeout=30)
         try:
             self._zookeeper.start()
             if registered:
@@ -137,10 +119,14 @@ class Recorder:
         self._steps.note("fill", partitions=options.partitions, registered=registered)
         near = min(_MOST_NEAR_PARTITIONS, options.partitions)
         real = range(1, options.brokers + 1)
+        if options.racks:
+            topics = topics_of(shop_with_tenants(options.partitions), options.brokers + options.registered)
+        else:
+            topics = first_topics(random.Random(options.seed), real, registered, options.partitions, near)
         client = KazooClient(hosts=self._zookeeper.connect_string, timeout=30)
         client.start(timeout=30)
         try:
-            fill(client, first_topics(random.Random(options.seed), real, registered, options.partitions, near))
+            fill(client, topics)
         finally:
             client.stop()
             client.close()
@@ -152,6 +138,9 @@ class Recorder:
 
     def _act(self, brokers: list[RecordedBroker], registered: list[RegisteredBroker], client: KazooClient) -> None:
         options, steps = self._options, self._steps
+        if options.racks:
+            RackScenes(options.racks, brokers, registered, Topics(client), steps).run(options.seconds)
+            return
         admin = Admin(brokers, steps)
         release = RELEASES[options.kafka]
         topics = Topics(client, _SMALL)
@@ -166,11 +155,51 @@ class Recorder:
         actions.run(options.seconds)
         admin.close()
 
+    def _brokers(self) -> list[RecordedBroker]:
+        options, hosts = self._options, None
+        if options.racks:
+            hosts = self._scratch / "hosts"
+            everyone = range(1, options.brokers + options.registered + 1)
+            write_hosts(hosts, [place_of(number, options.racks) for number in everyone])
+        unsent_mb = options.registered * options.partitions * _UNSENT_BYTES_A_PARTITION // 1_000_000
+        return [
+            RecordedBroker(
+                number,
+                options.kafka,
+                self._zookeeper.connect_string,
+                self._scratch / f"broker-{number}",
+                self._logs(number),
+                options.settings,
+                _HEAP_MB + options.partitions // _PARTITIONS_A_MB + unsent_mb,
+                clients_apart=bool(options.registered) and not options.racks,
+                place=self._place(number),
+                hosts=hosts,
+            )
+            for number in range(1, options.brokers + 1)
+        ]
+
+    def _registered(self) -> list[RegisteredBroker]:
+        options = self._options
+        first = options.brokers + 1 if options.racks else _FIRST_REGISTERED
+        zookeeper, version = ("127.0.0.1", self._zookeeper.port), znode_version(options.protocol)
+        return [
+            RegisteredBroker(number, zookeeper, version, self._place(number))
+            for number in range(first, first + options.registered)
+        ]
+
+    def _place(self, number: int) -> Place | None:
+        return place_of(number, self._options.racks) if self._options.racks else None
+
     def _logs(self, number: int) -> Path:
         return self._folder / f"logs{number}"
 
     def _start(self, brokers: list[RecordedBroker], client: KazooClient) -> None:
         self._steps.note("start all")
+        if self._options.racks:  # the third comes first and is controller, so it survives the scenes of real brokers
+            self._launch(brokers[2:3], client)
+        self._launch([broker for broker in brokers if not broker.running], client)
+
+    def _launch(self, brokers: list[RecordedBroker], client: KazooClient) -> None:
         for broker in brokers:
             broker.launch()
         deadline = time.monotonic() + _START_SECONDS
@@ -215,6 +244,8 @@ class Recorder:
         }
         if options.registered:
             description |= {"registered": options.registered, "partitions": options.partitions}
+        if options.racks:
+            description |= {"racks": options.racks}
         if options.upgrade_to:
             description |= {"upgrade_to": options.upgrade_to}
         (self._folder / "recording.json").write_text(json.dumps(description, indent=2) + "\n")
@@ -226,9 +257,10 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("seed", type=int, metavar="SEED", help="chooses the actions")
     parser.add_argument("--kafka", choices=sorted(RELEASES), default="3.9.2", help="the brokers' release")
     parser.add_argument("--brokers", type=int, default=4, help="how many brokers")
-    parser.add_argument("--seconds", type=float, default=180, help="how long to act")
+    parser.add_argument("--seconds", type=float, default=180, help="how long to act, or a scene of racks lasts")
     parser.add_argument("--registered", type=int, default=0, help="how many more, which never answer")
     parser.add_argument("--partitions", type=int, default=0, help="how many there are before any broker")
+    parser.add_argument("--racks", type=int, default=0, help="play the scenes of a cluster with so many racks")
     parser.add_argument("--setting", action="append", default=[], metavar="KEY=VALUE", help="of all brokers")
     parser.add_argument("--upgrade-to", choices=sorted(RELEASES), metavar="RELEASE", help="roll all brokers to it")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.tar.xz", help="the archive to write")

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from cli.embedded.java import java_command, write_configuration
 from cli.embedded.process import ChildProcess, free_port
 from cli.embedded.server import OneProcess
+from tests.conformance.record.places import Place
 from tests.older_releases import JMX_EXPORTER, class_path_of, older_jars
 
 # The settings of all recordings. The replica gets `recording.SETTINGS`.
@@ -65,9 +66,10 @@ class RecordedBroker(OneProcess):
     """A broker with its data in `directory`, whose logs go to `logs`; start it again as often as you like.
 
     With `clients_apart` clients hear only of brokers that have a listener for them, not of those that never answer.
+    With a `place` it announces its rack and host, which its Java looks up in the file `hosts`.
     """
 
-    def __init__(  # noqa: PLR0913 (three with defaults)
+    def __init__(  # noqa: PLR0913 (five with defaults)
         self,
         broker_id: int,
         kafka: str,
@@ -77,10 +79,13 @@ class RecordedBroker(OneProcess):
         settings: Mapping[str, str] = MappingProxyType({}),
         heap_mb: int = 192,
         clients_apart: bool = False,
+        place: Place | None = None,
+        hosts: Path | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.port = free_port()
         self.gauges_port = free_port()
+        self._hosts = hosts
         self._logs = logs.absolute()
         self._directory = directory = directory.absolute()
         self._settings = {
@@ -90,6 +95,7 @@ class RecordedBroker(OneProcess):
             **(_clients_apart(self.address) if clients_apart else {"listeners": f"PLAINTEXT://{self.address}"}),
             "log.dirs": str(directory / "data"),
             "zookeeper.connect": zookeeper,
+            **(_announced(place, self.port) if place else {}),
             **settings,
         }
         self._heap_mb = heap_mb
@@ -117,7 +123,14 @@ class RecordedBroker(OneProcess):
 
     def _process_of(self, kafka: str) -> ChildProcess:
         class_path = class_path_of(kafka)
-        command = java_command("kafka.Kafka", self._configuration, class_path=class_path, heap_mb=self._heap_mb)
+        named = {"jdk.net.hosts.file": str(self._hosts)} if self._hosts else {}
+        command = java_command(
+            "kafka.Kafka",
+            self._configuration,
+            class_path=class_path,
+            heap_mb=self._heap_mb,
+            system_properties=named,
+        )
         (agent,) = older_jars(JMX_EXPORTER)
         command.insert(1, f"-javaagent:{agent}=127.0.0.1:{self.gauges_port}:{self._directory / 'gauges.yml'}")
         return ChildProcess(f"broker {self.broker_id}", command, self._directory / "broker.log")
@@ -131,6 +144,10 @@ class RecordedBroker(OneProcess):
         ]
         (self._directory / "log4j2.properties").write_text(_LOGGING + "".join(parts))
         (self._directory / "gauges.yml").write_text(_GAUGES)
+
+
+def _announced(place: Place, port: int) -> Mapping[str, str]:
+    return {"broker.rack": place.rack, "advertised.listeners": f"PLAINTEXT://{place.host}:{port}"}
 
 
 def _clients_apart(address: str) -> Mapping[str, str]:
