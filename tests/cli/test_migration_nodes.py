@@ -148,7 +148,7 @@ def dual_write(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             for process in processes:
                 process.wait_until_ready()
             with zookeeper_client(chroot) as client:
-                eventually(lambda: migration(client)["kraft_metadata_offset"], lambda offset: offset > 0)
+                eventually(lambda: client.exists("/migration") and migration(client)["kraft_metadata_offset"] > 0)
             second.stop()
             rolled.start()
             fill(rolled.bootstrap_server)
