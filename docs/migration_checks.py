@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from migration.preflight.check import Check, Outcome, nothing  # noqa: E402 (needs the path above)
 from migration.preflight.checks import CHECKS  # noqa: E402
+from migration.preflight.lifecycle import AS_OF, LAST_RELEASES  # noqa: E402
 
 _WIDTH = 120
 
@@ -29,7 +30,18 @@ def checks_page() -> str:
         for check in CHECKS
     ]
     table = "\n".join(["| check | problem | outcome | releases |", "| --- | --- | --- | --- |", *rows])
-    return "\n".join([f"{_HEAD}{outcomes}\n", f"{table}\n", *map(_entry, CHECKS)]).rstrip() + "\n"
+    return "\n".join([f"{_HEAD}{outcomes}\n", f"{table}\n", *map(_entry, CHECKS), _lifecycle()]).rstrip() + "\n"
+
+
+def _lifecycle() -> str:
+    rows = [
+        f"| {last.product} | {last.release} | {last.path} | {', '.join(f'<{source}>' for source in last.sources)} |"
+        for last in LAST_RELEASES
+    ]
+    head = f"## Last releases with ZooKeeper\n\nThe command ends with these facts. The sources were read in {AS_OF}.\n"
+    return "\n".join(
+        [head, "| product | last release | supported path | sources |", "| --- | --- | --- | --- |", *rows]
+    )
 
 
 def _entry(check: Check) -> str:

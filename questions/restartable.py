@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from controller.view.gauges import replicas_by_broker
-from controller.view.types import Context, Header
+from controller.view.types import Context, Header, StoredEvent
 from questions.check import Counts, counts_in
 from questions.doubts import doubts
 from questions.picture import Picture
@@ -137,7 +137,7 @@ def _reasons(picture: Picture, broker: int, accepted_topics: Collection[str]) ->
     if counts.under_replicated:
         yield from _catching_up(context, broker)
     yield from _controller(header)
-    yield from _work_under_way(counts)
+    yield from _work_under_way(context, counts)
 
 
 def _consequences(scenario: Scenario, broker: int, accepted_topics: Collection[str]) -> Iterator[Reason]:
@@ -197,16 +197,24 @@ def _controller(header: Header) -> Iterator[Reason]:
     if not header.acting:
         yield Reason(Obstacle.NO_CONTROLLER, "no broker acts as controller, so the partitions would get no new leaders")
         return
-    due = sum(event.writes_due for event in header.events.values())
+    due = sum(event.writes_due for event in header.events.values() if not _reassigns(event))
     if due:
         yield Reason(
             Obstacle.CONTROLLER_BUSY, f"the controller still has {counted(due, 'write')} to do for earlier events"
         )
 
 
-def _work_under_way(counts: Counts) -> Iterator[Reason]:
-    if counts.reassigning:
-        moving = counted(counts.reassigning, "partition")
+def _reassigns(event: StoredEvent) -> bool:
+    return "Reassignment" in event.kind.value
+
+
+def _work_under_way(context: Context, counts: Counts) -> Iterator[Reason]:
+    # A reassignment is complete in memory when all replicas are in sync. Its entry goes with the due write.
+    topics = {name for event in context.header.events.values() if _reassigns(event) for name in event.topics}
+    partitions = [at for name, topic in context.topics if name in topics for at in topic.partitions.values()]
+    ending = sum(bool(at.pending_assignments) and not at.reassigning for at in partitions)
+    if counts.reassigning + ending:
+        moving = counted(counts.reassigning + ending, "partition")
         yield Reason(Obstacle.REASSIGNMENT, f"the controller is still reassigning {moving}")
     if counts.topics_to_delete:
         yield Reason(Obstacle.DELETION, f"the controller is still deleting {counted(counts.topics_to_delete, 'topic')}")

@@ -92,6 +92,12 @@ class KRaftController(Server):
         self._log_begin = self.log.stat().st_size if self.log.exists() else 0
         self._process.launch()
 
+    def finalize(self) -> None:
+        """Restart it without the migration's flag. Raise EmbeddedError."""
+        self.stop()
+        self._properties["zookeeper.metadata.migration.enable"] = "false"
+        self.start()
+
     def wait_until_ready(self) -> None:
         """Wait until it has started. Raise EmbeddedError."""
         self._process.wait_until(lambda: _READY in self.text(), timeout_seconds=_START_SECONDS)

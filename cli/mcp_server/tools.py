@@ -10,6 +10,7 @@ import msgspec
 from questions.check import Health
 from questions.explain.explanation import Explanation
 from questions.lint.table import LintFinding
+from questions.report.report import Report
 from questions.restartable import Restartable
 from questions.timeline.timeline import Timeline
 from questions.whatif.ranking import Loss
@@ -178,6 +179,29 @@ class Lint(Question):
     prints_lines = True
 
 
+class ShowReport(Question):
+    """Report availability by topic, failovers, crashes of brokers and alerts over weeks."""
+
+    command = "report"
+    answer = Report
+    needs_past = True
+    timeout_seconds = 900.0  # a Spark job, which takes some ten seconds to start
+
+    slo: Annotated[float | None, _said("Required share of partition-minutes writable with acks=all, like 99.95.")] = (
+        None
+    )
+    since: Annotated[str | None, _said("Start: an age such as 30d, or a time.")] = None
+    until: Annotated[str | None, _said("End: an age such as 1d, or a time.")] = None
+
+    def arguments(self) -> Iterator[str]:
+        """Yield the arguments of the command, which prints a document."""
+        yield "--format=json"
+        yield from _options("cluster", self.cluster)
+        yield from _options("slo", self.slo)
+        yield from _options("since", self.since)
+        yield from _options("until", self.until)
+
+
 TOOLS: Final[dict[str, type[Question]]] = {
     "check": Check,
     "explain": Explain,
@@ -187,6 +211,7 @@ TOOLS: Final[dict[str, type[Question]]] = {
     "whatif_rolling": WhatIfRolling,
     "restartable": MayRestart,
     "lint": Lint,
+    "report": ShowReport,
 }
 
 

@@ -126,11 +126,11 @@ def _with_nodes(tree: Tree, bootstrap: tuple[str, ...], config: KafkaLoginConfig
     """Return the tree with the nodes' answers, if there are nodes to ask."""
     if not bootstrap:
         return tree
-    from migration.nodes.asking import ask_nodes, with_settings  # not for --help
+    from migration.nodes.asking import ask_nodes, with_settings, with_voters  # not for --help
 
     login = node_login(config)
     nodes = ask_nodes(bootstrap, registered_addresses(tree, config), login, TIMEOUT_SECONDS)
-    nodes = with_settings(nodes, SETTINGS, login, TIMEOUT_SECONDS)
+    nodes = with_voters(with_settings(nodes, SETTINGS, login, TIMEOUT_SECONDS), login, TIMEOUT_SECONDS)
     voters = nodes.quorum.voters if nodes.quorum else ()
     return replace(tree, nodes=nodes, controller_ids=tree.controller_ids | set(voters))
 

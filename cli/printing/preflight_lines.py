@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from cli.printing.answers import line
 from cli.printing.standard_output import print_json as print_object, print_renderables
 from migration.preflight.check import Check, Outcome, written
+from migration.preflight.lifecycle import AS_OF, LAST_RELEASES
 from migration.preflight.report import Found, Report
 from transport.printable import printable
 
@@ -20,7 +21,7 @@ _COLOURS: Final = {"loses": "red", "kills": "red", "sticks": "red", "blocks": "y
 
 
 def print_report(report: Report) -> None:
-    """Print findings, worst first, then advice, impossible checks, and the sum, for people."""
+    """Print findings, worst first, then advice, impossible checks, the sum, and the lifecycle, for people."""
     print_renderables(_lines(report))
 
 
@@ -32,6 +33,10 @@ def _lines(report: Report) -> Iterator[RenderableType]:
     for unchecked in report.unchecked:
         yield line(f"not checked: {unchecked.check.name} ({unchecked.check.what}): {_cut(unchecked.reason)}")
     yield line(_sum(report))
+    yield line(f"the end of ZooKeeper, as of {AS_OF}:")
+    for last in LAST_RELEASES:
+        yield line(last.sentence, indent=2)
+        yield line(f"source: {' '.join(last.sources)}", indent=4)
 
 
 def _found(found: Found, word: str) -> Iterator[RenderableType]:
@@ -70,7 +75,7 @@ def _releases(report: Report) -> str:
 
 
 def print_json(report: Report) -> None:
-    """Print one JSON object per line, each finding, advice and impossible check, and the releases."""
+    """Print one JSON object per line, each finding, advice and impossible check, the releases, and the lifecycle."""
     for kind, of_kind in (("finding", report.found), ("advice", report.advice)):
         for found in of_kind:
             for finding in found.findings:
@@ -81,6 +86,8 @@ def print_json(report: Report) -> None:
     if report.oldest == report.newest:
         releases = dict.fromkeys(releases, written(report.oldest))
     print_object({"type": "releases", **releases})
+    for last in LAST_RELEASES:
+        print_object({"type": "lifecycle", "as_of": AS_OF, **last._asdict()})
 
 
 def _print_line(kind: str, check: Check, **fields: object) -> None:

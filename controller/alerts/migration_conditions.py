@@ -122,6 +122,7 @@ def _stalled(header: Header) -> Condition | None:
         evidence=(
             f"/migration was last written at zxid {migration.pulse_zxid:#x}",
             "a finalized controller answers ApiVersions without ZkMigrationReady, a broken one with it",
+            "since then Kontrast is blind to leaders, ISRs, topics and brokers in KRaft mode. Use Kafka's own metrics",
         ),
     )
 

@@ -207,8 +207,8 @@ def next_step(header: Header) -> str:
         return f"restart the active KRaft controller. If the migration is finalized, {forget}"
     if phase is Phase.DUAL_WRITE:
         return (
-            "finalize when you are sure. Restart the controllers without the migration flag. No rollback is possible "
-            "after that"
+            "finalize when you are sure. Restart the controllers without the migration flag. After that no rollback is "
+            "possible, and Kontrast is blind"
         )
     return _NEXT_STEPS[phase]
 

@@ -9,5 +9,6 @@ from controller.model.context import (
     Context as Context,
     Header as Header,
 )
+from controller.model.event import StoredEvent as StoredEvent
 from controller.model.tally import CountingRules as CountingRules
 from controller.model.topics import InTopic as InTopic, Partition as Partition, Topic as Topic

@@ -17,6 +17,7 @@ from questions.doubts import OLD_AFTER_MS
 from wording.sentences import counted
 
 BROKER_VIEW = "BrokerViewStale"
+FINALIZED_TOO_EARLY = "FinalizedTooEarly"
 
 
 class Source(Enum):
@@ -25,9 +26,14 @@ class Source(Enum):
     OUTPUTS = "outputs"  # the streaming job
     STALENESS = "staleness"  # this exporter, of the outputs
     PROBE = "probe"  # this exporter, from brokers' answers
+    QUORUM = "quorum"  # this exporter, from KRaft controllers' answers
 
 
-_SOURCES = {f"{NAME_PREFIX}{STALE}": Source.STALENESS, f"{NAME_PREFIX}{BROKER_VIEW}": Source.PROBE}
+_SOURCES = {
+    f"{NAME_PREFIX}{STALE}": Source.STALENESS,
+    f"{NAME_PREFIX}{BROKER_VIEW}": Source.PROBE,
+    f"{NAME_PREFIX}{FINALIZED_TOO_EARLY}": Source.QUORUM,
+}
 
 
 def source_of(alert_name: str) -> Source:

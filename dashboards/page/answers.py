@@ -34,8 +34,10 @@ from questions.explain.topic import explain_topic
 from questions.picture import Picture
 from questions.timeline.selection import CONTROLLER_GROUP
 from questions.whatif.scenario import brokers_in
+from wording.suggestions import near
 
 TOPICS_OF_A_PAGE: Final = 50
+_MOST_NAMES: Final = 5_000  # compared with a mistyped one, which takes up to 0.3 s
 PARTITIONS_OF_A_PAGE: Final = 100
 
 
@@ -114,6 +116,22 @@ class Answers:
         shown = names[:TOPICS_OF_A_PAGE]
         lines = tuple(_topic_line(name, self._view.partitions_of(cluster, name).values()) for name in shown)
         return TopicList(lines, shown[-1] if len(names) > len(shown) else None)
+
+    def clusters_like(self, name: str) -> list[str]:
+        """Return the clusters with a similar name, the nearest first."""
+        return near(name, (found.cluster for found in self._view.snapshot()))
+
+    def topics_like(self, cluster: str, name: str) -> list[str]:
+        """Return the topics with a similar name, the nearest first. Of many, only those from its first letter on."""
+        names = self._view.topic_names(cluster, "", "", _MOST_NAMES)
+        if len(names) == _MOST_NAMES:
+            names = self._view.topic_names(cluster, "", name[:1], _MOST_NAMES)
+        return near(name, names)
+
+    def partitions_like(self, cluster: str, tp: TopicPartition) -> list[str]:
+        """Return the partitions of this number in topics with a similar name, the nearest first."""
+        topics = self.topics_like(cluster, tp.topic)
+        return [f"{name}-{tp.partition}" for name in topics if tp.partition in self._view.partitions_of(cluster, name)]
 
     def _lacking_topics(self, cluster: str, contains: str, after: str) -> TopicList:
         rows = self._view.partitions(cluster).values()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import unquote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+
+from wording.suggestions import did_you_mean
 
 NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 
@@ -27,10 +30,10 @@ def number(said: str, name: str) -> int:
     return int(said)
 
 
-def found(answer: _Found | None, otherwise: str) -> _Found:
-    """Return the answer, or refuse the request with this sentence if there is none."""
+def found(answer: _Found | None, otherwise: str, similar: Callable[[], Sequence[str]] = tuple) -> _Found:
+    """Return the answer, or refuse the request with this sentence and similar names if there is none."""
     if answer is None:
-        raise HTTPException(404, otherwise)
+        raise HTTPException(404, otherwise.removesuffix(".") + (did_you_mean(similar()) or "."))
     return answer
 
 

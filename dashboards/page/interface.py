@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
+from pathlib import Path as File
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,6 +21,7 @@ from questions.restartable import Lease, Restartable
 API: Final = "/api/v1"
 DOCUMENT: Final = f"{API}/openapi.json"
 _CLUSTER: Final = "/clusters/{cluster}"
+EXAMPLES: Final = File(__file__).with_name("examples.json")  # REWRITE=1 pytest tests/dashboards/test_interface.py
 _SCHEMAS: Final = "#/components/schemas/"
 
 
@@ -178,18 +181,20 @@ PATHS: Final = (
     *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES),
     *(RESTARTABLE, SEARCH, SEARCH_ALL),
 )
-_OPERATIONS: Final = (*PATHS, HOLD_LEASE, RELEASE_LEASE)
+OPERATIONS: Final = (*PATHS, HOLD_LEASE, RELEASE_LEASE)
 
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of the interface."""
-    types = [*(path.gives for path in _OPERATIONS), Refusal]
+    types = [*(path.gives for path in OPERATIONS), Refusal]
     schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
     for component in components.values():
         component["description"] = inspect.cleandoc(component.get("description", ""))
     paths: dict[str, dict[str, Any]] = {}
-    for path, schema in zip(_OPERATIONS, schemas, strict=False):
-        paths.setdefault(API + path.path, {})[path.method] = _operation(path, schema)
+    examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    for path, schema in zip(OPERATIONS, schemas, strict=False):
+        example = examples.get(operation_id(path), {"parameters": {}, "answer": None})
+        paths.setdefault(API + path.path, {})[path.method] = _operation(path, schema, example)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -209,13 +214,26 @@ def document() -> dict[str, Any]:
     }
 
 
-def _operation(path: Path, schema: dict[str, Any]) -> dict[str, Any]:
+def operation_id(path: Path) -> str:
+    """Return the name of a path's operation."""
+    return path.operation or path.path.rpartition("/")[2].strip("{}")
+
+
+def _operation(path: Path, schema: dict[str, Any], example: dict[str, Any]) -> dict[str, Any]:
+    """Describe an operation. The example is a real answer, with the first object of each list."""
+    parameters = [*_names_in(path), *map(_parameter, path.queries)]
+    asked = example["parameters"]
     return {
-        "operationId": path.operation or path.path.rpartition("/")[2].strip("{}"),
+        "operationId": operation_id(path),
         "summary": path.says,
-        "parameters": [*_names_in(path), *map(_parameter, path.queries)],
+        "parameters": [
+            {**each, "example": asked[each["name"]]} if each["name"] in asked else each for each in parameters
+        ],
         "responses": {
-            "200": {"description": "The answer", "content": {"application/json": {"schema": schema}}},
+            "200": {
+                "description": "The answer",
+                "content": {"application/json": {"schema": schema, "example": example["answer"]}},
+            },
             # Any path refuses while the threads for pages have enough to do.
             **{str(status): _refused(_REFUSALS[status]) for status in sorted({*path.refuses, 503})},
         },

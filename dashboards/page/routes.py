@@ -202,7 +202,8 @@ class LivePage:
 
     def _overview(self, request: Request) -> Overview:
         cluster = named(request, "cluster")
-        return found(self._answers.overview(cluster, now_ms()), f"There is no cluster {cluster}.")
+        overview = self._answers.overview(cluster, now_ms())
+        return found(overview, f"There is no cluster {cluster}.", lambda: self._answers.clusters_like(cluster))
 
     def _topics(self, request: Request) -> TopicList:
         self._refuse_unknown(request)
@@ -221,15 +222,18 @@ class LivePage:
     def _topic(self, request: Request) -> TopicAnswer:
         at_ms = self._known_moment(request)
         topic, first = named(request, "topic"), number(request.query_params.get("first", "0"), "first")
-        answer = self._answers.topic(named(request, "cluster"), topic, first, at_ms)
-        return found(answer, f"{_there_is(at_ms)} no topic {topic}.")
+        cluster = named(request, "cluster")
+        answer = self._answers.topic(cluster, topic, first, at_ms)
+        similar = lambda: self._answers.topics_like(cluster, topic)  # noqa: E731
+        return found(answer, f"{_there_is(at_ms)} no topic {topic}.", similar)
 
     def _partition(self, request: Request) -> Explanation:
         at_ms = self._known_moment(request)
-        topic, number = named(request, "topic"), named(request, "partition")
+        cluster, topic, number = named(request, "cluster"), named(request, "topic"), named(request, "partition")
         tp = TopicPartition(topic, int(number)) if NUMBER.fullmatch(number) else None
-        answer = None if tp is None else self._answers.partition(named(request, "cluster"), tp, at_ms)
-        return found(answer, f"{_there_is(at_ms)} no partition {topic}-{number}.")
+        answer = None if tp is None else self._answers.partition(cluster, tp, at_ms)
+        similar = lambda: [] if tp is None else self._answers.partitions_like(cluster, tp)  # noqa: E731
+        return found(answer, f"{_there_is(at_ms)} no partition {topic}-{number}.", similar)
 
     def _broker(self, request: Request) -> BrokerAnswer:
         at_ms = self._known_moment(request)
@@ -304,7 +308,9 @@ class LivePage:
         cluster = named(request, "cluster")
         unknown = self._answers.why_unknown(cluster, at_ms)
         if unknown is not None:
-            raise HTTPException(404 if self._view.cluster(cluster) is None else 503, f"Cluster {cluster}: {unknown}.")
+            if self._view.cluster(cluster) is not None:
+                raise HTTPException(503, f"Cluster {cluster}: {unknown}.")
+            found(None, f"Cluster {cluster}: {unknown}.", lambda: self._answers.clusters_like(cluster))
 
     def _version(self, cluster: str | None) -> int:
         return self._view.changes(cluster, *FOLLOWED_OUTPUTS)

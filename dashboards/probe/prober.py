@@ -231,7 +231,8 @@ class Prober:
 
     def active_alerts(self) -> Sequence[ActiveAlerts]:
         """Return the probes' alerts."""
-        return tuple(probe.active_alerts() for probe in self.probes())
+        of_brokers = (probe.active_alerts() for probe in self.probes())
+        return (*of_brokers, *(quorum.active_alerts() for quorum in self.quorums()))
 
     def __enter__(self) -> Prober:
         if self._config.brokers or self._config.asks_a_quorum:

@@ -9,10 +9,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
+from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY, ActiveAlerts, Source
+from dashboards.alerting.message import time_text
 from dashboards.following.view import ClusterSnapshot
+from dashboards.probe import finalization
 from dashboards.probe.broker import ProbeError, choose_endpoint
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from dashboards.probe.current import CurrentRows, NothingNewError, now_ms
@@ -49,6 +53,7 @@ class QuorumSeen:
     quorum: Quorum | None
     differing: Mapping[Subject, int] | None
     offset: int | None = None
+    pulse_ms: int | None = None  # when /migration was last written
 
     @property
     def offset_lag(self) -> int | None:
@@ -68,6 +73,18 @@ class QuorumProbe:
         self._login: KafkaLoginConfig = config.login_of(cluster)
         self._rows = rows
         self._complained = False
+        self._too_early: AlertRow | None = None  # its newest row, open or resolved
+
+    def active_alerts(self) -> ActiveAlerts:
+        """Return the alert on a finalization that comes too early."""
+        row = self._too_early
+        rows = {} if row is None else {FINALIZED_TOO_EARLY: row}
+        is_open = row is not None and row.state == "open"
+        alerts, resolved = (rows, {}) if is_open else ({}, rows)
+        certain = self.seen is not None
+        return ActiveAlerts(
+            cluster=self.cluster, source=Source.QUORUM, certain=certain, alerts=alerts, resolved=resolved
+        )
 
     @property
     def sentence(self) -> str:
@@ -79,7 +96,14 @@ class QuorumProbe:
             return NONE_SPEAKS
         nodes = ", ".join(f"{count} {mode}" for mode, count in sorted(seen.modes.items()))
         lag = "" if seen.offset_lag is None else f", ZooKeeper lacked {counted(seen.offset_lag, 'record')} of its log"
-        finalized = ", the migration is finalized (no controller has its flag)" if _is_finalized(seen) else ""
+        finalized = ""
+        if _is_finalized(seen):
+            finalized = ", the migration is finalized (no controller has its flag)"
+            if seen.pulse_ms is not None:
+                blind = f"blind to leaders, ISRs and topics for {max(0, now_ms() - seen.pulse_ms) // 1000} s"
+                finalized += (
+                    f" and Kontrast is {blind}, since the last write of /migration at {time_text(seen.pulse_ms)}"
+                )
         leads = f"controller {seen.quorum.leader} leads in epoch {seen.quorum.leader_epoch}"
         return f"{leads}{lag}{finalized}, nodes: {nodes}"
 
@@ -104,14 +128,29 @@ class QuorumProbe:
         nodes = ask_nodes(self._login.kafka_quorum, self._addresses(snapshot), login, self._config.timeout_seconds)
         modes = Counter(node.mode.value if node.mode else SILENT for node in nodes.nodes)
         # Rows that lag behind the answer would make the quorum's newest records a lag.
-        offset = None if nodes.quorum is None else _offset(self._rows.after(now_ms(), stop))
+        snapshot = self._rows.after(now_ms(), stop)
+        self._judge_finalization(nodes, snapshot)
+        offset = None if nodes.quorum is None else _offset(snapshot)
         differing = None if nodes.quorum is None else self._differing(nodes, login, stop)
         if nodes.quorum is None:
             reasons = "; ".join(f"{node.name}: {node.reason}" for node in nodes.nodes if node.reason)
             self._complain(reasons or NONE_SPEAKS)
         else:
             self._complained = False
-        return QuorumSeen(modes, nodes.quorum, differing, offset)
+        pulse_ms = None if snapshot.migration is None else snapshot.migration.pulse_ms
+        return QuorumSeen(modes, nodes.quorum, differing, offset, pulse_ms)
+
+    def _judge_finalization(self, nodes: Nodes, snapshot: ClusterSnapshot) -> None:
+        row, gauges, before = snapshot.migration, snapshot.gauges, self._too_early
+        if gauges is None:
+            return
+        is_open = before is not None and before.state == "open"
+        unflagged = nodes.in_mode(Mode.CONTROLLER)
+        if row is not None and finalization.is_too_early(unflagged, row):
+            since_ms = before.since_ms if before is not None and is_open else gauges.time_ms
+            self._too_early = finalization.open_alert(unflagged, row, gauges, since_ms)
+        elif is_open:
+            self._too_early = finalization.resolved_alert(gauges)
 
     def _differing(self, nodes: Nodes, login: NodeLogin, stop: threading.Event) -> Mapping[Subject, int] | None:
         """Return the differences that last for `confirm_seconds` with an unchanged quorum."""

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
 from controller.contract.alert_row import Severity
-from dashboards.alerting.active_alerts import BROKER_VIEW  # noqa: E402
+from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY  # noqa: E402
 from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
 from dashboards.catalogue.alert_metrics import ALERT_SINCE  # noqa: E402
 
@@ -40,6 +40,16 @@ _BROKER_VIEW = AlertKind(
     meaning="A live broker gives clients old metadata of partitions, for longer than updates travel.",
     action="Check in the broker's log whether the controller's requests reach it. If they do not, restart the broker.",
     expected="to send UpdateMetadata to every live broker after every change",
+)
+
+# Not the core's either. `kontrast serve` judges it from the answers of KRaft controllers.
+_FINALIZED_TOO_EARLY = AlertKind(
+    name=FINALIZED_TOO_EARLY,
+    severity=Severity.PAGE,
+    meaning="A KRaft controller runs without the migration flag while brokers are still registered in ZooKeeper "
+    "(KAFKA-20960). Kafka does not refuse to finalize then, and those brokers get no more metadata.",
+    action="Restart the controller with the flag before you restart another one. Then restart the brokers in KRaft "
+    "mode, and finalize when /brokers/ids is empty.",
 )
 
 _HEAD = """# Made from controller/contract/alert_kinds/ by deploy/prometheus/cluster_rules.py (`make boards`).
@@ -133,7 +143,8 @@ def cluster_rules() -> str:
     """Return the whole file."""
     head = _HEAD.replace("LABELS", ", ".join(ALERT_SINCE.labels))
     rules = [_rule(kind, _BOARDS[section]) for section, kinds in SECTIONS.items() for kind in kinds]
-    return head + "".join([*rules, _rule(_BROKER_VIEW, _BOARDS["Brokers"])])
+    of_serve = (_rule(_BROKER_VIEW, _BOARDS["Brokers"]), _rule(_FINALIZED_TOO_EARLY, _BOARDS["The way to KRaft"]))
+    return head + "".join([*rules, *of_serve])
 
 
 def _rule(kind: AlertKind, board: str) -> str:

@@ -65,6 +65,14 @@ def with_settings(nodes: Nodes, names: Sequence[str], login: NodeLogin, timeout_
         return replace(nodes, nodes=tuple(threads.map(ask, nodes.nodes)))
 
 
+def with_voters(nodes: Nodes, login: NodeLogin, timeout_seconds: float) -> Nodes:
+    """Return the same nodes and each voter at an address that only a broker's settings name."""
+    voters = {address: voter for voter, address in nodes.voter_addresses}
+    asked = {node.address for node in nodes.nodes}
+    found = _modes(voters.keys() - asked, login, timeout_seconds)
+    return replace(nodes, nodes=(*nodes.nodes, *(replace(node, node_id=voters[node.address]) for node in found)))
+
+
 def _ask_settings(broker: int, names: Sequence[str], kafka: KafkaNode) -> dict[str, str]:
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=_BROKER, resource_name=str(broker), configuration_keys=list(names)

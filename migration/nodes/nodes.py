@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from migration.nodes.modes import Mode
+
+VOTERS = "controller.quorum.voters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,11 @@ class Quorum:
     addresses: Mapping[int, str] = field(default_factory=dict)
     log_ends: Mapping[int, int] = field(default_factory=dict)
 
+    @property
+    def observers(self) -> frozenset[int]:
+        """Return the brokers that read the quorum's log, in KRaft mode or with the migration's flag."""
+        return frozenset(self.log_ends) - frozenset(self.voters)
+
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
@@ -51,6 +59,14 @@ class Nodes:
 
     nodes: tuple[Node, ...]
     quorum: Quorum | None
+
+    @property
+    def voter_addresses(self) -> Iterator[tuple[int, str]]:
+        """Yield each voter with an address of it, as the quorum and the brokers' settings name it."""
+        yield from (self.quorum.addresses if self.quorum else {}).items()
+        for node in self.nodes:
+            for voter, address in re.findall(r"(\d+)@([^,\s]+)", node.settings.get(VOTERS, "")):
+                yield int(voter), address
 
     def in_mode(self, *modes: Mode) -> list[Node]:
         """Return the nodes in one of these modes."""

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from controller.contract.znodes import ZnodeError, decode_epoch
+from migration.nodes.modes import Mode
 from migration.preflight.check import Finding
 from migration.preflight.tree import BROKERS, CONTROLLER, MIGRATION, Owner, Tree
 
@@ -86,6 +87,16 @@ def shared_node_ids(tree: Tree) -> Iterator[Finding]:
 def no_controller_ids(tree: Tree) -> str:
     """Return the reason if ids cannot be compared, otherwise an empty text."""
     return "" if tree.controller_ids else "no znode has them; give --controller-ids"
+
+
+def still_registered(tree: Tree) -> Iterator[Finding]:
+    """Yield the registered brokers while a KRaft controller leads, and the controllers that finalize already."""
+    if not tree.is_ruled_by_kraft:
+        return
+    finalizing = tree.nodes.in_mode(Mode.CONTROLLER) if tree.nodes else []
+    already = f", and {finalizing[0].name} runs without the flag already" if finalizing else ""
+    for broker in sorted(tree.brokers):
+        yield Finding(f"{BROKERS}/{broker}", f"broker {broker} is still registered in ZooKeeper{already}")
 
 
 def control_plane_listeners(tree: Tree) -> Iterator[Finding]:

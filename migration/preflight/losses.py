@@ -6,12 +6,33 @@ from typing import Final
 
 from migration.preflight import cluster, settings, topics
 from migration.preflight.check import Check, Outcome
-from migration.preflight.tree import BROKER_CONFIGS, CONTROLLER, DELETIONS, MIGRATION, TOPIC_CONFIGS, TOPICS, USERS
+from migration.preflight.tree import (
+    BROKER_CONFIGS,
+    BROKERS,
+    CONTROLLER,
+    DELETIONS,
+    MIGRATION,
+    TOPIC_CONFIGS,
+    TOPICS,
+    USERS,
+)
 
 _QUOTAS = (USERS, settings.CLIENTS, settings.IPS)
 _STATES = (TOPICS, DELETIONS)
 
 LOSSES: Final[tuple[Check, ...]] = (
+    Check(
+        name="broker-in-zookeeper",
+        outcome=Outcome.LOSES,
+        what="a broker that is registered in ZooKeeper, while KRaft leads: do not finalize yet",
+        shown_by="/brokers/ids/N while a KRaft controller owns /controller; with --bootstrap the controllers' flag",
+        means="Kafka finalizes nevertheless. That broker then gets no metadata, and its clients keep dead leaders.",
+        mend="Restart the broker in KRaft mode. Finalize when /brokers/ids is empty. If a controller runs without the "
+        "flag already, restart it with the flag first.",
+        source="KAFKA-20960, https://github.com/apache/kafka/pull/23338 (open in September 2026)",
+        find=cluster.still_registered,
+        reads=(BROKERS, CONTROLLER, MIGRATION),
+    ),
     Check(
         name="config-no-json",
         outcome=Outcome.LOSES,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from migration.nodes.modes import METADATA_VERSIONS, Mode
-from migration.nodes.nodes import Node
+from migration.nodes.nodes import VOTERS, Node
 from migration.preflight.check import Finding
 from migration.preflight.tree import BROKERS, Tree
 
 INTER_BROKER_PROTOCOL = "inter.broker.protocol.version"
 LOG_DIRS = "log.dirs"
-SETTINGS = (INTER_BROKER_PROTOCOL, LOG_DIRS)
+SETTINGS = (INTER_BROKER_PROTOCOL, LOG_DIRS, VOTERS)
 
 _WITH_TRANSACTIONS = "3.6-IV1"
 _WITH_SEVERAL_DIRECTORIES = "3.7-IV2"
+_TOO_EARLY = "runs in KRaft mode although the migration has not begun"
 _LEVELS = {name: level for level, name in METADATA_VERSIONS.items()}
 
 
@@ -29,6 +31,47 @@ def controllers_without_flag(tree: Tree) -> Iterator[Finding]:
     if not tree.is_ruled_by_kraft:
         for node in _in_mode(tree, Mode.CONTROLLER):
             yield Finding(node.address, f"{node.name} was started without the flag")
+
+
+def kraft_mode_too_early(tree: Tree) -> Iterator[Finding]:
+    """Yield brokers in KRaft mode before the copy, by their answer or by the quorum's."""
+    if tree.nodes is None or tree.is_ruled_by_kraft:
+        return
+    for node in _in_mode(tree, Mode.KRAFT):
+        yield Finding(node.address, f"{node.name} {_TOO_EARLY}")
+    quorum = tree.nodes.quorum
+    answering = {node.node_id for node in tree.nodes.nodes if node.mode is not None}
+    for broker in sorted(quorum.observers - tree.brokers.keys() - answering if quorum else ()):
+        yield Finding(
+            f"{BROKERS}/{broker}", f"broker {broker} {_TOO_EARLY}: it reads the quorum's log and is absent here"
+        )
+
+
+def unreachable_voters(tree: Tree) -> Iterator[Finding]:
+    """Yield voters that do not answer as a controller by their own address, and addresses of several voters."""
+    modes = {node.address: node for node in (tree.nodes.nodes if tree.nodes else ())}
+    for address, voters in sorted(_voters_by_address(tree).items()):
+        node, named = modes.get(address), " and ".join(map(str, sorted(voters)))
+        if len(voters) > 1:
+            yield Finding(address, f"the voters {named} share this address, as behind a load balancer")
+        if node is None or node.mode is None:
+            yield Finding(address, f"voter {named} does not answer by its own address: {node.reason if node else ''}")
+        elif not node.mode.is_controller:
+            yield Finding(address, f"a {node.mode.words} answers by the address of voter {named}")
+
+
+def _voters_by_address(tree: Tree) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = defaultdict(set)
+    for voter, address in tree.nodes.voter_addresses if tree.nodes else ():
+        found[address].add(voter)
+    return found
+
+
+def no_voter_known(tree: Tree) -> str:
+    """Return the reason if no node names the voters' addresses."""
+    if reason := not_asked(tree):
+        return reason
+    return "" if _voters_by_address(tree) else "no node names the voters' addresses"
 
 
 def other_protocol_version(tree: Tree) -> Iterator[Finding]:

@@ -7,12 +7,23 @@ from collections.abc import Iterator
 
 from migration.preflight.check import Finding
 from migration.preflight.tree import BROKERS, DELETIONS, TOPIC_CONFIGS, TOPICS, Tree
+from wording.sentences import listed
 
 _NAMED = 3
 
 
+def new_broker_ids(tree: Tree) -> Iterator[Finding]:
+    """Yield the registered brokers if none of them has a replica, and the brokers with the replicas."""
+    assigned = {broker for partition in tree.partitions for broker in partition.replicas}
+    if tree.brokers and assigned and not assigned & tree.brokers.keys():
+        old, new = listed(assigned), listed(tree.brokers)
+        yield Finding(BROKERS, f"{new} registered with new ids, and none of {old}, which have all replicas")
+
+
 def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
-    """Yield the brokers in assignments that are not registered, each once."""
+    """Yield the brokers in assignments that are not registered, each once, unless all have new ids."""
+    if any(new_broker_ids(tree)):
+        return
     partitions: dict[int, list[str]] = defaultdict(list)
     topics: dict[int, set[str]] = defaultdict(set)
     registered = frozenset(tree.brokers)

@@ -60,6 +60,48 @@ WAITS: Final[tuple[Check, ...]] = (
         reads=(BROKERS, *_STATES),
     ),
     Check(
+        name="new-broker-ids",
+        outcome=Outcome.BLOCKS,
+        what="brokers with new ids, and none of the old ones",
+        shown_by="/brokers/ids and assignments without a common id, except for topics in deletion",
+        means="The quorum waits for the old ids without limit of time. All partitions are offline, and the data is on "
+        "the disks of the old ids.",
+        mend="Stop the new brokers. Start the brokers with their old ids (broker.id, then node.id) on their old disks. "
+        "On Strimzi the node pool must be called kafka to keep ids and volumes.",
+        source="https://github.com/cozystack/cozystack/pull/2352 (August 2026)",
+        find=topics.new_broker_ids,
+        hindered=topics.registered_elsewhere,
+        reads=(BROKERS, *_STATES),
+    ),
+    Check(
+        name="kraft-mode-too-early",
+        outcome=Outcome.BLOCKS,
+        what="a broker in KRaft mode before the copy",
+        shown_by="no znode; with --bootstrap its ApiVersions answer, or the quorum's list of observers",
+        means="The quorum refuses the broker (BROKER_ID_NOT_REGISTERED) and waits for it in ZooKeeper mode. Its "
+        "replicas are offline meanwhile.",
+        mend="Remove process.roles and node.id from its settings. Restart it in ZooKeeper mode with broker.id and the "
+        "migration flag. Set process.roles only after the copy.",
+        source="https://github.com/bitnami/containers/issues/54066 (December 2023); ClusterControlManager (3.9)",
+        find=node_checks.kraft_mode_too_early,
+        reads=(BROKERS,),
+        hindered=node_checks.not_asked,
+    ),
+    Check(
+        name="voter-address",
+        outcome=Outcome.BLOCKS,
+        what="a voter that does not answer by its own address",
+        shown_by="no znode; with --bootstrap the addresses in DescribeQuorum and in the brokers' "
+        "controller.quorum.voters, each asked",
+        means="Votes and fetches reach another voter or none. The quorum elects no lasting leader, and brokers do not "
+        "register.",
+        mend="Give each voter its own address in controller.quorum.voters, past any load balancer, on all controllers "
+        "and brokers.",
+        source="https://github.com/strimzi/strimzi-kafka-operator/issues/10714 (October 2024)",
+        find=node_checks.unreachable_voters,
+        hindered=node_checks.no_voter_known,
+    ),
+    Check(
         name="broker-without-flag",
         outcome=Outcome.BLOCKS,
         what="a live broker without the flag of the migration",

@@ -1,7 +1,7 @@
 """A topic whose deletion stopped half-way: the remaining znodes, and the commands that remove them.
 
-The controller deletes `/brokers/topics/T`, then `/config/topics/T`, and `/admin/delete_topics/T` last
-(TopicDeletionManager.completeDeleteTopic). The remaining znodes show its progress.
+The controller deletes `/brokers/topics/T`, its children first, then `/config/topics/T`, and last
+`/admin/delete_topics/T` (TopicDeletionManager.completeDeleteTopic). The remaining znodes show its progress.
 """
 
 from __future__ import annotations
@@ -15,18 +15,25 @@ from questions.picture import Picture
 
 
 class _Leftover(NamedTuple):
-    """A znode that a deletion removes, with its parent and the effect of a leftover."""
+    """A znode that a deletion removes, with its parent, the end of its sentence, and the command of its removal."""
 
     about: str
     parent: str
     effect: str
+    command: str = "delete"
 
+
+TOPICS: Final = "/brokers/topics"
 
 # In the order that is safe for a person. Kafka would delete a topic that is created while its entry exists.
 _LEFTOVERS: Final = (
-    _Leftover("entry", "/admin/delete_topics", "the next controller deletes a new topic with this name"),
-    _Leftover("settings", "/config/topics", "a new topic with this name begins with these settings"),
+    _Leftover("entry", "/admin/delete_topics", ", and the next controller deletes a new topic with this name"),
+    _Leftover("partitions", TOPICS, " without an assignment, and no topic with this name can be created", "deleteall"),
+    _Leftover("settings", "/config/topics", ", and a new topic with this name begins with these settings"),
 )
+
+_SETTINGS: Final = _LEFTOVERS[-1]
+_ONLY_SETTINGS: Final = "it does not exist, but its settings are left over"
 
 
 def has_leftovers(picture: Picture, name: str) -> bool:
@@ -37,10 +44,9 @@ def has_leftovers(picture: Picture, name: str) -> bool:
 def explain_deleted_topic(picture: Picture, name: str) -> Explanation:
     """Explain how far the deletion came, and how to finish it."""
     left = list(_left(picture, name))
-    is_asked = left[0] is _LEFTOVERS[0]
     return Explanation(
         subject=f"topic {name}",
-        headline="its deletion stopped half-way" if is_asked else "it does not exist, but its settings are left over",
+        headline="its deletion stopped half-way" if left != [_SETTINGS] else _ONLY_SETTINGS,
         is_well=False,
         since=None,
         statements=tuple(_statements(name, left)),
@@ -52,13 +58,18 @@ def explain_deleted_topic(picture: Picture, name: str) -> Explanation:
 
 def _left(picture: Picture, name: str) -> Iterator[_Leftover]:
     records = picture.records or {}
-    return (each for each in _LEFTOVERS if f"{each.parent}/{name}" in records)
+    for each in _LEFTOVERS:
+        record = records.get(f"{each.parent}/{name}")
+        # A topic's znode with content that cannot be read is no leftover.
+        if record is not None and not (each.parent == TOPICS and record.content):
+            yield each
 
 
 def _statements(name: str, left: list[_Leftover]) -> Iterator[Statement]:
-    yield Statement("topic", f"/brokers/topics/{name} does not exist, because the controller deletes it first")
+    if all(each.parent != TOPICS for each in left):
+        yield Statement("topic", f"{TOPICS}/{name} does not exist, because the controller deletes it first")
     for each in left:
-        yield Statement(each.about, f"{each.parent}/{name} is left over, and {each.effect}")
+        yield Statement(each.about, f"{each.parent}/{name} is left over{each.effect}")
     for place, each in enumerate(left):
         about = "do, in this order" if place == 0 else ""
-        yield Statement(about, f"zookeeper-shell.sh ZOOKEEPER delete {each.parent}/{name}", Certainty.EXPECTED)
+        yield Statement(about, f"zookeeper-shell.sh ZOOKEEPER {each.command} {each.parent}/{name}", Certainty.EXPECTED)

@@ -7,6 +7,7 @@ from typing import Final
 
 from controller.contract.ids import TopicPartition
 from controller.contract.problem import UNUSABLE
+from controller.rules.states import ReplicaState
 from controller.view.types import Partition, Topic
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
@@ -96,3 +97,8 @@ def _deletion(picture: Picture, topic: Topic) -> Iterator[Statement]:
     away = sorted({at for partition in topic.partitions.values() for at in picture.unregistered(partition.replicas)})
     waits = f"waits for {bracketed(away)} to return" if away else "its brokers are asked to delete their replicas"
     yield Statement("deletion", waits, Certainty.EXPECTED)
+    states = [state for partition in topic.partitions.values() for state in partition.replica_states.values()]
+    deleted = states.count(ReplicaState.DELETION_SUCCESSFUL)
+    yield Statement("", f"{deleted} of {counted(len(states), 'replica')} deleted on their brokers", Certainty.INFERRED)
+    left = sum(partition.zk_state is not None for partition in topic.partitions.values())
+    yield Statement("", f"{left} of {counted(len(topic.partitions), 'partition state')} left in ZooKeeper")

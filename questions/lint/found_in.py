@@ -113,6 +113,13 @@ def orphan_states(cluster: Linted) -> Iterator[str]:
             yield f"{where.name}-{where.number}"
 
 
+def topics_without_assignment(cluster: Linted) -> Iterator[str]:
+    """Yield topic znodes without content, which a deletion left or a tool created as a parent."""
+    for name, record in sorted(cluster.children[_TOPICS].items(), key=itemgetter(0)):
+        if not record.content and cluster.picture.topic(name) is None:
+            yield record.path
+
+
 def stray_states(cluster: Linted) -> Iterator[str]:
     """Find partitions whose state names brokers outside their replicas."""
     for name, partition in _partitions(cluster, _strays):

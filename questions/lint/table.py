@@ -100,6 +100,15 @@ CHECKS: Final = (
         reads_znodes=True,
     ),
     LintCheck(
+        "partitions-of-no-topic",
+        Severity.WARN,
+        found_in.topics_without_assignment,
+        "The topic is gone, and its partition znodes are left. No topic with this name can be created, and a "
+        "migration to KRaft stops at it.",
+        "Run `kontrast explain TOPIC`. It shows the leftover znodes and the commands in the safe order.",
+        reads_znodes=True,
+    ),
+    LintCheck(
         "leftover-reassignment-fields",
         Severity.WARN,
         found_in.leftover_fields,

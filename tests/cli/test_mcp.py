@@ -32,6 +32,7 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "whatif_rolling": {},
     "restartable": {"broker": 2, "accept_topics": ["*"]},
     "lint": {},
+    "report": {"slo": 99.9},
 }
 
 
@@ -143,7 +144,7 @@ def test_a_source_without_a_past_has_no_timeline():
         arguments = ["-m", "cli", "mcp", "--zookeeper", "127.0.0.1:1", "--connect-timeout-seconds", "1"]
         async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
             names = {tool.name for tool in (await client.list_tools()).tools}
-            assert names == TOOLS.keys() - {"timeline"}
+            assert names == TOOLS.keys() - {"timeline", "report"}
             found = await client.call_tool("check", {})
             assert found.is_error
             assert "127.0.0.1:1" in found.content[0].text

@@ -32,7 +32,7 @@ from outputs.kafka_node import KafkaNode
 from tests.conftest import make_chroot
 from tests.dashboards.conftest import start_exporter  # noqa: F401 (a fixture)
 from tests.dashboards.live_replica import LiveReplica
-from tests.kraft import KRaftBroker, KRaftController, migrating_broker, zookeeper_client
+from tests.kraft import KRaftBroker, KRaftController, cluster_id, migrating_broker, zookeeper_client
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
@@ -59,14 +59,37 @@ def rows(done: Result, kind: str) -> list[dict[str, Any]]:
 # --- before the migration
 
 
+def found_checks(done: Result) -> set[str]:
+    return {row["check"] for row in rows(done, "finding")}
+
+
+def had_been(broker: int, zookeeper: str, directory: Path) -> None:
+    """Write the file that a broker in ZooKeeper mode leaves on its disk."""
+    (directory / "data").mkdir(parents=True)
+    properties = f"version=0\nbroker.id={broker}\ncluster.id={cluster_id(zookeeper)}\n"
+    (directory / "data" / "meta.properties").write_text(properties)
+
+
 def test_check_asks_brokers_and_controllers_for_what_no_znode_shows(shared_chroot, java, tmp_path):
     logs = ",".join(str(tmp_path / name) for name in ("a", "b"))
     settings = {"inter.broker.protocol.version": "3.6", "log.dirs": logs}
     controller = KRaftController(1, shared_chroot, tmp_path / "controller")
+    silent = f"127.0.0.1:{free_port()}"
+    settings["controller.quorum.voters"] = f"{controller.voters},2@127.0.0.1:{controller.port},3@{silent}"
     broker = KafkaBroker(1, shared_chroot, tmp_path / "broker", properties=settings)
+    too_early = KRaftBroker(7, tmp_path / "too-early", controller)
     with controller, broker:
-        done = run("check", "--zookeeper", shared_chroot, "--bootstrap", f"127.0.0.1:{controller.port}", "--json")
-        silent = f"127.0.0.1:{free_port()}"
+        had_been(7, shared_chroot, tmp_path / "too-early")
+        too_early.launch()  # and waits for the quorum to accept it
+        bootstrap = f"127.0.0.1:{controller.port}"
+        try:
+            done = eventually(
+                lambda: run("check", "--zookeeper", shared_chroot, "--bootstrap", bootstrap, "--json"),
+                lambda done: "kraft-mode-too-early" in found_checks(done),
+            )
+        finally:
+            too_early.kill()
+        controller.kill()
         without_controller = run("check", "--zookeeper", shared_chroot, "--bootstrap", silent, "--json")
     assert done.exit_code == ExitCode.FAILED, done.output
     found = {row["check"]: (row["outcome"], row["detail"]) for row in rows(done, "finding")}
@@ -75,10 +98,18 @@ def test_check_asks_brokers_and_controllers_for_what_no_znode_shows(shared_chroo
         "metadata-version",
         "several-log-directories",
         "controller-id",
+        "kraft-mode-too-early",
+        "voter-address",
     }
     assert "broker 1 at " in found["broker-without-flag"][1]
     assert "inter.broker.protocol.version 3.6, the quorum metadata.version 3.9-IV0" in found["metadata-version"][1]
     assert "2 log directories" in found["several-log-directories"][1]
+    assert "broker 7 runs in KRaft mode although the migration has not begun" in found["kraft-mode-too-early"][1]
+    addresses = {row["znode"]: row["detail"] for row in rows(done, "finding") if row["check"] == "voter-address"}
+    assert addresses == {
+        bootstrap: "the voters 1 and 2 share this address, as behind a load balancer",
+        silent: "voter 3 does not answer by its own address: Connection refused",
+    }
     unchecked = {row["check"]: row["reason"] for row in rows(without_controller, "not-checked")}
     assert "no KRaft controller answers" in unchecked["metadata-version"]
     assert "broker-without-flag" in {row["check"] for row in rows(without_controller, "finding")}
@@ -117,7 +148,7 @@ def dual_write(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             for process in processes:
                 process.wait_until_ready()
             with zookeeper_client(chroot) as client:
-                eventually(lambda: migration(client)["kraft_metadata_offset"], lambda offset: offset > 0)
+                eventually(lambda: client.exists("/migration") and migration(client)["kraft_metadata_offset"] > 0)
             second.stop()
             rolled.start()
             fill(rolled.bootstrap_server)
@@ -341,6 +372,38 @@ def test_a_broken_dual_write_is_a_lag_until_the_controller_is_started_again(dual
         dual_write.controller.start()
         eventually(lambda: dual_write.compare().exit_code, lambda code: code == ExitCode.OK)
         assert client.exists("/brokers/topics/late")
+
+
+def test_a_finalization_with_a_broker_in_zookeeper_pages_with_its_blindness(
+    dual_write,
+    start_exporter,  # noqa: F811 (a fixture)
+    tmp_path,
+):
+    bootstrap = f"127.0.0.1:{dual_write.controller.port}"
+    arguments = ("check", "--zookeeper", dual_write.zookeeper, "--bootstrap", bootstrap, "--json")
+    before = [row["detail"] for row in rows(run(*arguments), "finding") if row["check"] == "broker-in-zookeeper"]
+    assert before == ["broker 1 is still registered in ZooKeeper"]
+    probe = ProbeConfig(interval_seconds=0.5, confirm_seconds=0.3, kafka_quorum=(bootstrap,))
+    with LiveReplica("north", dual_write.zookeeper, tmp_path) as replica:
+        config = ServeConfig(source=JournalAddress(replica.outputs), listen="127.0.0.1:0", probe=probe)
+        with start_exporter(config) as exporter:
+            eventually(exporter.metrics, lambda text: "controller-migrating" in figures(text, "nodes"))
+            assert not too_early(exporter.metrics())
+            dual_write.controller.finalize()
+            eventually(exporter.metrics, lambda text: too_early(text) == ["page"])
+            after = [row["detail"] for row in rows(run(*arguments), "finding") if row["check"] == "broker-in-zookeeper"]
+            assert after == [f"{before[0]}, and controller 3001 at {bootstrap} runs without the flag already"]
+            page = exporter.page_with("/clusters/north", "Kontrast is blind to")
+            assert "the migration is finalized (no controller has its flag)" in page
+            with zookeeper_client(dual_write.zookeeper) as client:
+                client.delete("/brokers/ids/1")
+            eventually(exporter.metrics, lambda text: not too_early(text))
+
+
+def too_early(text: str) -> list[str]:
+    """Return the severity of the alert, if it is open."""
+    pattern = r'^kontrast_alert_since_timestamp_seconds{([^}]*alert="FinalizedTooEarly"[^}]*)}'
+    return [re.findall(r'severity="(\w+)"', labels)[0] for labels in re.findall(pattern, text, re.MULTILINE)]
 
 
 # --- without a counterpart

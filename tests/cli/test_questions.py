@@ -153,6 +153,7 @@ def test_json_is_an_object_a_line(question, where):
         ("place --from-cluster", "--from-cluster needs a goal"),
         ("place --from-cluster --rack-aware", "has no rack. Set broker.rack and restart it"),
         ("timeline --topic nothing", "the kept data of cluster shop lacks topic nothing"),
+        ("timeline --topic t1x", "cluster shop lacks topic t1x. Did you mean t1"),
         ("timeline --broker 77 --partition t1-99", "cluster shop lacks t1-99, broker 77"),
         ("timeline --partition t1", "'t1' is no partition. Write TOPIC-PARTITION, like orders-7"),
         ("timeline --html /nowhere/page.html", "/nowhere/page.html cannot be written: No such file or directory"),

@@ -42,17 +42,27 @@ class Parted(NamedTuple):
 def account_of(rows: list[Row]) -> Account:
     """Return the replica's account, with its final transitions by epoch, then in order, and its requests."""
     account = Account({}, Counter())
+    for subject, transitions in final_transitions(rows).items():
+        account.moves[subject] = [
+            Move(row.controller_epoch, row.from_state, row.to_state, row.leader, row.leader_epoch, row.isr)
+            for row in transitions
+        ]
+    for row in rows:
+        if isinstance(row, Request) and row.status is Status.FINAL and row.api != "UpdateMetadata":
+            account.requests.update(partition_states(row))
+    return account
+
+
+def final_transitions(rows: list[Row]) -> dict[str, list[Transition]]:
+    """Return the final transitions of each partition and replica, by epoch, then in order."""
+    found: defaultdict[str, list[Transition]] = defaultdict(list)
     for row in rows:
         if isinstance(row, Transition) and row.status is Status.FINAL and row.subject in ("partition", "replica"):
             tp = f"{row.topic}-{row.partition}"
-            subject = tp if row.subject == "partition" else f"{tp}@{row.broker}"
-            move = Move(row.controller_epoch, row.from_state, row.to_state, row.leader, row.leader_epoch, row.isr)
-            account.moves.setdefault(subject, []).append(move)
-        elif isinstance(row, Request) and row.status is Status.FINAL and row.api != "UpdateMetadata":
-            account.requests.update(partition_states(row))
-    for moves in account.moves.values():
-        moves.sort(key=lambda move: move.epoch)  # a deposed controller may go on while the next one acts
-    return account
+            found[tp if row.subject == "partition" else f"{tp}@{row.broker}"].append(row)
+    for transitions in found.values():
+        transitions.sort(key=lambda row: row.controller_epoch)  # a deposed controller may go on while the next one acts
+    return found
 
 
 def partition_states(row: Request) -> Iterator[Told]:

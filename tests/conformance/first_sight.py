@@ -27,6 +27,7 @@ from tests.conformance.busy_controllers import busy_ms
 from tests.conformance.cut_terms import CutTerm, cut_terms, without
 from tests.conformance.gauge_samples import compare_gauges
 from tests.conformance.impaired import Impaired, by_rows, by_znodes
+from tests.conformance.proof import Proof, proof_of
 from tests.conformance.recording import Recording, replay, unpack_file
 
 
@@ -36,6 +37,7 @@ class Sight(NamedTuple):
     moves: Agreement
     requests: Agreement
     parted: Mapping[int, Parted]  # by the controller's epoch, cut terms too
+    proof: Proof
     cut: Sequence[CutTerm]
     gauges_equal: int
     gauges_compared: int
@@ -66,6 +68,7 @@ def look(recording: Recording) -> Sight:
         moves_agreement(without(real, cut), without(ours, cut)),
         requests_agreement(without(real, cut), without(ours, cut)),
         parted_by_epoch(real, ours),
+        proof_of(records, replayed.rows, real),
         cut,
         equal,
         compared,

@@ -40,6 +40,9 @@ SETTINGS = {
     "zookeeper.session.timeout.ms": 6_000,
 }
 
+# The releases that recording.json does not name, if not 3.9.
+RELEASE = {"dev11": "1.1", "dev28": "2.8"}
+
 # The last transaction that counts, if the log includes the recording's own end and recording.json does not set it.
 LAST_ZXID = {"hard39": 571}
 
@@ -79,6 +82,12 @@ class Recording:
         description = self._description()
         release = None if "upgrade_to" in description else description.get("kafka")
         return None if release is None else profile_of(read_release(release))
+
+    def release(self) -> str:
+        """Return its Kafka release, like 3.9, and both of an upgrade."""
+        description = self._description()
+        releases = description.get("kafka", RELEASE.get(self.name, "3.9")), description.get("upgrade_to")
+        return " to ".join("{}.{}".format(*read_release(release)) for release in releases if release is not None)
 
     def settings(self) -> GivenSettings:
         """Return its brokers' configuration, as far as the replica needs it."""

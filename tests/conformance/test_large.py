@@ -9,6 +9,7 @@ import pytest
 
 from tests.conformance.first_sight import look
 from tests.conformance.large import LARGE
+from tests.conformance.proof import counted
 from tests.conformance.recording import unpack
 
 # Most of the time that these take is the replica's own: 8 to 20 s for six to nine takeovers of 10,000 partitions.
@@ -24,6 +25,7 @@ def test_a_large_cluster_is_followed_but_for_what_is_known(name: str, tmp_path: 
     sight = look(unpack(name, tmp_path))
     report.extend(f"{name:10} {line}" for line in sight.lines())
     assert sight.moves.real > 500  # an empty account would agree with anything
+    assert sight.proof == counted()[name][1]
     known = LARGE[name]
     assert sight.parted == {epoch: parted for epoch, (_, parted) in known.parted.items()}
     assert [(term.epoch, term.said) for term in sight.cut] == [(epoch, True) for epoch in known.cut]

@@ -19,7 +19,7 @@ import pytest
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.problem import UNUSABLE_WORDS
-from dashboards.alerting.active_alerts import BROKER_VIEW
+from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import NAME_PREFIX, SEVERITY_LABELS, message_of
 from dashboards.catalogue.alert_metrics import ALERT_SINCE
@@ -39,7 +39,7 @@ FILES = {name: PROMETHEUS / f"kontrast-{name}.yml" for name in NAMES}
 RULES = {name: file.read_text(encoding="utf-8") for name, file in FILES.items()}
 ALERTS = {name: re.findall(r"^ +- alert: (\w+)$", rules, re.MULTILINE) for name, rules in RULES.items()}
 ALL_ALERTS = [alert for name in NAMES for alert in ALERTS[name]]
-KINDS = [*ALERT_KINDS, BROKER_VIEW]
+KINDS = [*ALERT_KINDS, BROKER_VIEW, FINALIZED_TOO_EARLY]
 UNNAMED = "KontrastAlertsUnnamed"  # the one rule on watched clusters that is no kind's
 BOARDS = {path.stem for path in (ROOT / "dashboards" / "grafana").glob("*.json")}
 ALWAYS_FIRES = {"KontrastWatchdog"}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import importlib.util
 import json
+import os
 import re
 import threading
+import urllib.request
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -21,10 +23,12 @@ from dashboards.exporter.config import ServeConfig
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
+from dashboards.page import interface
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT, PATHS, document
 from dashboards.page.routes import LivePage
 from tests import recorded_moment
+from tests.dashboards.test_restartable import cluster as healthy_cluster
 from transport.address import JournalAddress
 
 ROOT = Path(__file__).parents[2]
@@ -159,3 +163,83 @@ def test_what_the_document_refers_to_is_in_it():
         Draft202012Validator.check_schema(schema)
     operations = [each["operationId"] for path in document()["paths"].values() for each in path.values()]
     assert len(set(operations)) == len(operations)
+
+
+# --- examples in the document
+
+# Questions whose answers are the examples of the document, by operation.
+QUESTIONS = {
+    "clusters": {},
+    "cluster": {},
+    "topics": {"words": "T", "lacking": "1"},
+    "topic": {"first": 1},
+    "partition": {},
+    "broker": {},
+    "controller": {},
+    "timeline": {"window": 900, "of": "broker 1"},
+    "consequences": {"broker": [2], "controlled": "1"},
+    "search": {"of": "t"},
+    "searchAll": {"of": "t"},
+    "restartable": {"broker": 2, "accept_topic": ["scratch-*"]},
+    "holdLease": {"broker": 2, "holder": "ansible@ops1", "seconds": 900},
+    "releaseLease": {"broker": 2, "holder": "ansible@ops1"},
+}
+LEASES = ("restartable", "holdLease", "releaseLease")
+
+
+def cut(answer: object) -> object:
+    """Return an answer with only the first object of each list, as an example needs no more."""
+    if isinstance(answer, dict):
+        return {key: cut(value) for key, value in answer.items()}
+    if isinstance(answer, list):
+        return [cut(each) for each in (answer[:1] if answer and isinstance(answer[0], dict) else answer)]
+    return answer
+
+
+def answered(exporter, operation: interface.Path, names: dict[str, str]) -> dict[str, object]:
+    """Ask a real server, and return the question with its answer."""
+    asked = QUESTIONS[interface.operation_id(operation)]
+    of_path = {name: value for name, value in names.items() if f"{{{name}}}" in operation.path}
+    address = f"{exporter.address}{named(operation.path, **of_path)}?{urlencode(asked, doseq=True)}"
+    request = urllib.request.Request(address, method=operation.method.upper())
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return {"parameters": {**of_path, **asked}, "answer": cut(json.loads(answer.read()))}
+
+
+def test_every_operation_has_an_example_that_a_server_answered(exporter, tmp_path, start_exporter, rows):
+    partition = json.loads(exporter.page(f"{API}/clusters/north"))["groups"][0]["partitions"][0]
+    names = {"cluster": "north", "topic": partition["topic"], "partition": str(partition["partition"]), "broker": "1"}
+    with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as well:
+        well.write(*healthy_cluster(rows))
+        well.metrics_with(r"^kontrast_ready\{.*\} 1")
+        found = {
+            interface.operation_id(each): answered(
+                well if interface.operation_id(each) in LEASES else exporter, each, names
+            )
+            for each in interface.OPERATIONS
+        }
+    if os.environ.get("REWRITE") == "1":
+        interface.EXAMPLES.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    examples = json.loads(interface.EXAMPLES.read_text(encoding="utf-8"))
+    assert examples.keys() == found.keys(), "run `REWRITE=1 pytest tests/dashboards/test_interface.py`"
+    for operation in interface.OPERATIONS:
+        name = interface.operation_id(operation)
+        described = document()["paths"][API + operation.path][operation.method]
+        content = STRICT["paths"][API + operation.path][operation.method]["responses"]["200"]["content"]
+        schema = {**content["application/json"]["schema"], "components": STRICT["components"]}
+        assert described["responses"]["200"]["content"]["application/json"]["example"] == examples[name]["answer"]
+        for answer in (examples[name]["answer"], found[name]["answer"]):
+            assert [error.message for error in Draft202012Validator(schema).iter_errors(answer)] == [], name
+        assert fields(examples[name]["answer"]) == fields(found[name]["answer"]), name
+        asked = {each["name"]: each for each in described["parameters"] if "example" in each}
+        assert {key: each["example"] for key, each in asked.items()} == examples[name]["parameters"]
+        assert all(Draft202012Validator(each["schema"]).is_valid(each["example"]) for each in asked.values())
+
+
+def fields(answer: object) -> set[str]:
+    """Return the paths of all fields of an answer."""
+    if isinstance(answer, dict):
+        return {
+            f"{key}{path}" for key, value in answer.items() for path in ("", *(f".{each}" for each in fields(value)))
+        }
+    return {f"[]{path}" for each in answer for path in fields(each)} if isinstance(answer, list) else set()

@@ -281,7 +281,11 @@ def test_the_words_of_commands_and_alerts_lead_to_the_page_that_explains_them(ex
     [
         ("/clusters/south", 404, "There is no cluster south"),
         ("/clusters/south/topics", 404, "no cluster has this name"),
-        ("/clusters/north/topics/none", 404, "There is no topic none"),
+        ("/clusters/north/topics/none", 404, "There is no topic none."),
+        ("/clusters/noth", 404, "There is no cluster noth. Did you mean north?"),
+        ("/clusters/noth/topics", 404, "Cluster noth: no cluster has this name. Did you mean north?"),
+        ("/clusters/north/topics/ordrs", 404, "There is no topic ordrs. Did you mean orders?"),
+        ("/clusters/north/topics/ordrs/0", 404, "There is no partition ordrs-0. Did you mean orders-0?"),
         ("/clusters/north/topics/orders/9", 404, "There is no partition orders-9"),
         ("/clusters/north/topics/orders/" + "9" * 5000, 404, "There is no partition"),
         ("/clusters/north/brokers/9", 404, "There is no broker 9"),

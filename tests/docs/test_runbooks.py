@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
-from dashboards.alerting.active_alerts import BROKER_VIEW
+from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY
 from dashboards.alerting.message import NAME_PREFIX, STALE
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ RULES = {
         re.MULTILINE,
     )
 }
-OF_THE_EXPORTER = {f"{NAME_PREFIX}{STALE}", f"{NAME_PREFIX}{BROKER_VIEW}"}
+OF_THE_EXPORTER = {f"{NAME_PREFIX}{name}" for name in (STALE, BROKER_VIEW, FINALIZED_TOO_EARLY)}
 PARTS = ["Meaning.", "First look.", "Do.", "Do not.", "It ends"]
 PAGES = [DOCS / "reference" / "alerts.md", *sorted(RUNBOOKS.iterdir())]
 

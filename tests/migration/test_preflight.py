@@ -15,7 +15,8 @@ from cli.running import ExitCode
 from migration.preflight import node_checks
 from migration.preflight.check import nothing
 from migration.preflight.checks import CHECKS
-from tests.migration.trees import FAULTS, Tree, built, clean
+from migration.preflight.lifecycle import LAST_RELEASES
+from tests.migration.trees import FAULTS, PERSISTENT, Tree, built, clean
 
 _OF_NODES = [check for check in CHECKS if check.find is nothing or check.find.__module__ == node_checks.__name__]
 _OF_ZNODES = [check for check in CHECKS if check not in _OF_NODES]
@@ -51,7 +52,7 @@ def test_a_fault_gives_its_row_and_nothing_else(shared_chroot, name):
     znode, spoil = FAULTS[name]
     tree: Tree = clean()
     spoil(tree)
-    persistent = frozenset({"/controller"} if name == "leftover-controller" else ())
+    persistent = frozenset({"/controller"} if name in PERSISTENT else ())
     with built(shared_chroot, tree, persistent=persistent):
         ids = "2,3" if name == "controller-id" else "3001"
         done = check("--zookeeper", shared_chroot, "--json", "--controller-ids", ids)
@@ -101,7 +102,11 @@ def test_to_a_person_the_worst_comes_first_with_what_to_do(shared_chroot):
     do = "  do: Stop the controllers, delete /migration, and format the disks of all controllers. "
     assert f"{do}All three steps are necessary." in printed
     assert any(line.startswith("not checked: controller-id ") for line in printed)
-    assert printed[-1].startswith("found: 2 loses, 1 kills, 1 sticks, 1 blocks, 1 rollback (")
+    end = next(number for number, line in enumerate(printed) if line.startswith("the end of ZooKeeper, as of 20"))
+    assert printed[end - 1].startswith("found: 2 loses, 1 kills, 1 sticks, 1 blocks, 1 rollback (")
+    assert [line for line in printed[end + 1 :] if "source: https://" not in line] == [
+        f"  {last.sentence}" for last in LAST_RELEASES
+    ]
 
 
 def test_many_znodes_of_a_row_are_counted(shared_chroot):
@@ -145,12 +150,12 @@ def test_without_rights_to_a_single_znode_nothing_else_of_it_is_guessed(shared_c
 
 def test_a_migration_under_way_is_said(shared_chroot):
     tree = clean()
-    FAULTS["earlier-attempt"][1](tree)
-    FAULTS["leftover-controller"][1](tree)
-    del tree["/brokers/ids/2"]  # it is in KRaft mode
+    FAULTS["broker-in-zookeeper"][1](tree)
     with built(shared_chroot, tree, persistent=frozenset({"/controller"})):
         done = check(*_json(shared_chroot))
-    assert done.exit_code == ExitCode.OK, done.output
+    assert done.exit_code == ExitCode.FAILED, done.output
+    (finding,) = lines(done, "finding")
+    assert (finding["check"], finding["detail"]) == ("broker-in-zookeeper", "broker 1 is still registered in ZooKeeper")
     assert "absent-broker" in {line["check"] for line in lines(done, "not-checked")}
     assert "the migration is under way and a KRaft controller leads" in done.stderr
 

@@ -74,6 +74,14 @@ def _migration(offset: int) -> dict[str, object]:
     return {"version": 0, "kraft_metadata_offset": offset, "kraft_controller_id": 3001, **epochs}
 
 
+def _led_by_kraft(tree: Tree) -> None:
+    """Let a KRaft controller lead, with broker 2 in KRaft mode."""
+    leader = {"version": 2, "brokerid": 3001, "timestamp": "1", "kraftControllerEpoch": 1}
+    tree.update({"/migration": _migration(303), "/controller": leader})
+    del tree["/brokers/ids/2"]
+
+
+PERSISTENT = frozenset({"leftover-controller", "broker-in-zookeeper"})  # faults with a /controller of no session
 Fault = Callable[[Tree], object]
 
 # KEY is found once in the clean tree after this, at the znode beside it.
@@ -146,6 +154,11 @@ FAULTS: Mapping[str, tuple[str, Fault]] = {
     "generated-broker-id": (
         "/brokers/ids/1001",
         lambda tree: tree.update({"/brokers/ids/1001": broker(), "/brokers/seqid": SET_ONCE}),
+    ),
+    "broker-in-zookeeper": ("/brokers/ids/1", _led_by_kraft),
+    "new-broker-ids": (
+        "/brokers/ids",
+        lambda tree: tree.update({f"/brokers/ids/{new}": tree.pop(f"/brokers/ids/{new - 100}") for new in (101, 102)}),
     ),
     "controller-id": ("/brokers/ids/2", lambda _tree: None),  # by --controller-ids 2,3
     "control-plane-listener": (

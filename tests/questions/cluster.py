@@ -68,7 +68,7 @@ def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None,
     for at, (path, content) in enumerate(znodes.items(), start=100):
         written_ms = now_ms - (ages_ms or {}).get(path, HOUR_MS)
         stat = (at, at, 0, owner(path, content), written_ms, written_ms)
-        values[path] = Value(json.dumps(content).encode(), *stat)
+        values[path] = Value(b"" if content is None else json.dumps(content).encode(), *stat)
     read = CompleteRead(values)
     major, minor = map(int, release.split("."))
     gathering = Gathering(new_context("shop", profile=profile_of((major, minor)), chunk_count=8))

@@ -205,6 +205,8 @@ def test_a_place_that_cannot_be_written_is_one_sentence(told):
         (["--zk-data", "/a/zk", "--zk-data", "/b/zk"], "two directories are called 'zk'"),
         (["--zk-data", "a="], "'a=' is not NAME=DIR"),
         (["--zk-data", "a=/x", "--cluster", "b"], "names no cluster b"),
+        (["--zk-data", "/a", "--cluster", "b", "--cluster", "c"], "names no cluster b, c"),
+        (["--zk-data", "/"], "give the name of the cluster in /"),
         (["--zk-data", "a=/x", "--format", "csv"], "--format csv needs --out"),
         (["--zk-data", "a=/x", "--since", "0x1f"], "is a zxid"),
         (["--zk-data", "a=/x", "--since", "30 days"], "'30 days'"),

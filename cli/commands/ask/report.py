@@ -46,21 +46,38 @@ Exit codes:
 """
 
 
-def _read_directories(
-    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
-) -> dict[str, tuple[Path, ...]]:
-    """Return the directories by cluster, from NAME=DIR, or from DIR with its last part as the name."""
-    found: dict[str, tuple[Path, ...]] = {}
-    unnamed: set[str] = set()
+_Given = tuple[tuple[str, Path], ...]  # directories with their cluster's name, empty if it is not given
+
+
+def _read_directories(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> _Given:
+    """Return NAME=DIR as its parts, and DIR without a name."""
+    found: list[tuple[str, Path]] = []
     for text in given:
         name, equals, rest = text.partition("=")
-        is_named = bool(equals) and "/" not in name
-        directory = Path(rest if is_named else text)
-        name = name if is_named else directory.absolute().name
-        if not name or not (rest or not is_named):
+        if not equals or "/" in name:
+            found.append(("", Path(text)))
+        elif name and rest:
+            found.append((name, Path(rest)))
+        else:
             raise click.BadParameter(f"{text!r} is not NAME=DIR.")
+    return tuple(found)
+
+
+def _by_cluster(given: _Given, clusters: tuple[str, ...]) -> dict[str, tuple[Path, ...]]:
+    """Return the directories by cluster. Without a name they are of the only --cluster, as in every other question.
+
+    Without both, the last part of the directory is the name. Raise UsageError.
+    """
+    found: dict[str, tuple[Path, ...]] = {}
+    only = clusters[0] if len(set(clusters)) == 1 and not any(name for name, _ in given) else ""
+    unnamed: set[str] = set()
+    for given_name, directory in given:
+        name = given_name or only or directory.absolute().name
+        if not name:
+            raise click.UsageError(f"give the name of the cluster in {directory}, NAME=DIR.")
+        is_named = bool(given_name or only)
         if name in unnamed or (name in found and not is_named):
-            raise click.BadParameter(f"two directories are called {name!r}. Give each its cluster's name, NAME=DIR.")
+            raise click.UsageError(f"two directories are called {name!r}. Give each its cluster's name, NAME=DIR.")
         if not is_named:
             unnamed.add(name)
         found[name] = (*found.get(name, ()), directory)
@@ -84,7 +101,7 @@ def _read_directories(
     callback=_read_directories,
     metavar="[NAME=]DIR",
     help="Archived files of a cluster's ZooKeeper, under the cluster's name. Repeatable, for other "
-    "clusters, or with the same name for a dataLogDir.",
+    "clusters, or with the same name for a dataLogDir. DIR alone has the name of the only --cluster.",
 )
 @chroot_option("In --zk-data, the znode that contains Kafka's znodes.")
 @click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this cluster. Repeatable.")
@@ -122,7 +139,7 @@ def report(  # noqa: PLR0913 (one parameter an option)
     *,
     config_file: Path | None,
     stream: Address | None,
-    directories: dict[str, tuple[Path, ...]],
+    directories: _Given,
     chroot: str,
     clusters: tuple[str, ...],
     since: int | None,
@@ -142,10 +159,11 @@ def report(  # noqa: PLR0913 (one parameter an option)
         raise click.UsageError("give either --from ADDRESS or --zk-data DIR.")
     if form == "csv" and out is None:
         raise click.UsageError("--format csv needs --out DIRECTORY. It writes one file per table.")
-    absent = sorted(set(clusters) - directories.keys()) if directories else []
+    by_cluster = _by_cluster(directories, clusters)
+    absent = sorted(set(clusters) - by_cluster.keys()) if directories else []
     if absent:
         raise click.UsageError(f"--zk-data names no cluster {', '.join(absent)}.")
-    chosen = {name: found for name, found in directories.items() if not clusters or name in clusters}
+    chosen = {name: found for name, found in by_cluster.items() if not clusters or name in clusters}
     window = _window(since, until, time.time_ns() // 1_000_000)
     settings = read_settings(config_file, os.environ)
     source = reached(settings, stream) if stream else (chosen, chroot)

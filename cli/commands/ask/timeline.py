@@ -16,12 +16,13 @@ from cli.sources.moments import MomentParameter
 from cli.sources.options import source_of, source_options
 from cli.sources.source import NotFoundError, Scope, Source, ask, present_ms
 from questions.doubts import doubts
+from wording.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from controller.contract.ids import TopicPartition
     from ingest.files.data_directory import Until
     from questions.picture import Picture
-    from questions.timeline.selection import HistorySpan
+    from questions.timeline.selection import HistorySpan, Selection
     from questions.timeline.timeline import Timeline
 
 _EPILOG = """\b
@@ -117,7 +118,8 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
         found = timeline_of(picture, selection, window)
         if found is None:
             named = selection.words or "any subject"
-            raise NotFoundError(f"the kept data of cluster {picture.header.cluster} lacks {named}")
+            similar = did_you_mean(_similar(selection, picture))
+            raise NotFoundError(f"the kept data of cluster {picture.header.cluster} lacks {named}{similar}")
         if html_file is not None:
             _write(html_file, found, doubts(picture, present_ms(source)))
         else:
@@ -125,6 +127,15 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
         return ExitCode.OK
 
     return ask(source, scope, answer)
+
+
+def _similar(selection: Selection, picture: Picture) -> list[str]:
+    """Return existing subjects with a name similar to the first named topic or partition."""
+    from questions.explain.subject import Subject
+
+    named = [Subject(name, topic=name) for name in sorted(selection.topics)]
+    named += [Subject(str(tp), partition=tp) for tp in sorted(selection.partitions)]
+    return named[0].similar(picture) if named else []
 
 
 def _source_with_past(flags: Mapping[str, Any]) -> Source:
