@@ -85,7 +85,6 @@ def run_until_stopped(
     stopped_by, end_at = 0, math.inf
     stops = {name: StopRequest() for name in {**parts, **beside}}
     service = Service(ready, stops)
-    _limit_heaps()
     with _signals_put_into(happened):
         _start({**parts, **beside}, stops, happened)
         while len(codes) < len(stops):
@@ -114,6 +113,7 @@ def _worst(codes: Collection[int | None]) -> int:
 
 
 def _start(parts: Mapping[str, Part], stops: Mapping[str, StopRequest], happened: _Happened) -> None:
+    _limit_heaps()
     for name, part in parts.items():
         label = f"{name}: " if len(parts) > 1 else ""
         threading.Thread(target=_run, args=(name, label, part, stops[name], happened), name=name, daemon=True).start()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from pathlib import Path as File
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from controller.contract.decoding import JsonDecoder
 from dashboards.page.answers import BrokerAnswer, TopicAnswer, TopicList
 from dashboards.page.history import WINDOWS_SECONDS, History
 from dashboards.page.hypothetical import WhatIf
@@ -191,7 +191,7 @@ def document() -> dict[str, Any]:
     for component in components.values():
         component["description"] = inspect.cleandoc(component.get("description", ""))
     paths: dict[str, dict[str, Any]] = {}
-    examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    examples = JsonDecoder(dict[str, Any]).decode(EXAMPLES.read_bytes())
     for path, schema in zip(OPERATIONS, schemas, strict=False):
         example = examples.get(operation_id(path), {"parameters": {}, "answer": None})
         paths.setdefault(API + path.path, {})[path.method] = _operation(path, schema, example)
