@@ -55,7 +55,7 @@ from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.published_rows import EVERY_CHANGE, Shown
 from controller.transaction.conclusion import Conclusion, Outcome as Outcome
 from controller.transaction.transaction import Transaction
-from controller.watch import clock_step, complete_read, forgotten, loaded_states, older_generation, rollback
+from controller.watch import clock_step, complete_read, ensemble, forgotten, loaded_states, older_generation, rollback
 
 _STATES_IN_A_TRANSACTION: Final = 4_096
 _NODE: Final = RecordKind.NODE
@@ -227,6 +227,7 @@ def _session(tx: Transaction, record: Record) -> None:
     header.feed.disconnected_ms = since_ms if status.session in _DISCONNECTED else 0
     if record.kind is RecordKind.HEARTBEAT:
         header.maintenance = status.maintenance
+        ensemble.note(tx.state, status.ensemble)
     rollback.note(tx.state, status.lost_zxid)
 
 

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from controller.contract.ensemble import DEFAULT_JUTE_MAXBUFFER
 from ingest.errors import IngestError
 from transport.address import Address, JournalAddress
 from transport.journal import Fsync
@@ -36,6 +37,9 @@ _SMALLEST = {
     "journal_retain_bytes": 1,
     "journal_retain_seconds": 1,
     "resync_jitter_seconds": 0,
+    "ensemble_interval_seconds": 1,
+    "zookeeper_admin_port": 1,
+    "jute_maxbuffer_bytes": 1,
 }
 
 
@@ -121,7 +125,8 @@ class IngestConfig(ZooKeeperConfig):
     """Settings of one cluster's forwarder. Raise IngestError for impossible ones.
 
     The forwarder reads events within `coalesce_ms` together. After a lost connection it reads everything again after a
-    random part of `resync_jitter_seconds`, so that the watchers of an ensemble do not read at once. In
+    random part of `resync_jitter_seconds`, so that the watchers of an ensemble do not read at once. Each
+    `ensemble_interval_seconds` it asks every server of the ensemble how it is, None for never. In
     `election_zookeeper`, HOST:PORT[,HOST:PORT…][/chroot], the forwarders of a cluster elect one. `maintenance_file` may
     be missing, but not its folder.
     """
@@ -131,6 +136,9 @@ class IngestConfig(ZooKeeperConfig):
     coalesce_ms: float = 10.0
     heartbeat_seconds: float = 1.0
     resync_jitter_seconds: float = 0.5
+    ensemble_interval_seconds: float | None = 10.0
+    zookeeper_admin_port: int | None = None
+    jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER
     election_zookeeper: str | None = None
     election_on_watched: bool = False
     metrics_listen: str | None = None

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 
+import msgspec
+
 from controller.contract.records import RecordKind
 from ingest.clocks import Clocks
 from ingest.complete_read import read_everything, wait_for_connection
@@ -29,6 +31,7 @@ from ingest.publisher import DeposedError, Publisher, StoppedError
 from ingest.sinks.opening import open_sink
 from ingest.sinks.sink import Sink, SinkUnavailableError
 from ingest.zookeeper.client import WatchedZooKeeper
+from ingest.zookeeper.ensemble import EnsembleQuestions
 from ingest.zookeeper.reading import ConnectionLostError
 from transport.forwarding import Forwarding, ReadReason
 from wording.sentences import counted
@@ -76,13 +79,15 @@ class Forwarder:
         """Forward until the term ends or asked to stop. Return the reason for a complete read in the next term."""
         inbox = Inbox()
         zookeeper = WatchedZooKeeper(self._config, inbox, stop, self._forwarding)
+        questions = EnsembleQuestions(self._config)
         publisher = Publisher(sink, term, stop, self._forwarding, self._maintenance, self._clocks)
         self._forwarding.leads, self._forwarding.generation = True, term.generation
         try:
             zookeeper.start()
+            questions.start()
             if not self._has_connected:
                 self._connect(inbox, stop)
-            watch = _Watch(self._config, zookeeper, inbox, publisher, stop, self._forwarding)
+            watch = _Watch(self._config, zookeeper, questions, inbox, publisher, stop, self._forwarding)
             if watch.run(reason, sink.complete_read_requested):
                 _LOG.warning(
                     "%s: readers of %s lack records, so everything is read again", self._config.cluster, self._config.to
@@ -99,6 +104,7 @@ class Forwarder:
                 )
         finally:
             self._forwarding.leads = False
+            questions.stop()
             zookeeper.close()
         return ReadReason.START
 
@@ -131,10 +137,11 @@ class Forwarder:
 class _Watch:
     """The work of a forwarder that has been connected once."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (its parts)
         self,
         config: IngestConfig,
         zookeeper: WatchedZooKeeper,
+        questions: EnsembleQuestions,
         inbox: Inbox,
         publisher: Publisher,
         stop: threading.Event,
@@ -143,6 +150,7 @@ class _Watch:
         self._config = config
         self._forwarding = forwarding
         self._zookeeper = zookeeper
+        self._questions = questions
         self._inbox = inbox
         self._publisher = publisher
         self._stop = stop
@@ -196,6 +204,7 @@ class _Watch:
                 self._put_off_reading()
             else:
                 _LOG.warning("%s: the ZooKeeper session is %s", self._config.cluster, state.value)
+                self._questions.ask_now()
                 self._fall_out_of_step(_READ_REASONS[state])
                 self._publish_session(state)
             self._in_step = False
@@ -224,6 +233,7 @@ class _Watch:
         connections = self._zookeeper.connections
         self._zookeeper.catch_up()  # before the watches, because watches on a lagging server would show known changes
         self._zookeeper.add_watches(WATCHED)
+        self._questions.learn(self._zookeeper.read_configuration())
         zxid = self._zookeeper.read_values([_READ_WHEN_QUIET]).zxid
         values = read_everything(self._zookeeper)
         if self._zookeeper.connections != connections:
@@ -329,12 +339,19 @@ class _Watch:
 
     def _publish_session(self, state: SessionState, lost_zxid: int = -1) -> None:
         if self._has_complete_read:
-            self._publisher.publish_state(RecordKind.SESSION, state, self._zookeeper.watch_mode, self._zxid, lost_zxid)
+            self._publisher.publish_state(
+                RecordKind.SESSION, state, self._zookeeper.watch_mode, self._zxid, lost_zxid=lost_zxid
+            )
 
     def _heartbeat(self) -> None:
         """Publish that everything up to a zxid has been published, or that the connection is lost."""
         if self._in_step:
             self._forward_window()
         state = self._state if self._in_step or self._state is not SessionState.CONNECTED else SessionState.SUSPENDED
-        self._publisher.publish_state(RecordKind.HEARTBEAT, state, self._zookeeper.watch_mode, self._zxid)
+        ensemble = self._questions.take()
+        if ensemble is not None:
+            ensemble = msgspec.structs.replace(ensemble, large_znodes=self._publisher.tree.largest())
+        self._publisher.publish_state(
+            RecordKind.HEARTBEAT, state, self._zookeeper.watch_mode, self._zxid, ensemble=ensemble
+        )
         self._heartbeat_at = max(self._heartbeat_at + self._config.heartbeat_seconds, time.monotonic())

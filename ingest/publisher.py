@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from controller.contract.ensemble import Ensemble
 from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.znodes import ForwarderStatus
 from ingest.clocks import Clocks
@@ -78,13 +79,24 @@ class Publisher:
         self._deliver([Observation(kind=RecordKind.SNAPSHOT_END, path="", zxid=zxid)])
 
     def publish_state(
-        self, kind: RecordKind, state: SessionState, mode: WatchMode, zxid: int, lost_zxid: int = -1
+        self,
+        kind: RecordKind,
+        state: SessionState,
+        mode: WatchMode,
+        zxid: int,
+        *,
+        lost_zxid: int = -1,
+        ensemble: Ensemble | None = None,
     ) -> None:
         """Publish a heartbeat or session record. Raise StoppedError or DeposedError."""
         now_ms, _ = self._clocks.read()
         maintenance = self._maintenance.in_force(now_ms) if kind is RecordKind.HEARTBEAT else ()
         status = ForwarderStatus(
-            session=state.value, watch_mode=mode.value, maintenance=maintenance, lost_zxid=lost_zxid
+            session=state.value,
+            watch_mode=mode.value,
+            maintenance=maintenance,
+            lost_zxid=lost_zxid,
+            ensemble=ensemble,
         )
         self._deliver([Observation(kind=kind, path="", zxid=zxid)], _encoded(status))
         if kind is RecordKind.HEARTBEAT:

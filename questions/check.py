@@ -6,6 +6,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
+from controller.view.ensemble import ensemble_in_words
 from controller.view.gauges import gauges_row, replicas_by_broker
 from questions.doubts import doubts
 from questions.picture import Beginning, Picture
@@ -53,6 +54,7 @@ class Health(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]  # the worst first
     doubts: tuple[str, ...]  # reasons to doubt silence, a sentence each
     led_by_kraft: bool = False  # `controller` is a KRaft controller, no broker
+    zookeeper: str = ""  # the ensemble in a sentence, empty if `kontrast watch` does not ask its servers
 
     @property
     def worst(self) -> Severity | None:
@@ -80,6 +82,7 @@ def check(picture: Picture, now_ms: int | None = None, counts: Counts | None = N
         findings=tuple(finding_of(row, picture) for row in picture.alerts),
         doubts=tuple(doubts(picture, now_ms)),
         led_by_kraft=header.kraft_owns_controller,
+        zookeeper=ensemble_in_words(header),
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.ensemble import LargeZnode
 from controller.contract.gauges_row import GaugesRow, Maintenance, ReactionTimes
 from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow, TopicRow
 from controller.contract.row import Row
+from tests.controller.ensembles import ensemble
 
 TIME_MS = 1_700_000_000_000
 
@@ -101,6 +103,9 @@ class Rows:
             "divergences": {"leader": 1},
             "sole_in_sync_by_broker": {1: 2},
             "reassigning_partitions": 1,
+            "ensemble": ensemble(
+                (2, {"refused": ("mntr",)}), asked_ms=TIME_MS, large_znodes=(LargeZnode("/brokers/topics", 70_000),)
+            ),
             "maintenance": (Maintenance(brokers=(1,), until_ms=TIME_MS + 60_000),),
             "reactions": {"BrokerChange": ReactionTimes((0, 2, *[0] * 11), 40, (0, 0, 0, 1, 0, 1, *[0] * 7), 500)},
         }

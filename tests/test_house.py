@@ -39,6 +39,7 @@ LONG_FUNCTIONS = {
     "dashboards/boards/pipeline.py _stream": A_TABLE,
     "dashboards/boards/pipeline.py _truth": A_TABLE,
     "dashboards/boards/pipeline.py _watch": A_TABLE,
+    "dashboards/boards/zookeeper.py add_ensemble": A_TABLE,
     "docs/metrics.py metrics_page": "the page's text in its order",
     "streaming/job.py _start": "ten lines are its signature",
     "transport/journal.py __init__": "one attribute a line",

@@ -37,6 +37,8 @@ def health_lines(health: Health, *, is_long: bool = False) -> Iterator[Renderabl
     )
     yield line(f"{health.cluster}: ", (verdict[0], severity_word(verdict[1])[1]), f"  as of {time_of(health.as_of_ms)}")
     yield line(_summary(health))
+    if health.zookeeper:
+        yield line(f"ZooKeeper: {health.zookeeper}")
     for doubt in health.doubts:
         yield line(severity_word("unknown"), f"  {doubt}")
     for finding in health.findings:

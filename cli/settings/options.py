@@ -37,6 +37,11 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "multi_read_paths": "Most znodes per request.",
         "read_budget_znodes_per_second": "Most znodes read per second. Unlimited if unset.",
         "resync_jitter_seconds": "Longest random pause before the complete read after a lost connection.",
+        "ensemble_interval_seconds": "Interval between two rounds of questions to the servers of the ensemble "
+        "(four-letter words). none asks no server.",
+        "zookeeper_admin_port": "Port of the servers' AdminServer, to ask there if the four-letter word mntr is not "
+        "allowed. Not asked if unset.",
+        "jute_maxbuffer_bytes": "The value of jute.maxbuffer on servers and brokers, the smaller one if they differ.",
         "election_zookeeper": "Ensemble in which several watchers of a cluster elect one, HOST:PORT[,HOST:PORT...]"
         "[/chroot]. Kontrast writes to it. If unset, this watcher is the only one.",
         "election_on_watched": "Allow the watched ensemble for election_zookeeper. It then gets the election's znodes.",

@@ -13,6 +13,7 @@ from controller.contract.ids import NO_BROKER
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.controllership import Ownership
+from controller.view.ensemble import ensemble_in_words
 from controller.view.partition_issues import PartitionIssue
 from controller.view.whereabouts import whereabouts
 from wording.sentences import counted, either, named, plural
@@ -65,8 +66,13 @@ def _absent(header: Header) -> Condition | None:
         "nor deleted",
         ending="a broker is controller again",
         since_ms=header.term.since_ms,
-        evidence=(f"/controller_epoch is {header.controller_epoch}",),
+        evidence=(f"/controller_epoch is {header.controller_epoch}", *_of_zookeeper(header)),
     )
+
+
+def _of_zookeeper(header: Header) -> tuple[str, ...]:
+    known = ensemble_in_words(header)
+    return (f"ZooKeeper: {known}",) if known else ()
 
 
 def _overdue(header: Header) -> Condition | None:

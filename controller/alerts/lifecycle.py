@@ -14,6 +14,7 @@ from controller.alerts.affected import affected_by_incident, names
 from controller.alerts.broker_conditions import conditions_of_brokers
 from controller.alerts.conditions import Condition, maintained
 from controller.alerts.controller_conditions import MINUTE_MS, conditions_of_controller
+from controller.alerts.ensemble_conditions import conditions_of_ensemble, conditions_of_left_sessions
 from controller.alerts.incidents import brokers_away, incidents_of
 from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
@@ -25,6 +26,7 @@ from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
 from controller.model.published_rows import PublishedRows
+from controller.view.ensemble import ensemble_in_words
 
 _NOT_SHOWN: Final = "KRaft leads and no longer writes to ZooKeeper, which cannot show whether the problem lasts"
 
@@ -80,10 +82,12 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
         yield from of_partitions
         yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions), state.count_hosted)
         yield from conditions_of_controller(header)
+        yield from conditions_of_left_sessions(header)
         yield from conditions_of_migration(header)
     for condition in _occurred(header):
         if sees_cluster or condition.kind.of_replica:
             yield condition
+    yield from conditions_of_ensemble(header)
     yield from _conditions_of_replica(header)
 
 
@@ -122,6 +126,7 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
             "as it was before. Its other alerts are unknown",
             ending="`kontrast watch` has ZooKeeper again",
             since_ms=header.feed.disconnected_ms,
+            evidence=tuple(filter(None, (ensemble_in_words(header),))),
         )
     if header.feed.quarantined:
         yield Condition(

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from controller.contract.ensemble import Ensemble
 from controller.contract.records import Int64
 from controller.contract.row import Count, MomentMs, Row
 from controller.contract.znodes import REPLAYED
@@ -129,6 +130,7 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     agreement_of_last_hour: Share | None = None
     status: ClusterStatus = ClusterStatus()
     inferred_events: dict[str, Count] = {}  # events that no znode announced, by the rule that inferred them
+    ensemble: Ensemble = Ensemble()  # as its servers described it in the newest round of questions
 
     @property
     def is_replayed(self) -> bool:

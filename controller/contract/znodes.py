@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.ensemble import Ensemble
 from controller.contract.ids import ControllerEpoch, LeaderEpoch
 from controller.contract.records import Int64, TimeMs
 
@@ -232,6 +233,7 @@ class ForwarderStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     maintenance: tuple[MaintenanceWindow, ...] = ()  # the windows in force
     clock_of: str = ""  # the host whose clock the records' times follow; given where a generation begins
     lost_zxid: Int64 = -1  # a change that was published and that ZooKeeper does not have any more
+    ensemble: Ensemble | None = None  # after each round of questions to its servers
 
 
 _Content = TypeVar(

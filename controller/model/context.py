@@ -19,6 +19,7 @@ from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker, Departures, Shutdowns
 from controller.model.configuration import Configuration
 from controller.model.controllership import FormerControllers, InItsName, Ownership, Term
+from controller.model.ensemble import EnsembleState
 from controller.model.event import StoredEvent
 from controller.model.feed_state import Clocks, CompleteRead, Feed
 from controller.model.migration import Migration
@@ -85,6 +86,7 @@ class Header(msgspec.Struct, array_like=True):
     alerts: AlertState = msgspec.field(default_factory=AlertState)
     cluster_id: str = ""  # the content of /cluster/id, empty while it is unknown, as before 0.10.1
     migration: Migration = msgspec.field(default_factory=Migration)
+    ensemble: EnsembleState = msgspec.field(default_factory=EnsembleState)
 
     def copy(self) -> Header:
         """Return a copy of the header whose parts can be changed without a change of this one."""

@@ -76,6 +76,7 @@ def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesR
     header.time_ms, header.phase = gauges.time_ms, FOLLOWING
     header.feed.session, header.feed.watch_mode = gauges.session, gauges.watch_mode
     header.former.changes = gauges.controller_changes
+    header.ensemble.newest = gauges.ensemble
     _take_status(header, gauges.status)
     _take_topics(header, topics, known, partitions)
     frozen = topics.freeze()

@@ -79,6 +79,7 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         inferences=happened.inferences,
         status=status_of(header),
         inferred_events=happened.inferred_events,
+        ensemble=header.ensemble.newest,
         reactions=header.reactions.by_event,
         slowest_reactions=header.reactions.slowest,
         maintenance=tuple(

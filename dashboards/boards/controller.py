@@ -8,6 +8,7 @@ from dashboards.boards import shared
 from dashboards.boards.board import new_board, section
 from dashboards.boards.panels import ANY_IS_DOUBTFUL, Limits, Line, graph, number
 from dashboards.boards.queries import JMX_ACTIVE_CONTROLLERS, age, increase, jmx, legend, newest, of_clusters, quantile
+from dashboards.boards.zookeeper import add_ensemble
 from dashboards.catalogue import alert_metrics, broker_metrics, controller_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
 
@@ -74,7 +75,7 @@ def board() -> dashboard.Dashboard:
         ),
         shared.elections(),
     )
-    return section(
+    section(
         controller,
         "Predicted against observed",
         graph(
@@ -118,6 +119,7 @@ def board() -> dashboard.Dashboard:
             unit="s",
         ),
     )
+    return add_ensemble(controller)
 
 
 def _agreement() -> list[timeseries.Panel]:

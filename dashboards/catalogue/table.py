@@ -17,6 +17,7 @@ from dashboards.catalogue import (
     process_metrics,
     topic_metrics,
     watch_metrics,
+    zookeeper_metrics,
 )
 from dashboards.catalogue.metric import Metric
 
@@ -28,6 +29,7 @@ _SUBJECTS = (
     broker_metrics,
     topic_metrics,
     partition_metrics,
+    zookeeper_metrics,
     alert_metrics,
     partitions_page_metrics,
     delivery_metrics,

@@ -23,6 +23,7 @@ from dashboards.catalogue.families import Sample
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.migration_samples import MIGRATION_SAMPLES
 from dashboards.exporter.scrape import ReadyCluster
+from dashboards.exporter.zookeeper_samples import ZOOKEEPER_SAMPLES
 from dashboards.following.view import problem_since_ms
 
 # Kafka's name of a state in the rows, and the label value that stands for it.
@@ -202,6 +203,7 @@ CLUSTER_SAMPLES: Mapping[Metric, Callable[[ReadyCluster, GaugesRow], Iterator[Sa
         partition_metrics.IN_SYNC_LACKING: _in_sync_lacking,
         partition_metrics.UNDER_MIN_ISR_DROPPED: _under_min_isr_dropped,
         **MIGRATION_SAMPLES,
+        **ZOOKEEPER_SAMPLES,
         pipeline_metrics.ZXID_EPOCH: _zxid_part(lambda zxid: zxid >> 32),
         pipeline_metrics.ZXID_SEQUENCE: _zxid_part(lambda zxid: zxid & 0xFFFFFFFF),
     }

@@ -49,12 +49,15 @@ BLINDING: Final = {
 """Alerts that hide the state of the cluster, and the reason in words."""
 
 _OF_REPLICA: Final = frozenset(kind.name for kind in kinds.ALERT_KINDS.values() if kind.of_replica)
-_HITS_CLIENTS: Final = frozenset({kinds.ZOOKEEPER_ROLLED_BACK.name})
+_HITS_CLIENTS: Final = frozenset({kinds.ZOOKEEPER_ROLLED_BACK.name, kinds.ZOOKEEPER_NO_QUORUM.name})
 _NOT_KNOWN: Final = "Not known"
 
 
 def own_alerts(found: ClusterSnapshot, now_ms: int | None, silent: str) -> tuple[AlertRow, ...]:
-    """Return Kontrast's open alerts on itself. `now_ms` is None for the past. `silent` is the process that stopped."""
+    """Return open alerts on ZooKeeper and Kontrast itself.
+
+    `now_ms` is None for the past. `silent` is the process that stopped.
+    """
     own = [
         row for row in found.open_alerts if row.alert in kinds.ALERT_KINDS and kinds.ALERT_KINDS[row.alert].of_replica
     ]

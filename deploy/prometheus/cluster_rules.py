@@ -29,6 +29,7 @@ _BOARDS = {
     "The controller": "kontrast-controller",
     "The way to KRaft": "kontrast-migration",
     "Topics": "kontrast-deletions",
+    "ZooKeeper": "kontrast-controller",
     "Writes that differ from the prediction": "kontrast-controller",
     "Kontrast itself": "kontrast-pipeline",
 }

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Final
 
+from controller.contract.ensemble import LargeZnode
 from controller.contract.records import RecordKind
 from ingest.observed.observations import Known, Observation, Value
 from ingest.observed.paths import rank
+
+_LARGE_BYTES: Final = 64 * 1024  # a sixteenth of jute.maxbuffer's default
+_LARGEST_NAMED: Final = 5
+_LENGTH_BYTES: Final = 4  # before each name in an answer
 
 
 class Tree:
@@ -14,6 +21,8 @@ class Tree:
 
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
+        self._list_bytes: Counter[str] = Counter()
+        self._large: dict[str, int] = {}
 
     @property
     def known(self) -> Mapping[str, Known]:
@@ -23,13 +32,37 @@ class Tree:
     def apply(self, observations: Iterable[Observation]) -> None:
         """Remember these observations, which are published now."""
         for observation in observations:
+            path = observation.path
             if observation.kind is RecordKind.DELETED:
-                self._known.pop(observation.path, None)
+                if self._known.pop(path, None) is not None:
+                    self._count_in_list(path, -1)
+                self._large.pop(path, None)
             elif observation.kind is RecordKind.CREATED:
-                self._known[observation.path] = Known(observation.zxid, -1, -1)
+                self._put(path, Known(observation.zxid, -1, -1))
             elif observation.value is not None:
                 value = observation.value
-                self._known[observation.path] = Known(value.czxid, value.mzxid, value.version)
+                self._put(path, Known(value.czxid, value.mzxid, value.version))
+                size_bytes = len(value.data or b"")
+                if size_bytes >= _LARGE_BYTES:
+                    self._large[path] = size_bytes
+                elif self._large:
+                    self._large.pop(path, None)
+
+    def _put(self, path: str, known: Known) -> None:
+        if path not in self._known:
+            self._count_in_list(path, 1)
+        self._known[path] = known
+
+    def _count_in_list(self, path: str, times: int) -> None:
+        if not path.endswith("/state"):  # partitions have short lists
+            parent, _, name = path.rpartition("/")
+            self._list_bytes[parent] += times * (_LENGTH_BYTES + len(name.encode()))
+
+    def largest(self) -> tuple[LargeZnode, ...]:
+        """Return the largest znodes and lists of children, with the bytes that an answer carries."""
+        lists = ((path, size_bytes) for path, size_bytes in self._list_bytes.items() if size_bytes >= _LARGE_BYTES)
+        by_size = sorted([*self._large.items(), *lists], key=lambda item: (-item[1], item[0]))
+        return tuple(LargeZnode(path, size_bytes) for path, size_bytes in by_size[:_LARGEST_NAMED])
 
     def newest_lost_zxid(self, values: Mapping[str, Value]) -> int:
         """Return the newest published change of a znode that now shows an older one, -1 without such a znode."""

@@ -248,6 +248,14 @@ class WatchedZooKeeper:
         for promise in [self.call(AddWatch(self.absolute(path))) for path in paths]:
             self.wait(promise)
 
+    def read_configuration(self) -> bytes | None:
+        """Return /zookeeper/config, None if it is missing or hidden. Raise ConnectionLostError."""
+        try:
+            data, _ = cast("tuple[bytes, object]", self.wait(self.call(GetData("/zookeeper/config", None))))
+        except (NoNodeError, NoAuthError):
+            return None
+        return data
+
     def begin_reading(self) -> None:
         """Prepare a connection for reads without watches. Raise ConnectionLostError."""
         self._choose_reads(watch=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.contract.ids import NO_BROKER
+from controller.view.ensemble import ensemble_in_words
 from controller.view.migration import next_step, rollback_of
 from controller.view.types import Header
 from questions.explain.causes import causes_of, last_writes
@@ -81,6 +82,8 @@ def _statements(picture: Picture) -> Iterator[Statement]:
         yield Statement("broker", f"{header.controller} is not registered, so brokers cannot find it")
     if header.controller != NO_BROKER and not header.kraft_owns_controller:
         yield Statement("session", f"{header.term.session:#x} owns /controller")
+    if zookeeper := ensemble_in_words(header):
+        yield Statement("ZooKeeper", zookeeper)
     yield from _release(picture)
     yield from _due(header)
     for name in sorted(

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from cli.embedded.process import free_port
 from cli.main import main
@@ -29,6 +30,7 @@ from controller.contract.job_row import ClusterProgress
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import encode_row
 from dashboards.exporter.watch_page import open_page, run as run_page
+from tests.controller.ensembles import ensemble, one_lost
 from tests.waiting import eventually
 from transport.forwarding import Forwarding
 from transport.journal import JournalWriter
@@ -230,6 +232,20 @@ def test_the_status_of_all_parts_and_what_is_wrong_with_them(derived, settings, 
     assert told["stream"]["wrong"].startswith("it has finished no batch for 1m ")
     write(derived, rows.job(time_ms=now_ms()), rows.gauges(time_ms=now_ms(), session="suspended"))
     assert parts(settings)[1]["watch"]["wrong"] == "its ZooKeeper session is suspended"
+
+
+def test_the_status_has_the_ensemble_with_its_trouble_or_as_a_note(derived, settings, rows):
+    whole, broken = ensemble((2, {"refused": ("mntr",)}), asked_ms=now_ms()), replace(one_lost(), asked_ms=now_ms())
+    write(derived, rows.gauges(time_ms=now_ms(), ensemble=whole))
+    told = parts(settings)[1]["zookeeper"]
+    assert (told["wrong"], told["ok"], told["version"]) == ("", True, "3.9.5")
+    assert told["note"] == "zk1:2181 is leader with 2 of 2 followers in sync; mntr is not allowed"
+    write(derived, rows.gauges(time_ms=now_ms(), ensemble=broken))
+    told = parts(settings)[1]["zookeeper"]
+    assert told["wrong"].startswith("zk3:2181 does not answer (Connection refused) since ")
+    assert told["wrong"].endswith("Z; zk1:2181 is leader with 1 of 2 followers in sync")
+    write(derived, rows.gauges(time_ms=now_ms()))  # of an old description
+    assert "zookeeper" not in parts(settings)[1]
 
 
 def test_a_part_that_does_not_answer_is_named(derived, settings, rows):

@@ -10,11 +10,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from controller.contract.ensemble import LeftSession
 from controller.contract.records import Record, RecordKind
 from controller.model.feed_state import Quarantines
 from controller.restore.quarantine import quarantine, quarantines_with
 from controller.restore.stored_context import new_context
 from controller.step import steps
+from tests.controller.ensembles import described, ensemble, large, lost, one_lost
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, controller_znode
 
 Telling = Iterator[ZnodeHistory]
@@ -995,3 +997,99 @@ def zookeeper_is_restored_from_a_backup(count: int) -> Telling:
     history.heartbeat(6_000)
     yield history
     over(history)
+
+
+# --- ZooKeeper
+
+
+def _until_well(history: ZnodeHistory) -> None:
+    described(history, ensemble(), times=2)
+
+
+@of("ZooKeeperNoQuorum")
+def no_server_of_the_ensemble_serves() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    gone = ensemble((0, lost()), (1, lost(trouble="has no quorum")), (2, lost()))
+    described(history, gone, times=2, session="suspended")
+    yield history
+    _until_well(history)
+
+
+@of("ZooKeeperQuorumAtRisk")
+def one_of_three_servers_is_lost() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    described(history, one_lost(), times=7)
+    yield history
+    _until_well(history)
+
+
+@of("ZooKeeperServerLags")
+def a_follower_is_a_round_behind_its_leader() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    described(history, ensemble((2, {"zxid": 7}), zxid=500), times=8)
+    yield history
+    _until_well(history)
+
+
+@of("ZooKeeperSlow")
+def a_server_forces_its_log_slowly() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    described(history, ensemble((0, {"fsync_ms": 310.4})), times=7)
+    yield history
+    _until_well(history)
+
+
+@of("ZooKeeperSlow")
+def a_server_has_a_queue() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    described(history, ensemble((1, {"outstanding": 1200})), times=7)
+    yield history
+    _until_well(history)
+
+
+@of("ZxidRollover")
+def the_counter_is_full_within_a_day() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    for minute in range(10):
+        described(history, ensemble(zxid=4_000_000_000 + minute * 1_000_000), times=6)
+    yield history
+    _until_well(history)
+
+
+@of("ZnodeNearLimit")
+def the_list_of_topics_is_nearly_too_long() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    described(history, large("/brokers/topics", 900_000))
+    yield history
+    _until_well(history)
+
+
+@of("ZnodeNearLimit")
+def notifications_of_isr_changes_pile_up() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    for minute in range(10):
+        described(history, large("/isr_change_notification", 300_000 + minute * 20_000), times=6)
+    yield history
+    _until_well(history)
+
+
+@of("SessionsExpiredAfterPause")
+def two_brokers_lose_their_sessions_after_a_pause() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    described(history, ensemble())
+    history.broker_leaves(1)
+    history.broker_leaves(2)
+    described(history, ensemble((0, {"answer_ms": 9_000.0, "expired_sessions": 3})))
+    yield history
+    history.broker(1)
+    history.broker(2)
+    over(history)
+
+
+@of("BrokerBlockedByOldSession")
+def an_old_session_owns_a_registration() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    left = LeftSession(2, history.sessions[2], 12_400)
+    described(history, ensemble(left_sessions=(left,)))
+    yield history
+    _until_well(history)

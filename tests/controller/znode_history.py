@@ -11,6 +11,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
+from controller.contract.ensemble import Ensemble
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.contract.records import Record, RecordKind, data_fields
@@ -134,10 +135,15 @@ class ZnodeHistory:
         return self.send(RecordKind.DELETED, path=path, **{"zxid": self.zxid} | fields)
 
     def heartbeat(
-        self, after_ms: int = 1_000, *, session: str = "connected", maintenance: tuple[MaintenanceWindow, ...] = ()
+        self,
+        after_ms: int = 1_000,
+        *,
+        session: str = "connected",
+        maintenance: tuple[MaintenanceWindow, ...] = (),
+        ensemble: Ensemble | None = None,
     ) -> tuple[Row, ...]:
         self.now_ms += after_ms
-        status = ForwarderStatus(session, "persistent", maintenance)
+        status = ForwarderStatus(session, "persistent", maintenance, ensemble=ensemble)
         return self.send(RecordKind.HEARTBEAT, zxid=self.zxid, data=msgspec.json.encode(status).decode())
 
     def snapshot(self, *writes: tuple[str, object]) -> None:

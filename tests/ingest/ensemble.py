@@ -5,6 +5,7 @@ Their configuration and their leader belong here. The tests decide their fate.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from cli.embedded.process import free_port
@@ -15,13 +16,20 @@ _SERVERS = (1, 2, 3)
 
 
 class Ensemble(StartedByWith):
-    """Three servers with their data below a directory, started and ended together by `with`."""
+    """Three servers with their data below a directory, started and ended together by `with`.
 
-    def __init__(self, directory: Path, *, heap_mb: int = 128) -> None:
+    `properties` are added to the zoo.cfg of these servers.
+    """
+
+    def __init__(
+        self, directory: Path, *, heap_mb: int = 128, properties: Mapping[int, Mapping[str, str]] | None = None
+    ) -> None:
         quorum = {f"server.{number}": f"127.0.0.1:{free_port()}:{free_port()}:participant" for number in _SERVERS}
-        properties = {"initLimit": "20", "syncLimit": "10", "standaloneEnabled": "false", **quorum}
+        common = {"initLimit": "20", "syncLimit": "10", "standaloneEnabled": "false", **quorum}
+        added = properties or {}
         self.servers = {
-            number: ZooKeeper(directory / str(number), properties=properties, heap_mb=heap_mb) for number in _SERVERS
+            number: ZooKeeper(directory / str(number), properties={**common, **added.get(number, {})}, heap_mb=heap_mb)
+            for number in _SERVERS
         }
         for number, server in self.servers.items():
             server.data_directory.mkdir(parents=True)

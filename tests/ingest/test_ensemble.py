@@ -1,4 +1,4 @@
-"""A forwarder on an ensemble whose leader dies. It publishes every change once, and the gap."""
+"""A forwarder on an ensemble whose servers die. It publishes every change once, the gap, and which servers are lost."""
 
 from __future__ import annotations
 
@@ -10,13 +10,22 @@ import pytest
 from kazoo.client import KazooClient
 
 from controller.contract.records import RecordKind
+from controller.contract.znodes import decode_status
+from ingest.zookeeper.four_letter_words import read_mntr
 from tests.ingest.conftest import TREE, Watching, changes, make_cluster
+from tests.ingest.descriptions import INTERVAL_SECONDS, described, newest, of_address, open_alerts, slowly
 from tests.ingest.ensemble import Ensemble
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.xdist_group("ensemble")  # three servers, started once
 
 
-@pytest.fixture
-def ensemble(java: Path, tmp_path: Path) -> Iterator[Ensemble]:
-    with Ensemble(tmp_path / "ensemble") as servers:
+@pytest.fixture(scope="module")
+def ensemble(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    """Run three servers for all tests. The third allows `srvr` alone, as a new installation does."""
+    usual = {"forceSync": "yes"}
+    properties = {1: usual, 2: usual, 3: {"4lw.commands.whitelist": "srvr"}}
+    with Ensemble(tmp_path_factory.mktemp("ensemble"), properties=properties) as servers:
         yield servers
 
 
@@ -50,3 +59,55 @@ def test_the_death_of_the_leader_costs_a_pause_and_no_change(
     ]
     kafka.stop()
     kafka.close()
+
+
+def test_a_forwarder_describes_its_ensemble_and_its_losses(ensemble: Ensemble, watch: Callable[..., Watching]) -> None:
+    first, second, third = ensemble.servers.values()
+    for server in ensemble.servers.values():
+        if not server.running:
+            server.start()
+    watching = watch(zookeeper=ensemble.connect_string, ensemble_interval_seconds=INTERVAL_SECONDS)
+    whole = newest(
+        watching, lambda one: all(server.mode for server in one.servers) and of_address(one, first).fsync_ms >= 0
+    )
+    assert sorted(server.mode for server in whole.servers) == ["follower", "follower", "leader"]
+    assert (whole.voters, whole.left_sessions, whole.large_znodes) == (3, (), ())
+    assert [server.refused for server in whole.servers] == [(), (), ("mntr", "dump")]
+    mntr = read_mntr(first.ask("mntr"))
+    assert of_address(whole, first).znodes == int(mntr["zk_znode_count"])
+    assert of_address(whole, first).data_bytes == int(mntr["zk_approximate_data_size"])
+    assert of_address(whole, third).data_bytes == -1
+
+    # A server that hangs costs its questions two seconds, and the heartbeats nothing.
+    hung = first if ensemble.leader() is not first else second
+    hung.pause()
+    waiting = newest(watching, lambda one: of_address(one, hung).silent_ms >= 0)
+    assert of_address(waiting, hung).trouble == "does not answer within 2 s"
+    rounds = len(described(watching))
+    eventually(lambda: len(described(watching)) > rounds)
+    kinds = [
+        decode_status(record.data).ensemble is not None
+        for record in watching.records()
+        if record.kind is RecordKind.HEARTBEAT
+    ]
+    last, before_it = [at for at, has_one in enumerate(kinds) if has_one][:-3:-1]
+    assert last - before_it >= 4, "heartbeats of 0.2 s wait for a round of 2 s"
+    hung.resume()
+
+    newest(watching, lambda one: all(server.mode for server in one.servers))
+    lost = first if ensemble.leader() is not first else second
+    lost.kill()
+    newest(watching, lambda one: of_address(one, lost).silent_ms >= 3_000)
+    alerts = open_alerts(slowly(watching.records(), 30))
+    assert alerts["ZooKeeperQuorumAtRisk"].cause == (
+        f"{lost.connect_string} does not answer (Connection refused): 2 of 3 ZooKeeper servers are in sync, "
+        "and one more loss stops ZooKeeper"
+    )
+    third.kill()
+    gone = newest(watching, lambda one: not any(server.mode for server in one.servers))
+    (left,) = (server for server in (first, second) if server is not lost)
+    assert of_address(gone, left).trouble == "has no quorum"
+    eventually(lambda: watching.count(RecordKind.HEARTBEAT, '"suspended"') > 5)
+    alerts = open_alerts(slowly(watching.records(), 30))
+    assert {"ZooKeeperNoQuorum", "ReplicaDisconnected"} <= alerts.keys()
+    assert f"{left.connect_string} has no quorum since " in " ".join(alerts["ZooKeeperNoQuorum"].evidence)

@@ -21,6 +21,7 @@ from cli.settings.config import Settings, reached, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option
 from controller.contract.job_row import JobRow
+from controller.view.ensemble import ensemble_at, ensemble_sentence, voters_in_sync
 from dashboards.catalogue.metric import CLUSTER_LABEL
 from dashboards.catalogue.process_metrics import BUILD_INFO
 from dashboards.catalogue.watch_metrics import WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
@@ -31,7 +32,7 @@ from transport.address import Address, JournalAddress, KafkaAddress
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
-_COLUMNS: Final = ("part", "of", "state", "last", "lag", "agreement", "version", "problem")
+_COLUMNS: Final = ("part", "of", "state", "last", "lag", "agreement", "version", "problem or note")
 _EPILOG: Final = """\b
 Examples:
   kontrast status --config kontrast.toml
@@ -56,6 +57,7 @@ class Part(NamedTuple):
     version: str
     wrong: str
     agreement_of_last_hour: float | None = None  # of a watched cluster, see `gauges`
+    note: str = ""
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -63,7 +65,7 @@ class Part(NamedTuple):
         last = "-" if self.last_seconds is None else f"{age_of(self.last_seconds)} ago"
         lag = "-" if self.lag_seconds is None else f"{self.lag_seconds:.2f} s"
         state, agrees = "wrong" if self.wrong else "ok", percent(self.agreement_of_last_hour)
-        return self.part, self.of, state, last, lag, agrees, self.version or "-", self.wrong
+        return self.part, self.of, state, last, lag, agrees, self.version or "-", self.wrong or self.note
 
 
 @click.command(epilog=_EPILOG)
@@ -102,6 +104,7 @@ def _parts(settings: Settings, outputs: Followed, address: str) -> Iterator[Part
         where = watchers.get(cluster)
         page = ask_page(where, "/metrics") if where and not where.needs_login else None
         yield _watch(cluster, known.get(cluster), job_age, page)
+        yield from _zookeeper(cluster, known.get(cluster))
     yield _stream(job, job_age, address, outputs.newer(), _wrong_with_source(settings))
     yield _serve(settings)
 
@@ -145,6 +148,20 @@ def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None
         wrong.append("its first complete read has not arrived yet")
     agrees = None if gauges is None else gauges.agreement_of_last_hour
     return Part("watch", cluster, age, lag, version, "; ".join(wrong), agrees)
+
+
+def _zookeeper(cluster: str, snapshot: ClusterSnapshot | None) -> Iterator[Part]:
+    """Yield the watched ensemble, unless `kontrast watch` does not ask its servers."""
+    gauges = None if snapshot is None else snapshot.gauges
+    ensemble = None if gauges is None else ensemble_at(gauges.ensemble, gauges.time_ms)
+    if ensemble is None:
+        return
+    said = ensemble_sentence(ensemble, ensemble.asked_ms)
+    versions = sorted({server.version for server in ensemble.servers if server.version})
+    is_lost = any(server.silent_ms >= 0 for server in ensemble.servers)
+    last_seconds = time.time() - ensemble.asked_ms / 1000
+    wrong, note = (said, "") if is_lost or voters_in_sync(ensemble) < ensemble.voters else ("", said)
+    yield Part("zookeeper", cluster, last_seconds, None, ", ".join(versions), wrong, note=note)
 
 
 def _mean_lag(page: str, cluster: str) -> float | None:

@@ -30,4 +30,4 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
     ends_early: str = ""  # what ends an occurrence before that, as a clause
     several: str = ""  # the sentence for more than one occurrence, with {count} and {names} of what it happened to
     divergence: str | None = None  # the count of divergences that each adds to
-    of_replica: bool = False  # about Kontrast itself: it stays known when the cluster is not
+    of_replica: bool = False  # about Kontrast itself or ZooKeeper, so it stays known when the cluster is not

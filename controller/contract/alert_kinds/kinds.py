@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 from typing import Final
 
-from controller.contract.alert_kinds import brokers, controller, divergences, migration, partitions, replica, topics
+from controller.contract.alert_kinds import (
+    brokers,
+    controller,
+    divergences,
+    migration,
+    partitions,
+    replica,
+    topics,
+    zookeeper,
+)
 from controller.contract.alert_kinds.brokers import (
     BROKER_ABSENT as BROKER_ABSENT,
     BROKER_BOUNCED as BROKER_BOUNCED,
@@ -88,6 +97,16 @@ from controller.contract.alert_kinds.topics import (
     TOPIC_WITH_DEAD_REPLICA as TOPIC_WITH_DEAD_REPLICA,
     TOPIC_WITH_ONE_REPLICA as TOPIC_WITH_ONE_REPLICA,
 )
+from controller.contract.alert_kinds.zookeeper import (
+    BROKER_BLOCKED as BROKER_BLOCKED,
+    SESSIONS_EXPIRED as SESSIONS_EXPIRED,
+    ZNODE_NEAR_LIMIT as ZNODE_NEAR_LIMIT,
+    ZOOKEEPER_NO_QUORUM as ZOOKEEPER_NO_QUORUM,
+    ZOOKEEPER_QUORUM_AT_RISK as ZOOKEEPER_QUORUM_AT_RISK,
+    ZOOKEEPER_SERVER_LAGS as ZOOKEEPER_SERVER_LAGS,
+    ZOOKEEPER_SLOW as ZOOKEEPER_SLOW,
+    ZXID_ROLLOVER as ZXID_ROLLOVER,
+)
 
 
 def _kinds_of(subject: ModuleType) -> tuple[AlertKind, ...]:
@@ -101,6 +120,7 @@ SECTIONS: Final[Mapping[str, tuple[AlertKind, ...]]] = MappingProxyType(
         "The controller": _kinds_of(controller),
         "The way to KRaft": _kinds_of(migration),
         "Topics": _kinds_of(topics),
+        "ZooKeeper": _kinds_of(zookeeper),
         "Writes that differ from the prediction": _kinds_of(divergences),
         "Kontrast itself": _kinds_of(replica),
     }

@@ -1,0 +1,79 @@
+"""The ZooKeeper ensemble in numbers and sentences: quorum, servers in trouble, distance to limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from controller.contract.ensemble import Ensemble, ZooKeeperServer
+from controller.model.context import Header
+from wording.sentences import plural
+
+ZXID_COUNTER: Final = 0xFFFFFFFF
+"""Largest counter of changes in a zxid's low 32 bits. The leader resigns there."""
+
+# A description is void after three missed rounds, each with the longest wait for servers that do not answer.
+_MISSED_ROUNDS: Final = 3
+_ROUND_MS: Final = 30_000
+_DAY_SECONDS: Final = 86_400
+
+
+def ensemble_at(ensemble: Ensemble, now_ms: int) -> Ensemble | None:
+    """Return the description, None if Kontrast does not ask or it is too old."""
+    valid_ms = _MISSED_ROUNDS * ensemble.interval_ms + _ROUND_MS
+    return ensemble if ensemble.asked_ms and now_ms - ensemble.asked_ms <= valid_ms else None
+
+
+def lost_servers(ensemble: Ensemble) -> tuple[ZooKeeperServer, ...]:
+    """Return voting servers that do not serve any more."""
+    return tuple(server for server in ensemble.servers if server.votes and server.silent_ms >= 0)
+
+
+def voters_in_sync(ensemble: Ensemble) -> int:
+    """Return the voting servers that follow the leader, with the leader, as the leader counts them if it may be asked.
+
+    Servers that are only silent to Kontrast then count.
+    """
+    leader = ensemble.leader
+    if leader is not None and leader.synced_followers >= 0:
+        return min(ensemble.voters, leader.synced_followers + 1)
+    return max(0, ensemble.voters - len(lost_servers(ensemble)))
+
+
+def clock_text(wall_ms: int) -> str:
+    """Return the time of day in UTC."""
+    seconds = wall_ms // 1_000 % _DAY_SECONDS
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z"
+
+
+def trouble_sentence(server: ZooKeeperServer, asked_ms: int) -> str:
+    """Return the server's trouble, with its beginning if known. `asked_ms` is the wall time of the answers."""
+    since = f" since {clock_text(asked_ms - server.silent_ms)}" if server.silent_ms >= 0 else ""
+    return f"{server.address} {server.trouble}{since}"
+
+
+def ensemble_sentence(ensemble: Ensemble, asked_ms: int) -> str:
+    """Return the servers in trouble, the leader with its followers, and the questions that are not allowed."""
+    return "; ".join(_clauses(ensemble, asked_ms))
+
+
+def ensemble_in_words(header: Header) -> str:
+    """Return the sentence of the newest description, empty if Kontrast does not ask."""
+    ensemble = ensemble_at(header.ensemble.newest, header.time_ms)
+    return "" if ensemble is None else ensemble_sentence(ensemble, header.wall_ms_of(ensemble.asked_ms))
+
+
+def _clauses(ensemble: Ensemble, asked_ms: int) -> Iterator[str]:
+    for server in ensemble.servers:
+        if not server.mode:
+            yield trouble_sentence(server, asked_ms)
+    leader = ensemble.leader
+    if leader is not None and leader.mode == "leader":
+        others = max(0, ensemble.voters - 1)
+        in_sync = max(0, voters_in_sync(ensemble) - 1)
+        yield f"{leader.address} is leader with {in_sync} of {others} {plural(others, 'follower', 'followers')} in sync"
+    elif leader is not None:
+        yield f"{leader.address} stands alone"
+    refused = sorted({word for server in ensemble.servers for word in server.refused})
+    if refused:
+        yield f"{' and '.join(refused)} {plural(len(refused), 'is', 'are')} not allowed"

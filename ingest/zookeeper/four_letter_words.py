@@ -1,0 +1,133 @@
+"""Questions to one ZooKeeper server, as four-letter words or to its AdminServer. Both only read.
+
+A word is plain text on the client port. On a TLS port, it goes through TLS with the watcher's certificate.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from kazoo.handlers.utils import create_tcp_connection
+
+from controller.contract.decoding import JsonDecoder
+from controller.contract.records import LATEST_MS
+from ingest.config import ZooKeeperConfig
+
+TIMEOUT_SECONDS: Final = 2.0
+# `mntr` has 19 kB, `dump` some 100 bytes for each session and connection.
+_LARGEST_ANSWER_BYTES: Final = 4 * 1024**2
+_REFUSAL: Final = "is not executed because it is not in the whitelist"
+_DECODER: Final = JsonDecoder(dict[str, object])
+_NOT_SERVING: Final = "not currently serving requests"
+
+
+class UnansweredError(Exception):
+    """The server does not answer a question, or not usefully. The text is a predicate of the server."""
+
+
+class RefusedError(UnansweredError):
+    """The server does not allow the question."""
+
+
+class NotServingError(UnansweredError):
+    """The server runs and serves no client, because it has no quorum."""
+
+
+class Server(NamedTuple):
+    """Address of a server."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def ask(word: str, server: Server, config: ZooKeeperConfig) -> str:
+    """Return the answer to a four-letter word. Raise UnansweredError."""
+    try:
+        with create_tcp_connection(
+            socket,
+            (server.host, server.port),
+            hostname=server.host,
+            timeout=TIMEOUT_SECONDS,
+            use_ssl=config.zookeeper_tls,
+            ca=config.zookeeper_ca_file,
+            certfile=config.zookeeper_certificate_file,
+            keyfile=config.zookeeper_key_file,
+            check_hostname=config.zookeeper_tls,
+        ) as connection:
+            connection.settimeout(TIMEOUT_SECONDS)
+            connection.sendall(word.encode())
+            answer = _read(connection)
+    except TimeoutError:
+        raise UnansweredError(f"does not answer within {TIMEOUT_SECONDS:g} s") from None
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise UnansweredError(f"does not answer ({reason})") from error
+    if _REFUSAL in answer:
+        raise RefusedError(f"does not allow {word}")
+    if _NOT_SERVING in answer:
+        raise NotServingError("has no quorum")
+    if not answer:
+        raise UnansweredError(f"closes the connection without an answer to {word}")
+    return answer
+
+
+def _read(connection: socket.socket) -> str:
+    answer = bytearray()
+    while part := connection.recv(65536):
+        answer += part
+        if len(answer) > _LARGEST_ANSWER_BYTES:
+            break
+    return answer.decode("utf-8", "replace")
+
+
+def ask_admin_server(server: Server, port: int) -> Mapping[str, str]:
+    """Return the values of `mntr` from the AdminServer. Raise UnansweredError."""
+    connection = http.client.HTTPConnection(server.host, port, timeout=TIMEOUT_SECONDS)
+    try:
+        connection.request("GET", "/commands/monitor")
+        answer = connection.getresponse()
+        values = _DECODER.decode(answer.read(_LARGEST_ANSWER_BYTES)) if answer.status == http.HTTPStatus.OK else {}
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise UnansweredError(f"does not answer at port {port} ({error or type(error).__name__})") from error
+    finally:
+        connection.close()
+    if not values:
+        raise RefusedError(f"does not allow monitor at port {port}")
+    return {f"zk_{name}": str(value) for name, value in values.items()}
+
+
+def read_srvr(answer: str) -> Mapping[str, str]:
+    """Return the values of `srvr` by name."""
+    pairs = (line.partition(": ") for line in answer.splitlines())
+    return {name: value.strip() for name, _, value in pairs}
+
+
+def read_mntr(answer: str) -> Mapping[str, str]:
+    """Return the values of `mntr` by name."""
+    pairs = (line.partition("\t") for line in answer.splitlines())
+    return {name: value for name, _, value in pairs}
+
+
+def number(text: str | None, base: int = 10) -> int:
+    """Return a whole number that fits 64 bits, else -1."""
+    try:
+        value = int(text or "", base)
+    except ValueError:
+        return -1
+    return value if -1 <= value < 2**63 else -1
+
+
+def milliseconds(text: str | None) -> float:
+    """Return a duration as a server states it, else -1."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        return -1
+    return value if 0 <= value <= LATEST_MS else -1

@@ -1,0 +1,66 @@
+"""What a forwarder learns of one real server, and which alerts follow from its records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kazoo.client import KazooClient
+
+from cli.embedded.zookeeper import ZooKeeper
+from tests.ingest.conftest import Watching, make_cluster
+from tests.ingest.descriptions import INTERVAL_SECONDS, described, newest, open_alerts, slowly
+from tests.relay import Relay
+from tests.waiting import eventually
+
+
+def test_a_list_that_grows_is_measured_as_its_answer_and_predicted(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Callable[..., Watching]
+) -> None:
+    make_cluster(kafka)
+    kafka.ensure_path("/isr_change_notification")
+    watching = watch(ensemble_interval_seconds=INTERVAL_SECONDS, jute_maxbuffer_bytes=400_000)
+    silent = watch(journal="silent", ensemble_interval_seconds=None)
+
+    def grow(first: int) -> int:
+        """Add 300 notifications, and return the bytes of the whole list."""
+        for number in range(first, first + 300):
+            kafka.create_async(f"/isr_change_notification/{'x' * 240}{number:010}", b"{}")
+        names = eventually(
+            lambda: kafka.get_children("/isr_change_notification"), lambda them: len(them) == first + 300
+        )
+        return sum(4 + len(name) for name in names)
+
+    for first in (0, 300):
+        size_bytes = grow(first)
+        large = newest(
+            watching, lambda one, size=size_bytes: one.large_znodes and one.large_znodes[0].size_bytes == size
+        )
+        assert large.large_znodes[0].path == "/isr_change_notification"
+    assert described(silent) == []  # switched off
+    records = watching.records()
+    assert "ZnodeNearLimit" not in open_alerts(records)  # 38 % of the limit
+    predicted = open_alerts(slowly(records, 600))["ZnodeNearLimit"]
+    assert predicted.cause.startswith("/isr_change_notification has 35 % of jute.maxbuffer, and reaches the limit ")
+
+
+def test_a_registration_of_a_session_without_a_connection_is_named(
+    zookeeper: ZooKeeper, kafka: KazooClient, watch: Callable[..., Watching]
+) -> None:
+    make_cluster(kafka)
+    with Relay(zookeeper.port) as relay:
+        broker = KazooClient(f"127.0.0.1:{relay.port}", timeout=20)
+        broker.start(timeout=60)
+        broker.create("/brokers/ids/7", b'{"version":5,"host":"h","port":9092,"endpoints":[]}', ephemeral=True)
+        session = broker.client_id[0]
+        watching = watch(ensemble_interval_seconds=INTERVAL_SECONDS)
+        newest(watching, lambda one: one.servers[0].mode == "standalone")
+        relay.close_door()
+        left = newest(watching, lambda one: one.left_sessions).left_sessions[0]
+        assert (left.broker, left.session) == (7, session)
+        assert 0 < left.expires_ms <= 21_000
+        row = open_alerts(watching.records())["BrokerBlockedByOldSession"]
+        assert f"its old session {session:#x} owns /brokers/ids/7 and expires in " in row.cause
+        relay.open_door()
+        eventually(lambda: "BrokerBlockedByOldSession" not in open_alerts(watching.records()))
+        broker.stop()
+        broker.close()
