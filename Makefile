@@ -3,7 +3,7 @@
 .PHONY: help install install-dev demo test test-faults check check-deploy bench bench-core bench-ingest
 .PHONY: bench-exporter bench-page bench-streaming bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated prose audit format docs docs-site
-.PHONY: boards board-schema lighthouse pictures previews record dist lock clean
+.PHONY: boards board-schema lighthouse pictures previews record dist release lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -51,9 +51,11 @@ bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and t
 	@.venv/bin/python -m tests.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
 
 HELM := helm.sh/helm/v3/cmd/helm@v3.17.4
+KUBE_SCORE := github.com/zegl/kube-score/cmd/kube-score@v1.19.0
 
-check-deploy: install-dev ## Every validator of deploy/, with helm, which Go builds once (minutes)
+check-deploy: install-dev ## Every validator of deploy/ and the installed wheel, with programs that Go builds once (minutes)
 	@command -v helm >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(HELM)
+	@command -v kube-score >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(KUBE_SCORE)
 	.venv/bin/python -m pytest -m "deploy or not deploy" tests/deploy tests/dashboards/test_receivers.py \
 		tests/dashboards/test_alertmanager.py
 
@@ -171,16 +173,21 @@ dist: install-dev ## What spark-submit needs, the bill of materials (CycloneDX) 
 	@.venv/bin/python deploy/dist.py
 	@.venv/bin/python deploy/bill_of_materials.py
 
-lock: ## Renew the pins in requirements/ (needs uv)
-	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
+VERSION ?= 1.0.0
+
+release: install-dev ## Wheel, sdist, kontrast.zip, bill of materials, changes and checksums of the newest commit (VERSION=1.0.0)
+	@.venv/bin/python deploy/release.py $(VERSION)
+
+lock: install-dev ## Renew the pins in requirements/
+	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
 		pyproject.toml -o requirements/run.txt
-	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
+	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
 		pyproject.toml --extra mcp -c requirements/run.txt -o requirements/mcp.txt
-	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
+	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
 		pyproject.toml --extra mcp --group dev -c requirements/run.txt -o requirements/dev.txt
-	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header --allow-unsafe \
+	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header --allow-unsafe \
 		requirements/tools.in -c requirements/dev.txt -o requirements/tools.txt
-	uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
+	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
 		requirements/site.in -o requirements/site.txt
 
 clean: ## Remove what was made, but for the cache of Maven artifacts

@@ -13,6 +13,7 @@ _PACKAGES = {
     "chromium": "chromium",
     "faketime": "faketime",
     "helm": "none: `make check-deploy` builds it with Go",
+    "kube-score": "none: `make check-deploy` builds it with Go",
     "openssl": "openssl",
     "prometheus": "prometheus",
     "promtool": "prometheus",

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 import yaml
 
 from cli.settings.config import read_settings, serve_config, stream_config, watch_configs
+from streaming.java.artifacts import SPARK_KAFKA_CONNECTOR
 from tests.programs import program
 
 pytestmark = pytest.mark.deploy
 
-CHART = Path(__file__).parents[2] / "deploy" / "helm" / "kontrast"
-APART = ("mode=apart", "existingSecret=kontrast", "podMonitor.enabled=true", "podMonitor.labels.release=prometheus")
-NOT_OF_KUBERNETES = {"PodMonitor"}
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "deploy" / "helm" / "kontrast"
+MONITORING = tuple(
+    f"{name}.{value}"
+    for name in ("podMonitor", "serviceMonitor", "prometheusRules", "boards")
+    for value in ("enabled=true", "labels.release=prometheus")
+)
+APART = ("mode=apart", "existingSecret=kontrast", *MONITORING)
+SPARK = ("sparkApplication.enabled=true", "sparkApplication.image=spark:1", "persistence.accessMode=ReadWriteMany")
+NOT_OF_KUBERNETES = {"PodMonitor", "ServiceMonitor", "PrometheusRule", "SparkApplication"}
+# Advice of kube-score that the chart leaves to its user: pulling the image anew, a limit of processor time, which would
+# slow the job down, and a limit of scratch files, which the volume has.
+LEFT_TO_THE_USER = (
+    "container-image-pull-policy",
+    "container-resources",
+    "container-ephemeral-storage-request-and-limit",
+)
 
 
 def helm(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -35,19 +52,28 @@ def test_helm_finds_nothing_wrong():
     assert linted.returncode == 0, linted.stdout + linted.stderr
 
 
-@pytest.mark.parametrize("values", [(), APART])
+@pytest.mark.parametrize("values", [(), APART, (*APART, *SPARK)])
 def test_kubernetes_knows_every_field(values, tmp_path):
-    for number, manifest in enumerate(rendered(*values)):
-        if manifest["kind"] in NOT_OF_KUBERNETES:
-            continue
-        file = tmp_path / f"{number}.yaml"
-        file.write_text(yaml.safe_dump(manifest))
-        command = [Path(sys.executable).parent / "kubernetes-validate", "--strict", file]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, f"{manifest['kind']}: {done.stdout}{done.stderr}"
+    file = tmp_path / "manifests.yaml"
+    file.write_text(yaml.safe_dump_all(m for m in rendered(*values) if m["kind"] not in NOT_OF_KUBERNETES))
+    command = [Path(sys.executable).parent / "kubernetes-validate", "--strict", file]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("values", "commands"), [((), {"up": 1}), (APART, {"watch": 2, "stream": 1, "serve": 1})])
+@pytest.mark.parametrize("values", [(), APART, (*APART, *SPARK)])
+def test_kube_score_finds_nothing_critical(values, tmp_path):
+    file = tmp_path / "manifests.yaml"
+    file.write_text(yaml.safe_dump_all(rendered(*values)))
+    left = [part for check in LEFT_TO_THE_USER for part in ("--ignore-test", check)]
+    scored = subprocess.run([program("kube-score"), "score", *left, file], capture_output=True, text=True)
+    assert scored.returncode == 0, scored.stdout + scored.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "commands"),
+    [((), {"up": 1}), (APART, {"watch": 2, "stream": 1, "serve": 1}), ((*APART, *SPARK), {"watch": 2, "serve": 1})],
+)
 def test_every_pod_runs_one_command_without_rights(values, commands):
     deployments = [manifest["spec"] for manifest in rendered(*values) if manifest["kind"] == "Deployment"]
     assert {spec["template"]["spec"]["containers"][0]["args"][0]: spec["replicas"] for spec in deployments} == commands
@@ -72,7 +98,31 @@ def test_the_configuration_in_the_values_is_one(tmp_path):
     assert stream_config(settings, {}).sink == serve_config(settings, {}).source
 
 
-@pytest.mark.parametrize("wrong", ["mode=alone", "watchers=0", "image.digest=sha256:1", "persistence.size=5", "typo=1"])
+def test_the_operator_gets_every_rule_and_grafana_every_board():
+    manifests = rendered(*MONITORING)
+    assert {m["metadata"]["labels"]["release"] for m in manifests if m["kind"] in NOT_OF_KUBERNETES} == {"prometheus"}
+    rules = {m["metadata"]["name"].rpartition("-")[2]: m["spec"] for m in manifests if m["kind"] == "PrometheusRule"}
+    files = {name: ROOT / "deploy" / "prometheus" / f"kontrast-{name}.yml" for name in ("self", "cluster")}
+    assert rules == {name: yaml.safe_load(file.read_text()) for name, file in files.items()}
+    boards = [m for m in manifests if m["metadata"]["labels"].get("grafana_dashboard") == "1"]
+    assert {name: json.loads(text) for board in boards for name, text in board["data"].items()} == {
+        path.name: json.loads(path.read_text()) for path in (ROOT / "dashboards" / "grafana").glob("*.json")
+    }
+
+
+def test_the_spark_operator_runs_the_program_of_spark_submit():
+    (job,) = [m["spec"] for m in rendered(*APART, *SPARK) if m["kind"] == "SparkApplication"]
+    assert job["sparkVersion"] == pyspark.__version__
+    assert (ROOT / job["mainApplicationFile"].removeprefix("local:///opt/kontrast/")).exists()
+    for role in ("driver", "executor"):
+        assert job["sparkConf"][f"spark.{role}.extraClassPath"] == f"/opt/kontrast-cache/{SPARK_KAFKA_CONNECTOR.name}/*"
+        mounted = {mount["name"] for mount in job[role]["volumeMounts"]}
+        assert mounted == {volume["name"] for volume in job["volumes"]} == {"config", "state", "secrets"}
+
+
+@pytest.mark.parametrize(
+    "wrong", ["mode=alone", "watchers=0", "image.digest=sha256:1", "persistence.size=5", "typo=1", *SPARK[:1]]
+)
 def test_a_wrong_value_is_refused(wrong):
     refused = helm("template", "prod", CHART, "--kube-version=1.30", f"--set={wrong}")
     assert refused.returncode != 0

@@ -51,7 +51,7 @@ spec:
       serviceAccountName: {{ include "kontrast.name" .root }}
       automountServiceAccountToken: false
       enableServiceLinks: false
-      # The job ends behind its batch or after 30 s; `kontrast up` ends its three commands in turn.
+      # Two of the longest batches (20 s each, decision 29), and `kontrast up` ends its three commands in turn.
       terminationGracePeriodSeconds: 120
       securityContext:
         runAsNonRoot: true
@@ -82,6 +82,8 @@ spec:
           # The first complete read and Spark's start take minutes on a large cluster.
           startupProbe: {httpGet: {path: /healthz, port: {{ .probed }}}, periodSeconds: 5, failureThreshold: 180}
           livenessProbe: {httpGet: {path: /healthz, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6}
+          {{- end }}
+          {{- if .ready }}
           readinessProbe: {httpGet: {path: {{ .ready }}, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5}
           {{- end }}
           resources: {{ toYaml .resources | nindent 12 }}
@@ -109,6 +111,17 @@ spec:
         {{- end }}
       {{- with .root.Values.nodeSelector }}
       nodeSelector: {{ toYaml . | nindent 8 }}
+      {{- end }}
+      {{- if gt (int .replicas) 1 }}
+      topologySpreadConstraints:
+        - maxSkew: 1
+          topologyKey: kubernetes.io/hostname
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector:
+            matchLabels:
+              app.kubernetes.io/name: kontrast
+              app.kubernetes.io/instance: {{ .root.Release.Name }}
+              app.kubernetes.io/component: {{ .command }}
       {{- end }}
       {{- with .root.Values.tolerations }}
       tolerations: {{ toYaml . | nindent 8 }}

@@ -1,0 +1,85 @@
+"""Builder of a release in `dist/kontrast-VERSION/`, from the newest commit. Run it by `make release`.
+
+The version and the changelog's section are written into an export of the commit. The checkout keeps its own. Equal
+commits give equal files, byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parents[1]
+
+_VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
+_UNRELEASED = re.compile(r"^## Unreleased\n\n(?P<changes>.+?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_WITH_VERSION = {"pyproject.toml": 'version = "{}"', "deploy/helm/kontrast/Chart.yaml": "ersion: {}"}
+_STEPS = (
+    ("deploy/dist.py",),
+    ("deploy/bill_of_materials.py",),
+    ("-m", "hatchling", "build", "--directory", "dist"),
+)
+
+
+def make(version: str, directory: Path) -> Iterable[Path]:
+    """Make the release of the newest commit in this directory, which it empties. Raise CalledProcessError."""
+    committed_seconds = int(_git("log", "-1", "--format=%ct"))
+    with TemporaryDirectory() as scratch:
+        export = Path(scratch)
+        with tarfile.open(fileobj=BytesIO(_git("archive", "HEAD"))) as archive:
+            archive.extractall(export, filter="data")
+        changes = _write_version(export, version, datetime.fromtimestamp(committed_seconds, timezone.utc))
+        for step in _STEPS:
+            environment = {**os.environ, "SOURCE_DATE_EPOCH": str(committed_seconds), "PYTHONDONTWRITEBYTECODE": "1"}
+            subprocess.run([sys.executable, *step], cwd=export, env=environment, stdout=subprocess.PIPE, check=True)
+        (export / "dist" / "CHANGES.md").write_text(changes, encoding="utf-8")
+        made = sorted(path for path in (export / "dist").iterdir())
+        sums = [f"{sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made]
+        (export / "dist" / "SHA256SUMS").write_text("".join(sums), encoding="ascii")
+        shutil.rmtree(directory, ignore_errors=True)
+        shutil.copytree(export / "dist", directory)
+    return sorted(directory.iterdir())
+
+
+def _write_version(export: Path, version: str, day: datetime) -> str:
+    """Write the version where it belongs, and return the changelog's section."""
+    (current,) = re.findall(r'^version = "(.+)"$', (export / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    for name, place in _WITH_VERSION.items():
+        text = (export / name).read_text(encoding="utf-8")
+        (export / name).write_text(text.replace(place.format(current), place.format(version)), encoding="utf-8")
+    changelog = export / "CHANGELOG.md"
+    text = changelog.read_text(encoding="utf-8")
+    section = _UNRELEASED.search(text)
+    if section is None:
+        raise SystemExit("CHANGELOG.md has nothing under Unreleased. Describe the release there first.")
+    title = f"## {version} ({day:%Y-%m-%d})\n\n"
+    changelog.write_text(_UNRELEASED.sub(lambda found: title + found["changes"], text), encoding="utf-8")
+    return title + section["changes"]
+
+
+def _git(*arguments: str) -> bytes:
+    return subprocess.run(["git", *arguments], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+
+
+def main(version: str) -> None:
+    """Make the release in `dist/`, from a checkout without changes."""
+    if not _VERSION.fullmatch(version):
+        raise SystemExit(f"{version} is no version. Give one like VERSION=1.0.0.")
+    if _git("status", "--porcelain"):
+        raise SystemExit("The checkout has changes. Commit them first: a release is made from the newest commit.")
+    for made in make(version, ROOT / "dist" / f"kontrast-{version}"):
+        sys.stdout.write(f"{made.relative_to(ROOT)}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

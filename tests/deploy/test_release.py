@@ -1,0 +1,74 @@
+"""A release is the same, byte for byte, however often it is made, and its wheel needs no checkout."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from deploy import release
+
+pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1200)]
+
+VERSION = "7.0.1"
+
+
+@pytest.fixture(scope="module")
+def released(java: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Make a release of the newest commit. Return its files by name."""
+    made = release.make(VERSION, tmp_path_factory.mktemp("release"))
+    return {path.name: path for path in made}
+
+
+def test_a_release_has_everything_that_people_receive(released):
+    wheel, source = f"kontrast-{VERSION}-py3-none-any.whl", f"kontrast-{VERSION}.tar.gz"
+    for_spark = {"kontrast.zip", "kontrast-stream.py", "kontrast-report.py", "jars.txt"}
+    assert released.keys() == {wheel, source, *for_spark, "kontrast.cdx.json", "NOTICE", "CHANGES.md", "SHA256SUMS"}
+    sums = dict(reversed(line.split("  ")) for line in released["SHA256SUMS"].read_text().splitlines())
+    files = {name: path for name, path in released.items() if name != "SHA256SUMS"}
+    assert sums == {name: sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    changes = released["CHANGES.md"].read_text()
+    assert re.match(rf"## {VERSION} \(\d{{4}}-\d\d-\d\d\)\n\n### ", changes)
+    with tarfile.open(released[source]) as archive:
+        of_source = {name: archive.extractfile(f"kontrast-{VERSION}/{name}") for name in _WITH_VERSION}
+        for name, place in _WITH_VERSION.items():
+            assert place in of_source[name].read().decode(), name
+    assert f'"version": "{VERSION}"' in released["kontrast.cdx.json"].read_text()
+
+
+_WITH_VERSION = {
+    "pyproject.toml": f'version = "{VERSION}"',
+    "deploy/helm/kontrast/Chart.yaml": f"appVersion: {VERSION}",
+    "CHANGELOG.md": f"## {VERSION} (",
+}
+
+
+def test_the_same_commit_gives_the_same_bytes(released, tmp_path):
+    umask = os.umask(0o077)
+    try:
+        again = release.make(VERSION, tmp_path)
+    finally:
+        os.umask(umask)
+    assert {path.name: path.read_bytes() for path in again} == {
+        name: path.read_bytes() for name, path in released.items()
+    }
+
+
+@pytest.mark.parametrize("version", ["1.0", "v1.0.0", "one"])
+def test_a_version_that_is_none_is_refused(version):
+    made = subprocess.run([sys.executable, release.__file__, version], capture_output=True, text=True)
+    assert (made.returncode, made.stderr) == (1, f"{version} is no version. Give one like VERSION=1.0.0.\n")
+
+
+def test_the_wheel_has_the_runbooks_and_nothing_of_the_checkout(released):
+    with zipfile.ZipFile(released[f"kontrast-{VERSION}-py3-none-any.whl"]) as wheel:
+        names = wheel.namelist()
+    assert "cli/mcp_server/runbooks/KontrastNoController.md" in names
+    assert not [name for name in names if name.startswith(("tests/", "docs/", "deploy/"))]
