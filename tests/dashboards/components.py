@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,14 @@ from dashboards.serving.connections import HttpFigures
 from dashboards.serving.http import HttpServer
 from tests.dashboards import page_cases
 from tests.dashboards.page_cases import Story
+from tests.dashboards.recorded_cases import recorded_story
 from transport.listening import Listening
 
 _PAGE = Path(templates.__file__).parent
 _CASES = (
     page_cases.healthy,
     page_cases.shutdown,
-    page_cases.rack,
+    partial(recorded_story, "rack-lost"),
     page_cases.ghost,
     page_cases.zookeeper_lost,
     page_cases.migration,

@@ -112,10 +112,6 @@ def shutdown() -> Story:
     return story.to_the_present()
 
 
-def rack() -> Story:
-    return Story("rack-lost").begin().crash(1, 4).to_the_present()
-
-
 def ghost() -> Story:
     story = Story("ghost").begin()
     story.write("/controller", controller_znode(105), owner=0x77)

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,12 +19,13 @@ from rich.table import Table
 
 from tests.dashboards import page_cases
 from tests.dashboards.page_pictures import serving, written
+from tests.dashboards.recorded_cases import recorded_story
 from tests.programs import program
 
 _LIGHTHOUSE: Final = Path(__file__).parent / "lighthouse" / "node_modules" / ".bin" / "lighthouse"
 _GOAL: Final = 95
 _CATEGORIES: Final = ("performance", "accessibility", "best-practices")
-_CASES: Final = (page_cases.healthy, page_cases.rack, page_cases.two_hundred_brokers)
+_CASES: Final = (page_cases.healthy, partial(recorded_story, "rack-lost"), page_cases.two_hundred_brokers)
 _PAGES: Final = (
     "/",
     "/clusters/healthy",

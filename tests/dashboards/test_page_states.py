@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -18,7 +19,7 @@ from dashboards.page.verdict import State
 from tests.dashboards import components, page_cases
 from tests.dashboards.page_cases import LONG_NAME, MINUTE_MS, Size, Story
 from tests.dashboards.page_pictures import JOB_DEAD, SHOTS
-from tests.dashboards.recorded_cases import MOMENTS
+from tests.dashboards.recorded_cases import MOMENTS, recorded_story
 from tests.dashboards.visits import Visit
 from tests.waiting import eventually
 from transport.address import JournalAddress
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 CASES = (
     page_cases.healthy,
     page_cases.shutdown,
-    page_cases.rack,
+    partial(recorded_story, "rack-lost"),
     page_cases.ghost,
     page_cases.zookeeper_lost,
     page_cases.long_name,
@@ -140,13 +141,15 @@ def test_a_phone_shows_every_incident_on_two_screens(exporter, visit, cluster):
 
 
 def test_the_timeline_keeps_the_beginning_of_the_incident(exporter, visit):
-    main = open_page(visit, exporter, "/clusters/rack-lost/timeline")
+    address = "/clusters/rack-lost/timeline"
+    main = eventually(lambda: open_page(visit, exporter, address), lambda text: "still being read" not in text)
     lanes = visit.page.locator("svg.lanes g > text:first-child > title").evaluate_all(
         "all => all.map(e => e.textContent)"
     )
     assert lanes[:5] == ["controller", "broker 1", "broker 2", "broker 3", "broker 4"]
     assert {"ledger (6)", "tmp_scratch (4)"} <= set(lanes)
     assert "PartitionsOffline of broker 1 opened" in main
+    assert re.search("22 times within 0.0[0-9] s: ReplicaLeaderElection: the preferred replica of", main)
     open_page(visit, exporter, "/clusters/zookeeper-lost/timeline")
     assert visit.page.locator("svg.lanes rect.unknown").count() >= 5
     assert visit.findings() == []
@@ -227,7 +230,19 @@ def test_one_incident_is_one_card_and_names_the_most_important_topic_first(expor
     assert {"PartitionsOffline", "BrokerCrashed"} <= set(re.findall(r"\w+", card.inner_text()))
 
 
-def test_the_page_is_announced_and_its_links_answer(exporter, visit):
+@pytest.mark.parametrize("cluster", ["rack-lost", "healthy"])
+def test_each_count_leads_to_its_list(exporter, visit, cluster):
+    open_page(visit, exporter, f"/clusters/{cluster}")
+    counts = visit.page.locator(".counts a").evaluate_all("all => all.map(each => each.getAttribute('href'))")
+    assert len(counts) == 6
+    for address in counts:
+        if address.startswith("#"):
+            assert visit.page.locator(address).is_visible(), address
+        else:
+            assert exporter.get(address)[0] == 200, address
+
+
+def test_the_footer_names_only_pages_that_answer(exporter, visit):
     open_page(visit, exporter, "/clusters/healthy")
     links = visit.page.locator("footer a").evaluate_all("all => all.map(each => each.pathname)")
     assert "/metrics/partitions" not in links, "it is switched off"
