@@ -71,7 +71,8 @@ KAFKA_BROKERS: Mapping[str, ArtifactSet] = {
 KAFKA_TOOLS = ArtifactSet("kafka-tools", (IvyRequest("org.apache.kafka:kafka-tools:3.9.2", with_dependencies=False),))
 # A Java agent that serves a broker's gauges over HTTP.
 JMX_EXPORTER = ArtifactSet("jmx-exporter", (SparkRequest(("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",)),))
-# Servers from before persistent watches, with all their dependencies. 3.8 sends no zxid with an event.
+# Servers from before persistent watches, with all their dependencies. 3.8 sends no zxid with an event, and has an
+# AdminServer.
 ZOOKEEPER_3_4 = ArtifactSet("zookeeper-3.4", (SparkRequest(("org.apache.zookeeper:zookeeper:3.4.14",)),))
 ZOOKEEPER_3_5 = ArtifactSet("zookeeper-3.5", (SparkRequest(("org.apache.zookeeper:zookeeper:3.5.10",)),))
 ZOOKEEPER_3_8 = ArtifactSet(
@@ -82,6 +83,8 @@ ZOOKEEPER_3_8 = ArtifactSet(
                 "org.apache.zookeeper:zookeeper:3.8.4",
                 "io.dropwizard.metrics:metrics-core:4.1.12.1",
                 "org.xerial.snappy:snappy-java:1.1.10.5",
+                "org.eclipse.jetty:jetty-servlet:9.4.53.v20231009",
+                "com.fasterxml.jackson.core:jackson-databind:2.15.2",
             )
         ),
     ),

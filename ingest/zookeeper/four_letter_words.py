@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import http.client
 import socket
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from kazoo.handlers.utils import create_tcp_connection
@@ -19,6 +20,7 @@ from ingest.config import ZooKeeperConfig
 TIMEOUT_SECONDS: Final = 2.0
 # `mntr` has 19 kB, `dump` some 100 bytes for each session and connection.
 _LARGEST_ANSWER_BYTES: Final = 4 * 1024**2
+_BLOCK_BYTES: Final = 65_536
 _REFUSAL: Final = "is not executed because it is not in the whitelist"
 _DECODER: Final = JsonDecoder(dict[str, object])
 _NOT_SERVING: Final = "not currently serving requests"
@@ -63,7 +65,7 @@ def ask(word: str, server: Server, config: ZooKeeperConfig) -> str:
         ) as connection:
             connection.settimeout(TIMEOUT_SECONDS)
             connection.sendall(word.encode())
-            answer = _read(connection)
+            answer = _read(connection.recv).decode("utf-8", "replace")
     except TimeoutError:
         raise UnansweredError(f"does not answer within {TIMEOUT_SECONDS:g} s") from None
     except (OSError, UnicodeError) as error:
@@ -78,13 +80,14 @@ def ask(word: str, server: Server, config: ZooKeeperConfig) -> str:
     return answer
 
 
-def _read(connection: socket.socket) -> str:
-    answer = bytearray()
-    while part := connection.recv(65536):
+def _read(receive: Callable[[int], bytes]) -> bytes:
+    """Return the answer up to a limit. Raise TimeoutError if it trickles."""
+    answer, deadline = bytearray(), time.monotonic() + TIMEOUT_SECONDS
+    while len(answer) < _LARGEST_ANSWER_BYTES and (part := receive(_BLOCK_BYTES)):
         answer += part
-        if len(answer) > _LARGEST_ANSWER_BYTES:
-            break
-    return answer.decode("utf-8", "replace")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no whole answer within {TIMEOUT_SECONDS:g} s")
+    return bytes(answer)
 
 
 def ask_admin_server(server: Server, port: int) -> Mapping[str, str]:
@@ -93,7 +96,7 @@ def ask_admin_server(server: Server, port: int) -> Mapping[str, str]:
     try:
         connection.request("GET", "/commands/monitor")
         answer = connection.getresponse()
-        values = _DECODER.decode(answer.read(_LARGEST_ANSWER_BYTES)) if answer.status == http.HTTPStatus.OK else {}
+        values = _DECODER.decode(_read(answer.read1)) if answer.status == http.HTTPStatus.OK else {}
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise UnansweredError(f"does not answer at port {port} ({error or type(error).__name__})") from error
     finally:

@@ -13,7 +13,7 @@ from controller.contract.records import RecordKind
 from controller.contract.znodes import decode_status
 from ingest.zookeeper.four_letter_words import read_mntr
 from tests.ingest.conftest import TREE, Watching, changes, make_cluster
-from tests.ingest.descriptions import INTERVAL_SECONDS, described, newest, of_address, open_alerts, slowly
+from tests.ingest.descriptions import INTERVAL_SECONDS, newest, of_address, open_alerts, slowly
 from tests.ingest.ensemble import Ensemble
 from tests.waiting import eventually
 
@@ -83,8 +83,6 @@ def test_a_forwarder_describes_its_ensemble_and_its_losses(ensemble: Ensemble, w
     hung.pause()
     waiting = newest(watching, lambda one: of_address(one, hung).silent_ms >= 0)
     assert of_address(waiting, hung).trouble == "does not answer within 2 s"
-    rounds = len(described(watching))
-    eventually(lambda: len(described(watching)) > rounds)
     kinds = [
         decode_status(record.data).ensemble is not None
         for record in watching.records()

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from kazoo.client import KazooClient
 
+from cli.embedded.process import free_port
 from cli.embedded.zookeeper import ZooKeeper
+from ingest.config import IngestConfig
+from ingest.zookeeper.four_letter_words import Server, UnansweredError, ask, ask_admin_server
 from tests.ingest.conftest import Watching, make_cluster
 from tests.ingest.descriptions import INTERVAL_SECONDS, described, newest, open_alerts, slowly
+from tests.older_releases import ZOOKEEPER_3_8, older_jars
 from tests.relay import Relay
 from tests.waiting import eventually
+from transport.address import JournalAddress
 
 
 def test_a_list_that_grows_is_measured_as_its_answer_and_predicted(
@@ -64,3 +71,29 @@ def test_a_registration_of_a_session_without_a_connection_is_named(
         eventually(lambda: "BrokerBlockedByOldSession" not in open_alerts(watching.records()))
         broker.stop()
         broker.close()
+
+
+def test_a_slow_answer_ends_with_its_time(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    with Relay(zookeeper.port, bytes_per_second=100) as relay:
+        address = f"127.0.0.1:{relay.port}"
+        config = IngestConfig(cluster="c", zookeeper=address, to=JournalAddress(tmp_path / "journal"))
+        with pytest.raises(UnansweredError, match=r"does not answer within 2 s"):
+            ask("srvr", Server("127.0.0.1", relay.port), config)
+
+
+def test_the_admin_server_answers_where_the_word_is_refused(
+    java: Path, tmp_path: Path, watch: Callable[..., Watching]
+) -> None:
+    port = free_port()
+    settings = {"4lw.commands.whitelist": "srvr", "admin.enableServer": "true", "admin.serverPort": str(port)}
+    jars = older_jars(ZOOKEEPER_3_8)
+    with ZooKeeper(tmp_path / "admin", properties={**settings, "forceSync": "yes"}, jars=jars) as server:
+        watching = watch(
+            zookeeper=server.connect_string, ensemble_interval_seconds=INTERVAL_SECONDS, zookeeper_admin_port=port
+        )
+        asked = newest(watching, lambda one: one.servers[0].data_bytes >= 0).servers[0]
+        assert (asked.mode, asked.version, asked.refused) == ("standalone", "3.8.4", ("dump",))
+        assert (asked.fsync_ms >= 0, asked.expired_sessions) == (True, 0)
+        with pytest.raises(UnansweredError, match=rf"does not answer at port {server.port} \("):
+            ask_admin_server(Server("127.0.0.1", server.port), server.port)  # which is no HTTP server
+        watching.stop()

@@ -16,6 +16,7 @@ from ingest.complete_read import read_once
 from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
 from tests.ingest.conftest import Watching
+from tests.ingest.descriptions import newest
 from tests.programs import program
 from tests.waiting import eventually
 from transport.address import JournalAddress
@@ -164,9 +165,12 @@ def test_a_session_speaks_tls_and_shows_its_certificate(
         zookeeper_ca_file=certificates.authority,
         zookeeper_certificate_file=certificate,
         zookeeper_key_file=key,
+        ensemble_interval_seconds=1.0,
     )
     watching.settled()
     assert watching.count(RecordKind.SNAPSHOT_END) == 1
+    asked = newest(watching, lambda one: one.servers[0].data_bytes >= 0)  # four-letter words go through TLS, too
+    assert (asked.servers[0].refused, asked.left_sessions) == ((), ())
 
 
 @pytest.mark.parametrize("mistake", ["no certificate", "another authority", "another host", "no TLS"])
