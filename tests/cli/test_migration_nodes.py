@@ -108,7 +108,7 @@ def test_check_asks_brokers_and_controllers_for_what_no_znode_shows(shared_chroo
     addresses = {row["znode"]: row["detail"] for row in rows(done, "finding") if row["check"] == "voter-address"}
     assert addresses == {
         bootstrap: "the voters 1 and 2 share this address, as behind a load balancer",
-        silent: "voter 3 does not answer by its own address: Connection refused",
+        silent: "voter 3 does not answer this machine by its own address: Connection refused",
     }
     unchecked = {row["check"]: row["reason"] for row in rows(without_controller, "not-checked")}
     assert "no KRaft controller answers" in unchecked["metadata-version"]
