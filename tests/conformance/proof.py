@@ -1,7 +1,7 @@
-"""Count how the replica's published final moves are proved: `python -m tests.conformance.proof`.
+"""Count how the replica's published final moves are proved: `python -m tests.conformance.proof [NAME ...]`.
 
-A move is a final transition of a partition or a replica. The command replays every recording, writes the counts into
-`proof.json`, and the table of them into docs/explanation/what-a-replica-cannot-know.md.
+A move is a final transition of a partition or a replica. The command replays the named recordings, by default all. It
+writes the counts into `proof.json`, and their table into docs/explanation/what-a-replica-cannot-know.md.
 """
 
 from __future__ import annotations
@@ -146,12 +146,13 @@ def _look(recording: Recording) -> tuple[str, Proof]:
 
 
 def main() -> int:
-    """Count all recordings, and write the counts and the table."""
-    found: dict[str, tuple[str, Proof]] = {}
-    for name in NAMES:
+    """Count the named recordings, and write the counts of all and the table."""
+    found = {name: kept for name, kept in counted().items() if name in NAMES}
+    for name in sys.argv[1:] or NAMES:
         with tempfile.TemporaryDirectory(prefix="proof-") as directory:
             found[name] = _look(unpack(name, Path(directory)))
         print(name, *found[name], flush=True)
+    found = dict(sorted(found.items()))
     kept = {name: {"release": release, "moves": proof._asdict()} for name, (release, proof) in found.items()}
     COUNTS.write_text(json.dumps(kept, indent=1) + "\n")
     PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
