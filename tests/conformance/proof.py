@@ -28,8 +28,8 @@ NAMES = tuple(sorted(archive.name.removesuffix(ENDING) for archive in ARCHIVES.g
 
 _BEGIN, _END = "<!-- proof: begin -->\n", "<!-- proof: end -->\n"
 _HEAD = (
-    "| release | recordings | published | inferred | proved by a write | by the log only | unprovable | unpublished |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+    "| release | recordings | published | inferred | proved | by a write | by the log only | not known | unprovable "
+    "| unpublished |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
 )
 _TOPIC = re.compile(r"/(?:brokers/topics|admin/delete_topics)/[^/]+")
 
@@ -124,15 +124,20 @@ def page_with(text: str, of: Mapping[str, tuple[str, Proof]]) -> str:
 
 def _line(release: str, proofs: Sequence[Proof]) -> str:
     total = Proof(*map(sum, zip(*proofs, strict=True)))
-    shares = (total.inferred, total.by_write, total.by_log, total.unprovable)
-    of_log = total.by_write + total.by_log + total.unpublished
-    cells = [f"{count:,} ({_percent(count, total.published)})" for count in shares]
-    unpublished = f"{total.unpublished:,} ({_percent(total.unpublished, of_log)})"
-    return f"| {release} | {len(proofs)} | {total.published:,} | {' | '.join(cells)} | {unpublished} |"
+    proved, unknown = total.by_write + total.by_log, total.unprovable + total.unpublished
+    cells = [
+        f"{total.published:,}",
+        *(_percent(count, total.published) for count in (total.inferred, proved, total.by_write, total.by_log)),
+        _percent(unknown, total.published + total.unpublished),
+        f"{total.unprovable:,}",
+        f"{total.unpublished:,}",
+    ]
+    return f"| {release} | {len(proofs)} | {' | '.join(cells)} |"
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / max(whole, 1):.2f} %"
+    """Return the share, rounded down so that 100 % means all."""
+    return f"{10_000 * part // max(whole, 1) / 100:.2f} %"
 
 
 def _order(release: str) -> list[int]:
