@@ -15,7 +15,8 @@ from migration.preflight.lifecycle import AS_OF, LAST_RELEASES
 from migration.preflight.report import Found, Report
 from transport.printable import printable
 
-_SHOWN: Final = 5  # znodes of a check
+_SHOWN: Final = 5  # findings of a check in full
+_NAMED: Final = 50  # by znode, as half of a fleet
 _LONGEST: Final = 1_000
 _COLOURS: Final = {"loses": "red", "kills": "red", "sticks": "red", "blocks": "yellow", "rollback": "yellow"}
 
@@ -44,8 +45,9 @@ def _found(found: Found, word: str) -> Iterator[RenderableType]:
     yield line((word, _COLOURS.get(word, "")), f"  {check.name}: {check.what}")
     for finding in found.findings[:_SHOWN]:
         yield line(f"{_cut(finding.znode)}: {_cut(finding.detail)}", indent=2)
-    if len(found.findings) > _SHOWN:
-        yield line(f"and {len(found.findings) - _SHOWN} more (--json names all)", indent=2)
+    if more := found.findings[_SHOWN:]:
+        named = ", ".join(finding.znode for finding in more[:_NAMED])
+        yield line(f"and {len(more)} more: {_cut(named)}{', …' if len(more) > _NAMED else ''}", indent=2)
     yield line(f"means: {check.means}", indent=2)
     yield line(f"do: {check.mend}", indent=2)
     yield line(f"releases: {check.releases}. Source: {check.source}", indent=2)

@@ -30,6 +30,7 @@ from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
+from questions.explain.subject import Subject
 from questions.explain.topic import explain_topic
 from questions.picture import Picture
 from questions.timeline.selection import CONTROLLER_GROUP
@@ -132,6 +133,15 @@ class Answers:
         """Return the partitions of this number in topics with a similar name, the nearest first."""
         topics = self.topics_like(cluster, tp.topic)
         return [f"{name}-{tp.partition}" for name in topics if tp.partition in self._view.partitions_of(cluster, name)]
+
+    def subjects_like(self, cluster: str, subject: Subject) -> list[str]:
+        """Return existing partitions or topics with a similar name, none for a subject that exists."""
+        topic, tp = subject.topic, subject.partition
+        if topic is None or self._view.partitions_of(cluster, topic):
+            return []
+        if tp is not None and tp.partition in self._view.partitions_of(cluster, tp.topic):
+            return []
+        return (self.partitions_like(cluster, tp) if tp is not None else []) or self.topics_like(cluster, topic)
 
     def _lacking_topics(self, cluster: str, contains: str, after: str) -> TopicList:
         rows = self._view.partitions(cluster).values()

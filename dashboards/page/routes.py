@@ -39,6 +39,7 @@ from dashboards.page.templates import render, segment, time_in_words
 from dashboards.serving.pool import Pool
 from questions.explain.explanation import Explanation
 from questions.whatif.scenario import UnknownBrokersError
+from wording.suggestions import did_you_mean
 
 _STATIC: Final = Path(__file__).parent / "static"
 _PAGE_THREADS: Final = 2
@@ -257,7 +258,12 @@ class LivePage:
         if words and subject is None:
             raise HTTPException(400, "of has no subject. Write orders-7, orders, broker 3 or controller.")
         moment = AskedMoment(_asked_ms(request), int(window), subject)
-        return found(self._histories.history(cluster, moment), _nothing_kept(cluster))
+        history = found(self._histories.history(cluster, moment), _nothing_kept(cluster))
+        if history.timeline is not None or subject is None:
+            return history
+        similar = self._answers.subjects_like(cluster, subject)
+        note = (f"There is no {words}{did_you_mean(similar)}",) if similar else ()
+        return msgspec.structs.replace(history, notes=(*history.notes, *note))
 
     def _consequences(self, request: Request) -> WhatIf:
         return self._hypothetical.play(named(request, "cluster"), self._losses(request))

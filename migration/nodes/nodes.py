@@ -65,7 +65,7 @@ class Nodes:
         """Yield each voter with an address of it, as the quorum and the brokers' settings name it."""
         yield from (self.quorum.addresses if self.quorum else {}).items()
         for node in self.nodes:
-            for voter, address in re.findall(r"(\d+)@([^,\s]+)", node.settings.get(VOTERS, "")):
+            for voter, address in re.findall(r"(\d{1,10})@([^,\s]+)", node.settings.get(VOTERS, "")):
                 yield int(voter), address
 
     def in_mode(self, *modes: Mode) -> list[Node]:

@@ -51,11 +51,11 @@ def unreachable_voters(tree: Tree) -> Iterator[Finding]:
     """Yield voters that do not answer as a controller by their own address, and addresses of several voters."""
     modes = {node.address: node for node in (tree.nodes.nodes if tree.nodes else ())}
     for address, voters in sorted(_voters_by_address(tree).items()):
-        node, named = modes.get(address), " and ".join(map(str, sorted(voters)))
+        node, named = modes[address], " and ".join(map(str, sorted(voters)))
         if len(voters) > 1:
             yield Finding(address, f"the voters {named} share this address, as behind a load balancer")
-        if node is None or node.mode is None:
-            yield Finding(address, f"voter {named} does not answer by its own address: {node.reason if node else ''}")
+        if node.mode is None:
+            yield Finding(address, f"voter {named} does not answer this machine by its own address: {node.reason}")
         elif not node.mode.is_controller:
             yield Finding(address, f"a {node.mode.words} answers by the address of voter {named}")
 

@@ -108,7 +108,7 @@ def test_check_asks_brokers_and_controllers_for_what_no_znode_shows(shared_chroo
     addresses = {row["znode"]: row["detail"] for row in rows(done, "finding") if row["check"] == "voter-address"}
     assert addresses == {
         bootstrap: "the voters 1 and 2 share this address, as behind a load balancer",
-        silent: "voter 3 does not answer by its own address: Connection refused",
+        silent: "voter 3 does not answer this machine by its own address: Connection refused",
     }
     unchecked = {row["check"]: row["reason"] for row in rows(without_controller, "not-checked")}
     assert "no KRaft controller answers" in unchecked["metadata-version"]
@@ -383,20 +383,27 @@ def test_a_finalization_with_a_broker_in_zookeeper_pages_with_its_blindness(
     arguments = ("check", "--zookeeper", dual_write.zookeeper, "--bootstrap", bootstrap, "--json")
     before = [row["detail"] for row in rows(run(*arguments), "finding") if row["check"] == "broker-in-zookeeper"]
     assert before == ["broker 1 is still registered in ZooKeeper"]
-    probe = ProbeConfig(interval_seconds=0.5, confirm_seconds=0.3, kafka_quorum=(bootstrap,))
+    unflagged = {"zookeeper.metadata.migration.enable": "false"}
+    first = KRaftController(3002, dual_write.zookeeper, tmp_path / "first", properties=unflagged)
+    quorum = (bootstrap, f"127.0.0.1:{first.port}")
+    probe = ProbeConfig(interval_seconds=0.5, confirm_seconds=0.3, kafka_quorum=quorum)
     with LiveReplica("north", dual_write.zookeeper, tmp_path) as replica:
         config = ServeConfig(source=JournalAddress(replica.outputs), listen="127.0.0.1:0", probe=probe)
-        with start_exporter(config) as exporter:
+        with start_exporter(config) as exporter, zookeeper_client(dual_write.zookeeper) as client:
             eventually(exporter.metrics, lambda text: "controller-migrating" in figures(text, "nodes"))
             assert not too_early(exporter.metrics())
+            with first:  # like the first restarted controller of a quorum, while another one leads
+                eventually(exporter.metrics, lambda text: too_early(text) == ["page"])
+                written = migration(client)["kraft_metadata_offset"]
+                eventually(lambda: migration(client)["kraft_metadata_offset"] > written)  # the step is not done
+            eventually(exporter.metrics, lambda text: not too_early(text))
             dual_write.controller.finalize()
             eventually(exporter.metrics, lambda text: too_early(text) == ["page"])
             after = [row["detail"] for row in rows(run(*arguments), "finding") if row["check"] == "broker-in-zookeeper"]
             assert after == [f"{before[0]}, and controller 3001 at {bootstrap} runs without the flag already"]
             page = exporter.page_with("/clusters/north", "Kontrast is blind to")
             assert "the migration is finalized (no controller has its flag)" in page
-            with zookeeper_client(dual_write.zookeeper) as client:
-                client.delete("/brokers/ids/1")
+            client.delete("/brokers/ids/1")
             eventually(exporter.metrics, lambda text: not too_early(text))
 
 

@@ -1,7 +1,7 @@
-"""Count how the replica's published final moves are proved: `python -m tests.conformance.proof`.
+"""Count how the replica's published final moves are proved: `python -m tests.conformance.proof [NAME ...]`.
 
-A move is a final transition of a partition or a replica. The command replays every recording, writes the counts into
-`proof.json`, and the table of them into docs/explanation/what-a-replica-cannot-know.md.
+A move is a final transition of a partition or a replica. The command replays the named recordings, by default all. It
+writes the counts into `proof.json`, and their table into docs/explanation/what-a-replica-cannot-know.md.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ NAMES = tuple(sorted(archive.name.removesuffix(ENDING) for archive in ARCHIVES.g
 
 _BEGIN, _END = "<!-- proof: begin -->\n", "<!-- proof: end -->\n"
 _HEAD = (
-    "| release | recordings | published | inferred | proved by a write | by the log only | unprovable | unpublished |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+    "| release | recordings | published | inferred | proved | by a write | by the log only | not known | unprovable "
+    "| unpublished |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
 )
 _TOPIC = re.compile(r"/(?:brokers/topics|admin/delete_topics)/[^/]+")
 
@@ -124,15 +124,20 @@ def page_with(text: str, of: Mapping[str, tuple[str, Proof]]) -> str:
 
 def _line(release: str, proofs: Sequence[Proof]) -> str:
     total = Proof(*map(sum, zip(*proofs, strict=True)))
-    shares = (total.inferred, total.by_write, total.by_log, total.unprovable)
-    of_log = total.by_write + total.by_log + total.unpublished
-    cells = [f"{count:,} ({_percent(count, total.published)})" for count in shares]
-    unpublished = f"{total.unpublished:,} ({_percent(total.unpublished, of_log)})"
-    return f"| {release} | {len(proofs)} | {total.published:,} | {' | '.join(cells)} | {unpublished} |"
+    proved, unknown = total.by_write + total.by_log, total.unprovable + total.unpublished
+    cells = [
+        f"{total.published:,}",
+        *(_percent(count, total.published) for count in (total.inferred, proved, total.by_write, total.by_log)),
+        _percent(unknown, total.published + total.unpublished),
+        f"{total.unprovable:,}",
+        f"{total.unpublished:,}",
+    ]
+    return f"| {release} | {len(proofs)} | {' | '.join(cells)} |"
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / max(whole, 1):.2f} %"
+    """Return the share, rounded down so that 100 % means all."""
+    return f"{10_000 * part // max(whole, 1) / 100:.2f} %"
 
 
 def _order(release: str) -> list[int]:
@@ -146,12 +151,13 @@ def _look(recording: Recording) -> tuple[str, Proof]:
 
 
 def main() -> int:
-    """Count all recordings, and write the counts and the table."""
-    found: dict[str, tuple[str, Proof]] = {}
-    for name in NAMES:
+    """Count the named recordings, and write the counts of all and the table."""
+    found = {name: kept for name, kept in counted().items() if name in NAMES}
+    for name in sys.argv[1:] or NAMES:
         with tempfile.TemporaryDirectory(prefix="proof-") as directory:
             found[name] = _look(unpack(name, Path(directory)))
         print(name, *found[name], flush=True)
+    found = dict(sorted(found.items()))
     kept = {name: {"release": release, "moves": proof._asdict()} for name, (release, proof) in found.items()}
     COUNTS.write_text(json.dumps(kept, indent=1) + "\n")
     PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")

@@ -8,7 +8,6 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from tests.conformance.agreement import account_of, differences, moves_agreement, requests_agreement
 from tests.conformance.gauge_samples import compare_gauges
-from tests.conformance.proof import counted, proof_of
 from tests.conformance.recording import SETTINGS
 
 RECORDINGS = ("dev39", "dev28", "dev11", "hard39", "race39", "racks39")
@@ -21,7 +20,6 @@ def test_every_transition_and_request_is_the_controllers_own(name, recordings, r
     real, ours = recording.account(), account_of(replay.rows)
     moves, requests = moves_agreement(real, ours), requests_agreement(real, ours)
     report.append(f"{name:8} transitions {moves}   requests {requests}")
-    assert proof_of(recording.records(), replay.rows, real) == counted()[name][1]
     assert moves.matched == moves.real == moves.derived, "\n".join(differences(real, ours)[:20])
     assert requests.matched == requests.real == requests.derived
 

@@ -11,7 +11,6 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, Transition
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from tests.conformance.agreement import Parted, account_of, parted_by_epoch
-from tests.conformance.proof import counted, proof_of
 
 NAME = "migration39"
 
@@ -166,5 +165,4 @@ def test_what_was_written_by_hand_while_kraft_leads_is_named(alerts):
 def test_before_and_after_the_predictions_are_the_controllers_own(recorded):
     recording, replay = recorded
     real, ours = recording.account(), account_of(replay.rows)
-    assert proof_of(recording.records(), replay.rows, real) == counted()["migration39"][1]
     assert parted_by_epoch(real, ours) == PARTED

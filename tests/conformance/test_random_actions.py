@@ -18,7 +18,7 @@ from tests.conformance.agreement import (
 )
 from tests.conformance.exceptions import GAUGES, PARTED, why
 from tests.conformance.gauge_samples import compare_gauges
-from tests.conformance.proof import NAMES, counted, page_with, proof_of
+from tests.conformance.proof import NAMES, counted, page_with
 from tests.conformance.recording import replay as replay_inferring
 
 LIMITS = Path(__file__).parents[2] / "docs" / "explanation" / "what-a-replica-cannot-know.md"
@@ -49,7 +49,6 @@ def test_random_actions_are_followed_but_for_what_is_known(name, recordings, rep
     ours = as_far_as_told(account_of(replay.rows), real)
     assert moves_agreement(real, ours).real > 500  # an empty account would agree with anything
     _report(name, real, ours, report)
-    assert proof_of(recording.records(), replay.rows, real) == counted()[name][1]
     assert parted_by_epoch(real, ours) == {epoch: parted for epoch, (_, parted) in PARTED[name].items()}
 
 
@@ -71,7 +70,6 @@ def test_what_no_rule_was_fitted_to_is_followed_too(name, recordings, report):
     moves, requests = _report(name, real, ours, report)
     assert moves >= LEAST_SHARE
     assert requests >= LEAST_SHARE
-    assert proof_of(recording.records(), replay.rows, real) == counted()[name][1]
     equal, compared, _ = compare_gauges(recording, replay)
     report.append(f"{name:8} gauges {equal} equal of {compared} compared")
     assert equal >= LEAST_SHARE_OF_GAUGES * compared

@@ -17,6 +17,7 @@ import pytest
 
 from controller.contract.row import Row
 from tests.conformance.large import LARGE
+from tests.conformance.proof import counted, proof_of
 from tests.conformance.recording import ARCHIVES, PICTURED
 
 PAGE = Path(__file__).parent / "row-digests.json"
@@ -58,3 +59,10 @@ def test_the_rows_of_a_recording_are_what_they_were(name, recordings):
         known = json.loads(PAGE.read_text()) if PAGE.exists() else {}
         PAGE.write_text(json.dumps({**known, name: now}, indent=1, sort_keys=True) + "\n")
     assert json.loads(PAGE.read_text())[name] == now
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_moves_of_a_recording_are_proved_as_counted(name, recordings):
+    recording, replay = recordings(name)
+    now = proof_of(recording.records(), replay.rows, recording.account())
+    assert now == counted()[name][1], f"run `python -m tests.conformance.proof {name}`"

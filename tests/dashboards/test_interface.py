@@ -184,6 +184,7 @@ QUESTIONS = {
     "holdLease": {"broker": 2, "holder": "ansible@ops1", "seconds": 900},
     "releaseLease": {"broker": 2, "holder": "ansible@ops1"},
 }
+OUTDATED = "run `REWRITE=1 pytest tests/dashboards/test_interface.py`, then `make docs`"
 LEASES = ("restartable", "holdLease", "releaseLease")
 
 
@@ -221,7 +222,7 @@ def test_every_operation_has_an_example_that_a_server_answered(exporter, tmp_pat
     if os.environ.get("REWRITE") == "1":
         interface.EXAMPLES.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     examples = json.loads(interface.EXAMPLES.read_text(encoding="utf-8"))
-    assert examples.keys() == found.keys(), "run `REWRITE=1 pytest tests/dashboards/test_interface.py`"
+    assert examples.keys() == found.keys(), OUTDATED
     for operation in interface.OPERATIONS:
         name = interface.operation_id(operation)
         described = document()["paths"][API + operation.path][operation.method]
@@ -230,7 +231,7 @@ def test_every_operation_has_an_example_that_a_server_answered(exporter, tmp_pat
         assert described["responses"]["200"]["content"]["application/json"]["example"] == examples[name]["answer"]
         for answer in (examples[name]["answer"], found[name]["answer"]):
             assert [error.message for error in Draft202012Validator(schema).iter_errors(answer)] == [], name
-        assert fields(examples[name]["answer"]) == fields(found[name]["answer"]), name
+        assert fields(examples[name]["answer"]) == fields(found[name]["answer"]), OUTDATED
         asked = {each["name"]: each for each in described["parameters"] if "example" in each}
         assert {key: each["example"] for key, each in asked.items()} == examples[name]["parameters"]
         assert all(Draft202012Validator(each["schema"]).is_valid(each["example"]) for each in asked.values())

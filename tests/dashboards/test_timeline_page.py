@@ -176,6 +176,9 @@ def test_a_timeline_may_be_of_one_subject(exporter, incident):
     nothing = history(exporter, "of=none-3")
     assert nothing.timeline is None
     assert nothing.overview.health is not None
+    assert nothing.notes == ()
+    assert history(exporter, "of=paymnts-0").notes == ("There is no paymnts-0. Did you mean payments-0?",)
+    assert "Did you mean payments?" in exporter.page("/clusters/north/timeline?of=paymnts")
 
 
 def test_what_is_not_kept_is_said_and_the_nearest_moment_is_shown(exporter, incident):

@@ -114,7 +114,7 @@ def test_many_znodes_of_a_row_are_counted(shared_chroot):
     with built(shared_chroot, tree):
         done = check("--zookeeper", shared_chroot)
     assert done.stdout.count("there is no topic gone-") == 5
-    assert "  and 2 more (--json names all)\n" in done.stdout
+    assert "  and 2 more: /config/topics/gone-5, /config/topics/gone-6\n" in done.stdout
 
 
 def test_what_may_not_be_read_is_not_checked_and_never_clean(shared_chroot):
