@@ -47,10 +47,8 @@ def match_expected_write(tx: Transaction, tp: TopicPartition, written: LeaderAnd
     if partition is None or not partition.write_due:
         return False
     writes = tuple(action for action in partition.queue if isinstance(action, Write))
-    if written.controller_epoch < tx.header.controller_epoch:
-        own = tuple(write for write in writes if tx.events.open_event(write.event).epoch == written.controller_epoch)
-        writes = own or writes
-    for done in _candidates(writes, partition.zk_state, written):
+    own = tuple(write for write in writes if tx.events.open_event(write.event).epoch == written.controller_epoch)
+    for done in _candidates(own or writes, partition.zk_state, written):
         queue = _settle(tx, tp, partition, done, written)
         cached = _cached_after(tx, partition, done[-1])
         tx.state.put_partition(tp, replace(partition, zk_state=written, queue=queue, cached=cached))

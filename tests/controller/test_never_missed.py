@@ -608,3 +608,18 @@ def test_a_controller_that_seemed_to_load_a_topic_may_not_know_it_yet():
     at_rest(history)
     assert_nothing_is_expected(history)
     assert not history.context.topics["new"].queued_for_deletion
+
+
+def test_a_write_is_one_of_the_controller_whose_epoch_it_has():
+    history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, topics=on([2], 2, 0, [2]))
+    history.broker_leaves(2)
+    history.broker(2)
+    history.broker_leaves(2)
+    history.delete("/controller")
+    history.controller(3, 2)
+    history.state("t", 0, -1, 1, [2], 1)  # the deposed controller, which reads of one departure only
+    history.broker(2)
+    history.state("t", 0, 2, 2, [2], 2)
+    at_rest(history)
+    assert_nothing_is_expected(history)
+    assert history.row("t", 0).state == "OnlinePartition"
