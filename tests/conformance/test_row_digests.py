@@ -33,7 +33,7 @@ SENTENCES = {
     "partition": ("reason",),
     "alert": ("alert", "id", "subject", "group", "cause", "expected", "action", "evidence"),
     "refused": ("reason",),
-    "gauges": ("divergences", "slowest_reactions"),
+    "gauges": ("divergences", "slowest_reactions", "ensemble"),  # in recordings no server was asked
 }
 
 NOT_RECORDED = "ensemble"  # no recording has the answers of ZooKeeper's servers
