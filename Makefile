@@ -53,7 +53,7 @@ bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and t
 HELM := helm.sh/helm/v3/cmd/helm@v3.17.4
 KUBE_SCORE := github.com/zegl/kube-score/cmd/kube-score@v1.19.0
 
-check-deploy: install-dev ## Every validator of deploy/ and the installed wheel, with programs that Go builds once (minutes)
+check-deploy: install-dev ## Every validator of deploy/ and of a release, with programs that Go builds once (minutes)
 	@command -v helm >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(HELM)
 	@command -v kube-score >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(KUBE_SCORE)
 	.venv/bin/python -m pytest -m "deploy or not deploy" tests/deploy tests/dashboards/test_receivers.py \
