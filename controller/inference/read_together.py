@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import partition_reassignment
 from controller.events.broker_change import is_any_back, names_of, on_broker_failure, on_broker_startup
@@ -39,12 +39,15 @@ def shows_both_read(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) 
 
 
 def _may_be_read_together(tx: Transaction) -> tuple[Event, Event] | None:
-    """Return the failure and the startup after it that the controller has not begun to handle."""
+    """Return the failure and the startup after it that the controller has not begun to handle.
+
+    The broker that started is still there.
+    """
     events = tx.header.events.items()
     waiting = sorted(key for key, event in events if event.pending and not (event.begun or event.taken_up))
     for earlier, later in pairwise(waiting):
         failure, start = tx.header.events[earlier], tx.header.events[later]
-        if failure.failed_brokers and start.started_broker != NO_BROKER and not is_any_back(tx.header, failure):
+        if failure.failed_brokers and start.started_broker in tx.header.brokers and not is_any_back(tx.header, failure):
             return tx.events.open_event(earlier), tx.events.open_event(later)
     return None
 

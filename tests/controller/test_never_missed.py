@@ -623,3 +623,19 @@ def test_a_write_is_one_of_the_controller_whose_epoch_it_has():
     at_rest(history)
     assert_nothing_is_expected(history)
     assert history.row("t", 0).state == "OnlinePartition"
+
+
+def test_a_broker_that_left_again_was_not_read_together_with_a_departure():
+    topics = {"t": {0: ([3], 3, 0, [3])}, "u": {0: ([2], 2, 0, [2])}}
+    history = ZnodeHistory(release=(2, 5)).start(1, 2, 3, topics=topics)
+    history.broker_leaves(2)
+    history.topic("u", {0: [2], 1: [4]})
+    history.broker_leaves(3)
+    history.broker(2)
+    history.broker(4)
+    moves = topic_znode({0: [4, 3, 2]}, adding_replicas={"0": [4, 2]})
+    history.write("/brokers/topics/t", moves)
+    history.broker_leaves(2)
+    history.state("t", 0, 3, 1, [3])
+    history.state("t", 0, 3, 2, [3])
+    assert history.row("t", 0).leader_epoch == 2
