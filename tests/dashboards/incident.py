@@ -16,6 +16,7 @@ import msgspec
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
+from controller.contract.ensemble import LargeZnode
 from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
 from controller.contract.records import Record, RecordKind
@@ -35,6 +36,7 @@ from dashboards.serving.build import BuildCollector
 from migration.comparison.view import Subject
 from migration.nodes.nodes import Quorum
 from tests.conformance.recording import replay, unpack
+from tests.controller.ensembles import ensemble
 from transport.forwarding import Forwarding, ReadReason
 
 SCRAPE_SECONDS = 2
@@ -172,7 +174,15 @@ def _moved(row: Row, cluster: str, shift_ms: int) -> Row:
     if not isinstance(row, GaugesRow):
         return row
     windows = MAINTENANCE.get(cluster, ()) if row.time_ms >= MISHAP * 1000 else ()
-    return msgspec.structs.replace(row, session="connected", watch_mode="persistent", maintenance=windows)
+    asked = ensemble(
+        (1, {"outstanding": 3}),
+        (2, {"refused": ("mntr",)}),
+        asked_ms=row.time_ms,
+        large_znodes=(LargeZnode("/brokers/topics", 70_000),),
+    )
+    return msgspec.structs.replace(
+        row, session="connected", watch_mode="persistent", maintenance=windows, ensemble=asked
+    )
 
 
 SERVE_PAGE = 'job="kontrast",instance="kontrast:9642"'
