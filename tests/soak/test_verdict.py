@@ -35,6 +35,13 @@ def test_readings_that_only_move_are_no_violation():
     assert grown(samples(moving, reading="rss_bytes")) == []
 
 
+@pytest.mark.parametrize(("an_hour", "violations"), [(40, 0), (600, 1)])
+def test_files_that_come_and_go_may_swing_and_not_add_up(an_hour, violations):
+    draw = random.Random(1)
+    files = [draw.uniform(220, 690) + an_hour * minute / 60 for minute in range(60)]
+    assert len(grown(samples(files, reading="checkpoint_files"))) == violations
+
+
 def test_growth_within_the_warm_up_is_no_violation():
     warming = [min(minute, 8) * 10 * MEGABYTE for minute in range(60)]
     assert grown(samples(warming, reading="rss_bytes")) == []
