@@ -22,8 +22,8 @@ _MEGABYTE = 1024 * 1024
 class Threshold:
     """The growth that is allowed within the judged time, as a share of the reading at its begin, and a number.
 
-    A reading that swings may also grow by its median distance from the line. Spark removes files of its checkpoint once a
-    minute, so their number swings between 220 and 690, while a leak of one file a batch adds 2,600 an hour.
+    A reading that swings may also grow by its median distance from the line. Spark removes files of its checkpoint once
+    a minute, so their number swings between 220 and 690, while a leak of one file a batch adds 2,600 an hour.
     """
 
     share: float
