@@ -39,9 +39,9 @@ _SERVERS = pytest.StashKey[SharedServers]()
 _WHERE_SERVERS_ARE = "shared_servers"  # in xdist's input for the processes that run the tests
 
 # Tests of one of these groups run one after the other in one process. They share a Spark session, submit a job with
-# spark-submit, or start and kill whole pipelines. Each keeps a processor busy, and two of a kind side by side would
-# take as long as in turn. They begin first, in this order.
-_LANES = ("spark-submit", "pipelines", "spark")
+# spark-submit, start and kill whole pipelines, or restart the brokers of one cluster. Each keeps a processor busy, and
+# two of a kind side by side would take as long as in turn. They begin first, in this order.
+_LANES = ("spark-submit", "pipelines", "spark", "racks")
 
 # The folders in the order in which their other tests begin. Tests that wait for servers come first. Tests that only
 # compute fill the gaps at the end.
