@@ -22,7 +22,7 @@ class Pace(msgspec.Struct, frozen=True, array_like=True):
     before: int = 0
 
     def followed_by(self, value: int, now_ms: int) -> Pace:
-        """Return the pace with the newest value. A smaller value begins anew."""
+        """Return the pace with the newest value. A smaller value starts a new window."""
         if value < self.value:
             return Pace(now_ms, value)
         if now_ms - self.since_ms >= _WINDOW_MS:

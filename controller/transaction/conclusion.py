@@ -67,21 +67,21 @@ class Conclusion:
 
     def next_record(self, record: Record) -> None:
         """Conclude the current record, and advance to the next one."""
-        self.conclude()
+        self._conclude_record()
         self._state.next_record(record)
         self._events.next_record()
         self._rows.begin(record)
 
     def finish(self) -> Outcome:
         """Conclude the last record, and return the new context with all rows."""
-        self.conclude()
+        self._conclude_record()
         topics = self._state.topics.freeze()
         if self._rows.shown.unchanged:
             check_queues(self._header, topics)
         context = Context(self._header, topics, self._next_replica_index(topics))
         return Outcome(context, tuple(self._rows.effects))
 
-    def conclude(self) -> None:
+    def _conclude_record(self) -> None:
         """Publish certain and expected effects, and judge the touched partitions."""
         if not self._events.is_idle:
             self._certainty.publish_certain({**self._header.events, **self._events.open})

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
 from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
 from dashboards.following.view import ClusterSnapshot
@@ -97,6 +98,19 @@ def silent_process(job: JobRow | None, heard_ms: int, now_ms: int) -> str:
     if now_ms - job.time_ms > OLD_AFTER_MS:
         return "kontrast stream"
     return "kontrast watch" if job.time_ms - heard_ms > CLOCKS_AGREE_WITHIN_MS else ""
+
+
+def alert_at(gauges: GaugesRow, **fields: object) -> AlertRow:
+    """Return an alert that the exporter judges, at the place and the time of these gauges, with its other fields."""
+    return AlertRow(
+        cluster=gauges.cluster,
+        generation=gauges.generation,
+        seq=gauges.seq,
+        ordinal=0,
+        zxid=gauges.zxid,
+        time_ms=gauges.time_ms,
+        **fields,  # type: ignore[arg-type]
+    )
 
 
 def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int, silent: str) -> AlertRow:

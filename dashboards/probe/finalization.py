@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import MigrationRow
-from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY
+from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY, alert_at
 from migration.nodes.nodes import Node
 from wording.sentences import listed, plural
 
@@ -41,17 +41,12 @@ def resolved_alert(gauges: GaugesRow) -> AlertRow:
 
 
 def _alert(gauges: GaugesRow, **fields: object) -> AlertRow:
-    return AlertRow(
-        cluster=gauges.cluster,
-        generation=gauges.generation,
-        seq=gauges.seq,
-        ordinal=0,
-        zxid=gauges.zxid,
-        time_ms=gauges.time_ms,
+    return alert_at(
+        gauges,
         id=FINALIZED_TOO_EARLY,
         alert=FINALIZED_TOO_EARLY,
         severity=Severity.PAGE,
         subject="migration",
         group="migration",
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
-from dashboards.alerting.active_alerts import BROKER_VIEW
+from dashboards.alerting.active_alerts import BROKER_VIEW, alert_at
 from dashboards.alerting.message import time_text
 from dashboards.probe.broker import Leader
 from dashboards.probe.comparison import Difference, Found, PartitionName
@@ -78,20 +78,15 @@ def resolved_alert(broker: int, gauges: GaugesRow, cause: str) -> AlertRow:
 
 
 def _alert(gauges: GaugesRow, broker: int, **fields: object) -> AlertRow:
-    return AlertRow(
-        cluster=gauges.cluster,
-        generation=gauges.generation,
-        seq=gauges.seq,
-        ordinal=0,
-        zxid=gauges.zxid,
-        time_ms=gauges.time_ms,
+    return alert_at(
+        gauges,
         id=alert_id(broker),
         alert=BROKER_VIEW,
         severity=Severity.WARN,
         subject=f"broker {broker}",
         group=BROKER_VIEW,
         broker=broker,
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
 
 

@@ -28,8 +28,8 @@ MONITORING = tuple(
 APART = ("mode=apart", "existingSecret=kontrast", *MONITORING)
 SPARK = ("sparkApplication.enabled=true", "sparkApplication.image=spark:1", "persistence.accessMode=ReadWriteMany")
 NOT_OF_KUBERNETES = {"PodMonitor", "ServiceMonitor", "PrometheusRule", "SparkApplication"}
-# Advice of kube-score that the chart leaves to its user: pulling the image anew, a limit of processor time, which would
-# slow the job down, and a limit of scratch files, which the volume has.
+# Advice of kube-score that the chart leaves to its user: pulling the image at each start, a limit of processor time,
+# which would slow the job down, and a limit of scratch files, which the volume has.
 LEFT_TO_THE_USER = (
     "container-image-pull-policy",
     "container-resources",
