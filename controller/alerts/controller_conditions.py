@@ -13,6 +13,7 @@ from controller.contract.ids import NO_BROKER
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.controllership import Ownership
+from controller.model.event import EventKind
 from controller.view.ensemble import ensemble_in_words
 from controller.view.partition_issues import PartitionIssue
 from controller.view.whereabouts import whereabouts
@@ -26,6 +27,8 @@ _FLAPPING_TERMS: Final = 5
 _MOVING_TERMS: Final = 4  # warns first, since the open info ControllerMoved sends no message for later moves
 _FLAPPING_WITHIN_MS: Final = 60_000
 
+# Kafka's brokers answer StopReplica first, so these writes are not the controller's delay. DeletionStuck tells of them.
+_WAIT_FOR_BROKERS: Final = frozenset({EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED})
 _UNREGISTERED_MS: Final = 10_000
 _STORM_AT_LEAST: Final = 100
 MINUTE_MS: Final = 60_000
@@ -76,9 +79,13 @@ def _of_zookeeper(header: Header) -> tuple[str, ...]:
 
 
 def _overdue(header: Header) -> Condition | None:
+    if header.controller == NO_BROKER:  # NoController is the page
+        return None
     patience_ms = kinds.CONTROLLER_OVERDUE.patience_ms
     due = [
-        event for event in header.events.values() if event.writes_due and header.time_ms - event.time_ms >= patience_ms
+        event
+        for event in header.events.values()
+        if event.writes_due and header.time_ms - event.time_ms >= patience_ms and event.kind not in _WAIT_FOR_BROKERS
     ]
     if not due:
         return None

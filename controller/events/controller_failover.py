@@ -28,7 +28,6 @@ from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules import timing
 from controller.rules.states import ReplicaState
-from controller.transaction.certainty import Certainty
 from controller.transaction.pending_events import PendingEvents
 from controller.transaction.transaction import Transaction
 
@@ -131,7 +130,7 @@ def abort_in_flight_events(tx: Transaction, broker: int) -> None:
     due = [event for event in events if event.writes_due]
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
     fenced = header.profile.fences_writes
-    if fenced and stopped_in is not None and _is_among_removals(tx.certainty, stopped_in):
+    if fenced and stopped_in is not None and _is_among_removals(tx, stopped_in):
         registered = header.brokers.get(broker)
         if registered is not None and registered.epoch == header.term.registration:
             shown = f"broker {broker} lost its term {stopped_in.epoch} while it had replicas to take out of ISRs"
@@ -180,10 +179,14 @@ def is_cut(events: PendingEvents) -> bool:
     )
 
 
-def _is_among_removals(certainty: Certainty, event: Event) -> bool:
+def _is_among_removals(tx: Transaction, event: Event) -> bool:
+    """Return whether a removal from an ISR comes next. The departure of a broker that is back may have been missed."""
+    may_be_missed = event.kind is EventKind.BROKER_CHANGE
     return any(
-        isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch
-        for action in certainty.actions_of(event)
+        isinstance(action, RemoveFromIsr)
+        and action.at_batch == event.next_batch
+        and not (may_be_missed and action.replica in tx.header.brokers)
+        for action in tx.certainty.actions_of(event)
     )
 
 

@@ -639,3 +639,40 @@ def test_a_broker_that_left_again_was_not_read_together_with_a_departure():
     history.state("t", 0, 3, 1, [3])
     history.state("t", 0, 3, 2, [3])
     assert history.row("t", 0).leader_epoch == 2
+
+
+# Pages that the modelled cluster refuted
+
+
+def test_nobody_is_late_without_a_controller():
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, 3, controller=1, topics={"a": {0: ([2], 2, 0, [2])}})
+    history.topic("b", {0: [2]})
+    history.delete("/controller")
+    history.heartbeat(70_000)
+    assert "NoController" in history.open_alerts()
+    assert "ControllerOverdue" not in history.open_alerts()
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_broker_that_does_not_answer_stop_replica_is_not_the_controllers_delay(answers):
+    history = ZnodeHistory(release=(3, 1)).start(1, 2, 3, controller=1, topics={"a": {0: ([2], 2, 0, [2])}})
+    history.delete_topic("a")
+    history.state("a", 0, -1, 1, [2])
+    if answers:
+        history.topic_vanishes("a", 0)
+    for _ in range(6):
+        history.heartbeat(60_000)
+    assert not [key for key in history.open_alerts() if key.startswith("ControllerOverdue")]
+    assert ("DeletionStuck/partitions" in history.open_alerts()) is not answers
+
+
+@pytest.mark.parametrize("is_back", [True, False])
+def test_a_departure_that_the_controller_may_have_missed_poisons_no_process(is_back):
+    history = ZnodeHistory(release=(2, 4)).start(1, 2, 3, controller=1, topics={"a": {0: ([3, 2], 3, 0, [3, 2])}})
+    history.broker_leaves(2)
+    if is_back:
+        history.broker(2)
+    history.delete("/controller")
+    history.controller(1, 2)
+    history.heartbeat(1_000)
+    assert ("ControllerPoisoned/broker 1" in history.open_alerts()) is not is_back

@@ -239,6 +239,8 @@ class Cluster:
 
     def settle(self, *, moves_controller: bool) -> None:
         """Let all brokers return, the controller end its work, and leaders bring their replicas in sync."""
+        if self.release >= (2, 1):  # fenced, so that the next write ends them, which may poison their process
+            self.work_deposed(WORK_LIMIT)
         for controller in self.deposed:
             controller.resign()
         self.deposed = []

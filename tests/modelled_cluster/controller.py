@@ -100,7 +100,7 @@ class Controller(Elections):
             self.enqueue("IsrChangeNotification", self.isr_change_notification)
         elif path.endswith("/state") and is_there and not self.is_since(2, 7):
             tp = (path.split("/")[3], int(path.split("/")[5]))
-            if tp in self.reassigning and change.author != self.session:
+            if tp in self.reassigning:
                 self.enqueue("PartitionReassignmentIsrChange", lambda: self.complete_if_in_sync(tp))
         elif parent == "/config/topics" and is_there and self.is_since(2, 1):
             self.enqueue("TopicUncleanLeaderElectionEnable", lambda: self._made_unclean(name))
