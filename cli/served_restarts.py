@@ -16,6 +16,7 @@ from cli.settings.config import ConfigError, Settings
 from cli.settings.keys import keys_of
 from cli.sources.source import NotFoundError
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import interface
@@ -57,14 +58,14 @@ class ServedRestarts:
         except (ssl.SSLError, OSError) as error:
             raise ConfigError(f"--serve-ca-file {ca_file} holds no certificates in PEM form: {error}") from error
 
-    def ask(self, broker: int, accepted_topics: Sequence[str], hold_seconds: int | None) -> Restartable:
+    def ask(self, broker: BrokerId, accepted_topics: Sequence[str], hold_seconds: int | None) -> Restartable:
         """Judge a restart, and take a lease of so many seconds if the answer is yes."""
         asked = {"broker": broker, "accept_topic": accepted_topics, "holder": self._holder}
         if hold_seconds is None:
             return self._of_cluster(interface.RESTARTABLE, asked, Restartable)
         return self._of_cluster(interface.HOLD_LEASE, {**asked, "seconds": hold_seconds}, Restartable)
 
-    def release(self, broker: int) -> Lease:
+    def release(self, broker: BrokerId) -> Lease:
         """Release the lease. Raise NoLeaseError if it is not held."""
         try:
             return self._of_cluster(interface.RELEASE_LEASE, {"broker": broker, "holder": self._holder}, Lease)

@@ -257,9 +257,9 @@ def _epoch_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
 
 
 def _broker_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    broker_change.broker_written(tx, where.number, decode(record.content, BrokerZnode), record)
+    broker_change.broker_written(tx, where.broker, decode(record.content, BrokerZnode), record)
     migration.brokers_changed(tx.header)
-    if where.number == tx.header.controller:
+    if where.broker == tx.header.controller:
         controller_change.controllers_broker_registered(tx)
         # In a complete read /controller came first, when this broker's session was not known yet.
         controller_change.take_over_if_due(tx)
@@ -271,9 +271,9 @@ def _controller_removed(tx: Transaction, _: ZnodePath) -> None:
 
 
 def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
-    controlled_shutdown.session_ended(tx, where.number)
-    controller_change.broker_ended(tx, where.number)
-    read_by_load.broker_removed(tx, where.number)
+    controlled_shutdown.session_ended(tx, where.broker)
+    controller_change.broker_ended(tx, where.broker)
+    read_by_load.broker_removed(tx, where.broker)
     migration.brokers_changed(tx.header)
 
 
@@ -287,7 +287,7 @@ def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
 
 
 def _state_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    tp = TopicPartition(where.name, where.number)
+    tp = TopicPartition(where.name, where.partition)
     partition_state.state_written(tx, tp, decode(record.content, StateZnode), record.version)
 
 
@@ -387,7 +387,7 @@ _REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
     Place.BROKER: _broker_removed,
     Place.TOPIC: lambda tx, where: topic_change.topic_removed(tx, where.name),
     Place.PARTITION_STATE: lambda tx, where: partition_state.state_removed(
-        tx, TopicPartition(where.name, where.number)
+        tx, TopicPartition(where.name, where.partition)
     ),
     Place.DELETE_TOPIC: lambda tx, where: deletion_requests.entry_removed(tx, where.name),
     Place.ISR_CHANGE: lambda tx, where: isr_change_notification.removed(tx.state, where.name),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controller.contract.ids import BrokerId, Zxid
 from controller.contract.records import Record, RecordKind
 from controller.events import controlled_shutdown
 from controller.model.context import Context
@@ -10,7 +11,7 @@ from controller.transaction.conclusion import Conclusion, Outcome
 from controller.transaction.transaction import Transaction
 
 
-def request_shutdown(context: Context, broker: int, *, shows_steps: bool = True) -> Outcome:
+def request_shutdown(context: Context, broker: BrokerId, *, shows_steps: bool = True) -> Outcome:
     """Let a broker send its ControlledShutdown request now, one millisecond after the last record.
 
     A caller can do without the rows of transitions and requests (`shows_steps`).
@@ -22,7 +23,7 @@ def request_shutdown(context: Context, broker: int, *, shows_steps: bool = True)
         seq=header.position.seq + 1,
         kind=RecordKind.HEARTBEAT,
         observed_ms=header.wall_ms + 1,
-        zxid=header.zxid + 1,
+        zxid=Zxid(header.zxid + 1),
     )
     tx = Transaction(context, request, Shown(steps=shows_steps))
     conclusion = Conclusion(tx)

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from controller.contract.decoding import JsonDecoder
+from controller.contract.ids import UNKNOWN_ZXID, BrokerId, PartitionId
 from controller.contract.records import Record, RecordKind, data_fields
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
@@ -109,7 +110,7 @@ class CompleteRead:
     def records(self, cluster: str) -> list[Record]:
         """Return the records of a complete read, as a forwarder would have written them just now."""
         now_ms = time.time_ns() // 1_000_000
-        newest = max((value.mzxid for value in self.values.values()), default=-1)
+        newest = max((value.mzxid for value in self.values.values()), default=UNKNOWN_ZXID)
         causes: list[str] = []
         states: list[str] = []  # in the order of the reads, because a topic's states are cheapest to store together
         for path in self.values:
@@ -123,7 +124,7 @@ class CompleteRead:
         nodes = [_node(cluster, seq, now_ms, path, self.values[path]) for seq, path in in_order]
         return [bound(0, RecordKind.SNAPSHOT_BEGIN), *nodes, bound(len(nodes) + 1, RecordKind.SNAPSHOT_END)]
 
-    def without(self, partitions: Mapping[str, Collection[int]]) -> CompleteRead:
+    def without(self, partitions: Mapping[str, Collection[PartitionId]]) -> CompleteRead:
         """Return the read of the same cluster if these partitions, by topic, were neither assigned nor had a state."""
         values = dict(self.values)
         for topic, numbers in partitions.items():
@@ -134,7 +135,7 @@ class CompleteRead:
         return CompleteRead(values, self.forbidden)
 
 
-def _without_assignments(data: bytes | None, partitions: Collection[int]) -> bytes:
+def _without_assignments(data: bytes | None, partitions: Collection[PartitionId]) -> bytes:
     content = _TOPIC_DECODER.decode(data or b"{}")
     assigned = content["partitions"].items()
     content["partitions"] = {number: replicas for number, replicas in assigned if int(number) not in partitions}
@@ -179,14 +180,14 @@ def read_once(
     return ask_once(config, stop, ask, CompleteRead({}))
 
 
-def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> frozenset[int]:
+def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> frozenset[BrokerId]:
     """Return the brokers that are registered now. Raise IngestError if ZooKeeper is unreachable or unreadable."""
 
-    def ask(zookeeper: WatchedZooKeeper) -> frozenset[int]:
+    def ask(zookeeper: WatchedZooKeeper) -> frozenset[BrokerId]:
         names = zookeeper.read_children([BROKERS]).get(BROKERS)
         if names is None:
             raise IngestError(f"{BROKERS} may not be listed, because its ACL does not let this session in")
-        return frozenset(int(name) for name in names if name.isdecimal())
+        return frozenset(BrokerId(int(name)) for name in names if name.isdecimal())
 
     return ask_once(config, stop, ask, frozenset())
 

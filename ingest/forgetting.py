@@ -10,6 +10,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
+from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import Record, RecordKind, encode_record
 from ingest.election import clock_generation
 from ingest.errors import IngestError
@@ -99,5 +100,5 @@ def _forgotten(cluster: str, generation: int, newest: Record | None) -> Record:
         seq=0,
         kind=RecordKind.FORGOTTEN,
         observed_ms=time.time_ns() // 1_000_000,
-        zxid=-1 if newest is None else newest.zxid,
+        zxid=UNKNOWN_ZXID if newest is None else newest.zxid,
     )

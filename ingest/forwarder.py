@@ -15,6 +15,7 @@ from contextlib import closing
 
 import msgspec
 
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import RecordKind
 from ingest.clocks import Clocks
 from ingest.complete_read import read_everything, wait_for_connection
@@ -158,7 +159,7 @@ class _Watch:
         self._in_step = False  # watches are set, and everything was read after that
         self._has_complete_read = False
         self._reason = ReadReason.START  # why everything is to be read
-        self._zxid = -1
+        self._zxid = UNKNOWN_ZXID
         self._session_id = 0  # of the newest complete read
         self._heartbeat_at = self._look_at = self._read_at = time.monotonic()
 
@@ -259,7 +260,7 @@ class _Watch:
             time.monotonic() - started,
         )
 
-    def _refuse_older_data(self, values: Mapping[str, Value], zxid: int) -> None:
+    def _refuse_older_data(self, values: Mapping[str, Value], zxid: Zxid) -> None:
         """Raise _RolledBackError if ZooKeeper was restored from a backup, or has lost its data.
 
         A restored server has a smaller zxid, or, where an ensemble began a newer epoch, znodes with smaller ones.
@@ -282,7 +283,7 @@ class _Watch:
         self._publish_session(SessionState.CONNECTED, lost_zxid)
         raise _RolledBackError
 
-    def _first_complete_read(self, values: dict[str, Value], zxid: int) -> list[Observation]:
+    def _first_complete_read(self, values: dict[str, Value], zxid: Zxid) -> list[Observation]:
         if not values:
             _LOG.warning(
                 "%s: no Kafka cluster is at %s yet. Check the address with its chroot",
@@ -337,7 +338,7 @@ class _Watch:
         """Publish at least creations and deletions. The values follow with the complete read."""
         self._publisher.publish(observe_window(events, {}, self._publisher.tree.known))
 
-    def _publish_session(self, state: SessionState, lost_zxid: int = -1) -> None:
+    def _publish_session(self, state: SessionState, lost_zxid: Zxid = UNKNOWN_ZXID) -> None:
         if self._has_complete_read:
             self._publisher.publish_state(
                 RecordKind.SESSION, state, self._zookeeper.watch_mode, self._zxid, lost_zxid=lost_zxid

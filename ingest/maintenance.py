@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from controller.contract.znodes import Int32, MaintenanceWindow
+from controller.contract.znodes import Brokers, MaintenanceWindow
 from ingest.errors import IngestError
 from transport.forwarding import Forwarding
 from transport.toml_file import TomlError, parse_toml
@@ -43,7 +43,7 @@ class AnnouncedWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     cluster: str
     until: datetime
-    brokers: tuple[Int32, ...] = ()
+    brokers: Brokers = ()
     reason: Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)] = ""
     id: str = ""
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from controller.contract.ensemble import Ensemble
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.znodes import ForwarderStatus
 from ingest.clocks import Clocks
@@ -71,7 +72,7 @@ class Publisher:
             self.tree.apply(chunk)
             self._forwarding.znodes = len(self.tree.known)
 
-    def publish_complete_read(self, observations: Sequence[Observation], zxid: int) -> None:
+    def publish_complete_read(self, observations: Sequence[Observation], zxid: Zxid) -> None:
         """Publish a complete read between its marks. Raise StoppedError or DeposedError."""
         begin = Observation(kind=RecordKind.SNAPSHOT_BEGIN, path="", zxid=zxid)
         self._deliver([begin], _encoded(ForwarderStatus(clock_of=f"host {socket.gethostname()}")))
@@ -83,9 +84,9 @@ class Publisher:
         kind: RecordKind,
         state: SessionState,
         mode: WatchMode,
-        zxid: int,
+        zxid: Zxid,
         *,
-        lost_zxid: int = -1,
+        lost_zxid: Zxid = UNKNOWN_ZXID,
         ensemble: Ensemble | None = None,
     ) -> None:
         """Publish a heartbeat or session record. Raise StoppedError or DeposedError."""
@@ -148,8 +149,8 @@ class Publisher:
             zxid=observation.zxid,
             resync=observation.resync,
             **({"data": data} if value is None else data_fields(value.data)),
-            czxid=-1 if value is None else value.czxid,
-            mzxid=-1 if value is None else value.mzxid,
+            czxid=UNKNOWN_ZXID if value is None else value.czxid,
+            mzxid=UNKNOWN_ZXID if value is None else value.mzxid,
             version=-1 if value is None else value.version,
             ephemeral_owner=0 if value is None else value.ephemeral_owner,
             ctime_ms=0 if value is None else value.registered_ms,

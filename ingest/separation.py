@@ -18,6 +18,7 @@ from kazoo.protocol.serialization import Exists, GetData
 from kazoo.protocol.states import ZnodeStat
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.ids import BrokerId, Zxid
 from controller.contract.znodes import BrokerZnode, ZnodeError, decode
 from ingest.complete_read import wait_for_connection
 from ingest.config import IngestConfig
@@ -43,13 +44,13 @@ class KafkaIdentity(NamedTuple):
     """A Kafka cluster by its own answers: its id (from 0.10.1 on), and HOST:PORT of each broker by id."""
 
     cluster_id: str | None
-    addresses: Mapping[int, str]
+    addresses: Mapping[BrokerId, str]
 
 
 class _Look(NamedTuple):
     """An ensemble at one moment: its newest change, and the stats of znodes that all its servers share."""
 
-    zxid: int
+    zxid: Zxid
     stats: tuple[ZnodeStat | None, ...]
 
 
@@ -124,7 +125,7 @@ def refuse_watched_cluster(config: IngestConfig, kafka: KafkaIdentity, stop: thr
 
 
 def evidence_of_one(
-    kafka: KafkaIdentity, cluster_id: str | None, addresses_of: Callable[[int], Collection[str]]
+    kafka: KafkaIdentity, cluster_id: str | None, addresses_of: Callable[[BrokerId], Collection[str]]
 ) -> str:
     """Return the evidence that Kafka is the cluster with this id and these brokers, or an empty text."""
     if cluster_id is not None and kafka.cluster_id is not None:

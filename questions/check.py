@@ -6,6 +6,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId, ControllerEpoch
 from controller.view.ensemble import ensemble_in_words
 from controller.view.gauges import gauges_row, replicas_by_broker
 from questions.doubts import doubts
@@ -48,8 +49,8 @@ class Health(msgspec.Struct, frozen=True):
 
     cluster: str
     as_of_ms: int
-    controller: int  # broker id, or -1
-    controller_epoch: int
+    controller: BrokerId  # broker id, or -1
+    controller_epoch: ControllerEpoch
     counts: Counts
     findings: tuple[Finding, ...]  # the worst first
     doubts: tuple[str, ...]  # reasons to doubt silence, a sentence each

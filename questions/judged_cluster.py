@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from typing import Final
 
+from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE
 from controller.rules.states import PartitionState
@@ -30,10 +31,10 @@ from controller.view.types import Context
 _ONLINE: Final = PartitionState.ONLINE.word
 _UNREADABLE_STATE: Final = "its state cannot be read"
 
-Sound = Mapping[str, Collection[int]]
+Sound = Mapping[str, Collection[PartitionId]]
 """Partitions that Kontrast judges by their znodes, by topic."""
 
-_Key = tuple[str, int]
+_Key = tuple[str, PartitionId]
 
 
 class Concern(Enum):
@@ -54,7 +55,7 @@ class JudgedPartition(PartitionMetadata, frozen=True, tag_field="type", tag="par
 
     writable_acks_all: bool | None = None  # None without a judgement
     in_sync_lacking: int = 0
-    in_sync_candidates: tuple[int, ...] = ()
+    in_sync_candidates: tuple[BrokerId, ...] = ()
     concerns: tuple[Concern, ...] = ()
     reason: str | None = None  # the worst concern in a sentence
 
@@ -101,8 +102,8 @@ def _judged(lines: Iterable[PartitionMetadata], replicated: Callable[[Sound], Ou
     ]
 
 
-def _sound(lines: Iterable[PartitionMetadata]) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
+def _sound(lines: Iterable[PartitionMetadata]) -> dict[str, set[PartitionId]]:
+    found: dict[str, set[PartitionId]] = {}
     for line in lines:
         still = not (line.deleting or line.adding_replicas or line.removing_replicas)
         if line.state == _ONLINE and still and len(line.isr) >= len(line.replicas):
@@ -145,7 +146,7 @@ def _with(  # noqa: PLR0913 (all that is added)
     line: PartitionMetadata,
     writable: bool | None,
     lacking: int,
-    candidates: tuple[int, ...],
+    candidates: tuple[BrokerId, ...],
     concerns: tuple[Concern, ...],
     reason: str | None,
 ) -> JudgedPartition:

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.contract.problem import UNUSABLE
 from controller.rules.partitioner import partition_for_key
 from controller.view.health import takes_acks_all
@@ -31,9 +31,9 @@ class KeyAnswer(msgspec.Struct, frozen=True):
     """The partition of a key, who leads it, and whether it takes a record with acks=all now."""
 
     topic: str
-    partition: int
+    partition: PartitionId
     partitions: int  # of the topic, because another number moves the key
-    leader: int | None  # a live one
+    leader: BrokerId | None  # a live one
     takes_acks_1: bool
     takes_acks_all: bool
     reason: str | None  # reason against acceptance, or the missing part

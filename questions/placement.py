@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.rules.placement import place_replicas
 from controller.view.types import Context
 from wording.suggestions import did_you_mean, near
 
-Assignment = Mapping[TopicPartition, tuple[int, ...]]
+Assignment = Mapping[TopicPartition, tuple[BrokerId, ...]]
 
 _TOOL_ASKS_A_BROKER: Final = (3, 0)  # and can no longer be given a ZooKeeper
 _FEWEST_BUCKETS: Final = 16  # of a Java HashMap, which doubles them when it is three quarters full
@@ -27,11 +27,11 @@ class UnplaceableError(ValueError):
 class Goal(msgspec.Struct, frozen=True):
     """Goal of a movement. Unnamed parts stay."""
 
-    drain: frozenset[int] = frozenset()  # brokers that must host no replica
+    drain: frozenset[BrokerId] = frozenset()  # brokers that must host no replica
     rack_aware: bool = False  # no rack has more replicas of a partition than the others make necessary
     replication_factor: int | None = None
 
-    def is_met_by(self, replicas: tuple[int, ...]) -> bool:
+    def is_met_by(self, replicas: tuple[BrokerId, ...]) -> bool:
         """Return whether these replicas may stay, regardless of racks. Return False if racks count."""
         is_enough = self.replication_factor in (None, len(replicas))
         return is_enough and not self.rack_aware and self.drain.isdisjoint(replicas)
@@ -40,9 +40,9 @@ class Goal(msgspec.Struct, frozen=True):
 class Movement(msgspec.Struct, frozen=True):
     """A reassignment: the changed partitions and the copied replicas."""
 
-    targets: dict[TopicPartition, tuple[int, ...]]
-    replicas_added: dict[int, int]  # by broker
-    replicas_removed: dict[int, int]
+    targets: dict[TopicPartition, tuple[BrokerId, ...]]
+    replicas_added: dict[BrokerId, int]  # by broker
+    replicas_removed: dict[BrokerId, int]
 
     @property
     def copies(self) -> int:
@@ -50,7 +50,7 @@ class Movement(msgspec.Struct, frozen=True):
         return sum(self.replicas_added.values())
 
 
-def current_assignment(context: Context, topics: Collection[str] = ()) -> dict[TopicPartition, tuple[int, ...]]:
+def current_assignment(context: Context, topics: Collection[str] = ()) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     """Return the replicas of these topics (all without names) after current reassignments.
 
     Topics in the deletion queue are excluded. Raise UnplaceableError for a missing topic.
@@ -58,7 +58,9 @@ def current_assignment(context: Context, topics: Collection[str] = ()) -> dict[T
     return {TopicPartition(name, number): replicas for name, number, replicas in _replicas_of(context, topics)}
 
 
-def _replicas_of(context: Context, topics: Collection[str] = ()) -> Iterator[tuple[str, int, tuple[int, ...]]]:
+def _replicas_of(
+    context: Context, topics: Collection[str] = ()
+) -> Iterator[tuple[str, PartitionId, tuple[BrokerId, ...]]]:
     known = {name: topic for name, topic in context.topics if topic.exists and not topic.queued_for_deletion}
     absent = sorted(set(topics) - known.keys())
     if absent:
@@ -72,12 +74,12 @@ def _replicas_of(context: Context, topics: Collection[str] = ()) -> Iterator[tup
 def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
     context: Context,
     topics: Collection[str],
-    brokers: Collection[int],
+    brokers: Collection[BrokerId],
     *,
     rack_aware: bool | None = None,
     start_index: int = 0,
     shift: int = 0,
-) -> dict[TopicPartition, tuple[int, ...]]:
+) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     """Return the assignment that Kafka generates for these topics on these brokers (3.9 `ReassignPartitionsCommand`).
 
     Kafka draws `start_index` and `shift` of each topic at random. A topic keeps the number of replicas of its first
@@ -91,17 +93,17 @@ def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
     racks = {broker: registered[broker].rack for broker in _as_the_tool_has_them(context) if broker in brokers}
     if rack_aware is False or (rack_aware is None and None in racks.values()):
         racks = dict.fromkeys(racks, None)
-    by_topic: dict[str, list[tuple[int, ...]]] = {}
+    by_topic: dict[str, list[tuple[BrokerId, ...]]] = {}
     for tp, replicas in current_assignment(context, topics).items():
         by_topic.setdefault(tp.topic, []).append(replicas)
-    placed: dict[TopicPartition, tuple[int, ...]] = {}
+    placed: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for name, current in by_topic.items():
         drawn = place_replicas(racks, len(current), len(current[0]), start_index=start_index, shift=shift)
         placed.update({TopicPartition(name, number): to for number, to in drawn.items()})
     return placed
 
 
-def _as_the_tool_has_them(context: Context) -> list[int]:
+def _as_the_tool_has_them(context: Context) -> list[BrokerId]:
     """Return the registered brokers in the order of Kafka's tool without racks.
 
     Before 3.0 the tool can read ZooKeeper and uses the ids' order. A tool that asks a broker keeps the answer in a Java
@@ -117,7 +119,7 @@ def _as_the_tool_has_them(context: Context) -> list[int]:
     return sorted(ids, key=lambda broker: (broker ^ broker >> 16) & (buckets - 1))
 
 
-def least_movement(context: Context, topics: Collection[str], brokers: Collection[int], goal: Goal) -> Movement:
+def least_movement(context: Context, topics: Collection[str], brokers: Collection[BrokerId], goal: Goal) -> Movement:
     """Reassignment to the goal in which every replica that may stay stays, in its place in the order.
 
     New replicas go to the broker that has the fewest then, in a rack that has the fewest of the partition where racks
@@ -131,7 +133,7 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
         for name, number, replicas in _replicas_of(context, topics)
         if not goal.is_met_by(replicas)
     }
-    placed: dict[TopicPartition, tuple[int, ...]] = {}
+    placed: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for tp, replicas in moving.items():
         placed[tp] = to = _moved(tp, replicas, racks, load, goal)
         for added in set(to).difference(replicas):
@@ -154,11 +156,11 @@ def _movement(assignment: Assignment, placed: Assignment) -> Movement:
     return Movement(targets, added, removed)
 
 
-def _counted(replicas: Iterable[int]) -> dict[int, int]:
+def _counted(replicas: Iterable[BrokerId]) -> dict[BrokerId, int]:
     return dict(sorted(Counter(replicas).items()))
 
 
-def _usable(context: Context, brokers: Collection[int], goal: Goal) -> dict[int, str | None]:
+def _usable(context: Context, brokers: Collection[BrokerId], goal: Goal) -> dict[BrokerId, str | None]:
     """Return the racks of the brokers that may get replicas."""
     registered = context.header.brokers
     absent = sorted(set(brokers) - registered.keys())
@@ -173,13 +175,17 @@ def _usable(context: Context, brokers: Collection[int], goal: Goal) -> dict[int,
 
 
 def _moved(
-    tp: TopicPartition, replicas: tuple[int, ...], racks: Mapping[int, str | None], load: Counter[int], goal: Goal
-) -> tuple[int, ...]:
+    tp: TopicPartition,
+    replicas: tuple[BrokerId, ...],
+    racks: Mapping[BrokerId, str | None],
+    load: Counter[BrokerId],
+    goal: Goal,
+) -> tuple[BrokerId, ...]:
     factor = goal.replication_factor or len(replicas)
     if factor > len(racks) and (goal.replication_factor or goal.drain.intersection(replicas)):
         raise UnplaceableError(f"{tp} needs {factor} replicas, but only {len(racks)} brokers can host them")
     most = -(-factor // len(set(racks.values()))) if goal.rack_aware and racks else factor
-    kept: list[int | None] = []
+    kept: list[BrokerId | None] = []
     in_rack: Counter[str | None] = Counter()
     for replica in replicas[:factor]:
         rack = racks.get(replica)
@@ -197,11 +203,11 @@ def _moved(
 
 def _next_broker(
     tp: TopicPartition,
-    kept: Sequence[int | None],
-    racks: Mapping[int, str | None],
-    load: Counter[int],
+    kept: Sequence[BrokerId | None],
+    racks: Mapping[BrokerId, str | None],
+    load: Counter[BrokerId],
     in_rack: Counter[str | None],
-) -> int:
+) -> BrokerId:
     free = [broker for broker in racks if broker not in kept]
     if not free:
         raise UnplaceableError(f"{tp} needs {len(kept)} replicas, but only {len(racks)} brokers can host them")

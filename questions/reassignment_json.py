@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 
 
 class _Entry(msgspec.Struct, frozen=True):
     topic: str
-    partition: int
-    replicas: tuple[int, ...]
+    partition: PartitionId
+    replicas: tuple[BrokerId, ...]
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -24,13 +24,13 @@ class ReassignmentJsonError(ValueError):
     """Bytes that are not a reassignment, with the reason."""
 
 
-def decode_reassignment(content: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+def decode_reassignment(content: bytes) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     """Return the target replicas of each partition. Raise ReassignmentJsonError."""
     try:
         file = msgspec.json.decode(content, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ReassignmentJsonError(f"it is no reassignment in JSON: {error}") from error
-    targets: dict[TopicPartition, tuple[int, ...]] = {}
+    targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for entry in file.partitions:
         tp = TopicPartition(entry.topic, entry.partition)
         if tp in targets:
@@ -41,7 +41,7 @@ def decode_reassignment(content: bytes) -> dict[TopicPartition, tuple[int, ...]]
     return targets
 
 
-def encode_reassignment(targets: Mapping[TopicPartition, tuple[int, ...]]) -> bytes:
+def encode_reassignment(targets: Mapping[TopicPartition, tuple[BrokerId, ...]]) -> bytes:
     """Return the JSON, a partition a line, in order."""
     entries = [_Entry(tp.topic, tp.partition, replicas) for tp, replicas in sorted(targets.items())]
     lines = b",\n  ".join(map(msgspec.json.encode, entries))

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from controller.contract.ids import BrokerId
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context, Header, StoredEvent
 from questions.check import Counts, counts_in
@@ -71,7 +72,7 @@ class Reason(msgspec.Struct, frozen=True):
 class Lease(msgspec.Struct, frozen=True):
     """Permission of one holder to restart one broker, until it expires at `until_ms` of the server's clock."""
 
-    broker: int
+    broker: BrokerId
     holder: str
     until_ms: int
     seconds_left: int
@@ -85,7 +86,7 @@ class Restartable(msgspec.Struct, frozen=True):
 
     cluster: str
     as_of_ms: int
-    broker: int
+    broker: BrokerId
     verdict: Verdict
     reasons: tuple[Reason, ...]
     doubts: tuple[str, ...]
@@ -93,7 +94,7 @@ class Restartable(msgspec.Struct, frozen=True):
 
 
 def restartable(
-    picture: Picture, broker: int, now_ms: int | None = None, *, accepted_topics: Collection[str] = ()
+    picture: Picture, broker: BrokerId, now_ms: int | None = None, *, accepted_topics: Collection[str] = ()
 ) -> Restartable:
     """Judge the restart of a broker by a controlled shutdown.
 
@@ -128,7 +129,7 @@ def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
     return replace(answer, verdict=verdict, reasons=(Reason(Obstacle.LEASE, held), *answer.reasons))
 
 
-def _reasons(picture: Picture, broker: int, accepted_topics: Collection[str]) -> Iterator[Reason]:
+def _reasons(picture: Picture, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
     """Yield the reasons against the restart, those that clients would feel first."""
     context, header, counts = picture.context, picture.header, counts_in(picture)
     if broker in header.brokers:
@@ -140,7 +141,7 @@ def _reasons(picture: Picture, broker: int, accepted_topics: Collection[str]) ->
     yield from _work_under_way(context, counts)
 
 
-def _consequences(scenario: Scenario, broker: int, accepted_topics: Collection[str]) -> Iterator[Reason]:
+def _consequences(scenario: Scenario, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
     taken = scenario.in_all
     would: tuple[tuple[Obstacle, str, Iterable[PartitionChange]], ...] = (
         (Obstacle.OFFLINE, "would be offline until broker {} is back", taken.newly_offline),
@@ -172,10 +173,10 @@ def _brokers_away(header: Header) -> Iterator[Reason]:
         yield Reason(Obstacle.SHUTTING_DOWN, f"broker {leaving} is shutting down, and must be back first")
 
 
-def _catching_up(context: Context, broker: int) -> Iterator[Reason]:
+def _catching_up(context: Context, broker: BrokerId) -> Iterator[Reason]:
     """Yield other registered brokers whose replicas are not in sync, as after their own restart."""
     registered = context.header.brokers.keys() - {broker}
-    lagging: dict[int, Counter[str]] = {}
+    lagging: dict[BrokerId, Counter[str]] = {}
     for name, topic in context.topics:
         for partition in topic.partitions.values() if topic.exists and not topic.queued_for_deletion else ():
             value = partition.zk_state

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS
 from controller.restore.stored_context import CHUNK_COUNT
@@ -66,7 +67,7 @@ class BrokersConfig:
 
     broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
     kafka_version: str | None = field(default=None, metadata={"reader": read_release})
-    preferred_controllers: tuple[int, ...] = ()
+    preferred_controllers: tuple[BrokerId, ...] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -110,7 +111,7 @@ class StreamConfig:
     stalled_after_seconds: float = 300.0
     broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
     kafka_version: str | None = field(default=None, metadata={"reader": read_release})
-    preferred_controllers: tuple[int, ...] = ()
+    preferred_controllers: tuple[BrokerId, ...] = ()
     output_retain_bytes: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_retention})
     output_retain_seconds: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_retention})
     clusters: Mapping[str, BrokersConfig] = field(default_factory=dict, metadata={"is_key": False})

@@ -18,6 +18,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
+from controller.contract.ids import UNKNOWN_ZXID, BrokerId
 from controller.contract.records import BadRecordError, Position, Record, data_fields, decode_record, encode_record
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row as OutputRow
@@ -172,7 +173,7 @@ class ReplicaProcessor(StatefulProcessor):
             generation=_NO_GENERATION,
             seq=offset,
             ordinal=partition,
-            zxid=-1,
+            zxid=UNKNOWN_ZXID,
             time_ms=_UNKNOWN_TIME_MS,
             path=f"{self._config.source}@{partition}:{offset}",
             reason=reason,
@@ -215,7 +216,7 @@ class ReplicaProcessor(StatefulProcessor):
         published.add(encoded(outcome.effects))
         return outcome.context
 
-    def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[int, ...]]:
+    def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[BrokerId, ...]]:
         """Return the configured settings, release and preferred controllers of the cluster's brokers."""
         brokers = self._config.brokers_of(cluster)
         return *brokers.read(), brokers.preferred_controllers

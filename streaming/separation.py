@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from controller.contract.ids import BrokerId
 from controller.view.types import Header
 from streaming.errors import StreamError
 
@@ -16,7 +17,7 @@ from streaming.errors import StreamError
 class StreamBroker(NamedTuple):
     """A broker of the Kafka of an address, with its HOST:PORT for clients and its cluster's id if any."""
 
-    broker: int
+    broker: BrokerId
     address: str
     reached_by: str  # the job's address
     cluster_id: str = ""

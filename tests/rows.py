@@ -7,6 +7,7 @@ from typing import Any
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ensemble import LargeZnode
 from controller.contract.gauges_row import GaugesRow, Maintenance, ReactionTimes
+from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow, TopicRow
 from controller.contract.row import Row
@@ -28,7 +29,7 @@ class Rows:
 
     def partition(self, topic: str, partition: int = 0, **fields: Any) -> PartitionRow:
         healthy = {"state": "OnlinePartition", "leader": 1, "leader_epoch": 0, "isr": (1, 2), "replicas": (1, 2)}
-        return PartitionRow(**self._place({**healthy, **fields}), topic=topic, partition=partition)
+        return PartitionRow(**self._place({**healthy, **fields}), topic=topic, partition=PartitionId(partition))
 
     def offline(self, topic: str, partition: int = 0, **fields: Any) -> PartitionRow:
         trouble = {"state": "OfflinePartition", "leader": -1, "problem": "no_live_in_sync_replica"}
@@ -46,11 +47,11 @@ class Rows:
 
     def broker(self, broker: int, *, registered: bool = True, **fields: Any) -> BrokerRow:
         return BrokerRow(
-            **self._place({"epoch": 5, "since_ms": TIME_MS, **fields}), broker=broker, registered=registered
+            **self._place({"epoch": 5, "since_ms": TIME_MS, **fields}), broker=BrokerId(broker), registered=registered
         )
 
     def controller(self, broker: int, **fields: Any) -> ControllerRow:
-        return ControllerRow(**self._place({"epoch": 7, "since_ms": TIME_MS, **fields}), broker=broker)
+        return ControllerRow(**self._place({"epoch": 7, "since_ms": TIME_MS, **fields}), broker=BrokerId(broker))
 
     def migration(self, phase: str = "hybrid", **fields: Any) -> MigrationRow:
         led = {"leader": 3001, "kraft_epoch": 9, "controller_epoch": 8, "offset": 110, "pulse_ms": TIME_MS}
@@ -106,7 +107,7 @@ class Rows:
             "ensemble": ensemble(
                 (2, {"refused": ("mntr",)}), asked_ms=TIME_MS, large_znodes=(LargeZnode("/brokers/topics", 70_000),)
             ),
-            "maintenance": (Maintenance(brokers=(1,), until_ms=TIME_MS + 60_000),),
+            "maintenance": (Maintenance(brokers=(BrokerId(1),), until_ms=TIME_MS + 60_000),),
             "reactions": {"BrokerChange": ReactionTimes((0, 2, *[0] * 11), 40, (0, 0, 0, 1, 0, 1, *[0] * 7), 500)},
         }
         return GaugesRow(**self._place({**counts, **whole, **fields}))

@@ -11,6 +11,7 @@ from cli.printing import output
 from cli.settings.config import ConfigError, Settings, build, read_flags
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
+from controller.contract.ids import BrokerId
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from migration.preflight.tree import Tree
 from outputs.kafka_login import NodeLogin, split_address
@@ -61,7 +62,7 @@ def node_login(config: KafkaLoginConfig) -> NodeLogin:
         raise ConfigError(f"the password of {config.kafka_username} cannot be read: {error}") from error
 
 
-def registered_addresses(tree: Tree, config: KafkaLoginConfig) -> dict[int, str]:
+def registered_addresses(tree: Tree, config: KafkaLoginConfig) -> dict[BrokerId, str]:
     """Return each registered broker's address. Name and omit one without a fitting listener."""
     from dashboards.probe.broker import ProbeError, choose_endpoint  # not for --help
 

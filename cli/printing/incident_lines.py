@@ -7,6 +7,7 @@ from typing import Final
 
 from controller.contract.alert_kinds.partitions import PARTITIONS_LEADERLESS, PARTITIONS_OFFLINE
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from wording.sentences import counted, listed
 
@@ -21,7 +22,7 @@ class Incidents:
     def __init__(self) -> None:
         self._newest: dict[str, _Incident] = {}  # by group
         self._all: list[_Incident] = []
-        self._racks: dict[int, str] = {}
+        self._racks: dict[BrokerId, str] = {}
 
     def take_broker(self, row: BrokerRow) -> None:
         """Note the broker's rack, which its row may lack while the broker is away."""
@@ -49,7 +50,7 @@ class _Incident:
     def __init__(self) -> None:
         self.began_ms = 0
         self._peaks: dict[str, AlertRow] = {}  # by alert, how it was when it was worst
-        self._brokers: set[int] = set()
+        self._brokers: set[BrokerId] = set()
         self._ended_ms: dict[str, int] = {}
 
     @property
@@ -67,7 +68,7 @@ class _Incident:
         if _badness(row) >= _badness(peak):
             self._peaks[row.id] = row
 
-    def words(self, racks: dict[int, str]) -> str:
+    def words(self, racks: dict[BrokerId, str]) -> str:
         lasted_seconds = (max(self._ended_ms.values(), default=0) - self.began_ms) / 1000
         how_long = f"{lasted_seconds:.1f} s" if self.is_over else "not over"
         worst = max(
@@ -79,7 +80,7 @@ class _Incident:
         together = f" ({'; '.join(beside)})" if beside else ""
         return f"{how_long:>10}  {said}{together}"
 
-    def _several_brokers(self, racks: dict[int, str]) -> Iterator[str]:
+    def _several_brokers(self, racks: dict[BrokerId, str]) -> Iterator[str]:
         if len(self._brokers) > 1:
             found = {racks.get(broker) for broker in self._brokers}
             rack = f", rack {found.pop()}" if len(found) == 1 and None not in found else ""

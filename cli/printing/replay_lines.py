@@ -16,6 +16,7 @@ from cli.printing.summary_lines import summary_lines
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import UNKNOWN_ZXID, BrokerId, Zxid
 from controller.contract.metadata_rows import BrokerRow
 from controller.contract.outputs import OUTPUTS
 from controller.contract.records import LATEST_MS, Record, RecordKind
@@ -57,7 +58,9 @@ class RowWriter:
     The first znode starts the output, so a chroot without a cluster prints no row.
     """
 
-    def __init__(self, outputs: Collection[str], *, as_json: bool, from_zxid: int = 0, unchanged: bool = False) -> None:
+    def __init__(
+        self, outputs: Collection[str], *, as_json: bool, from_zxid: Zxid = UNKNOWN_ZXID, unchanged: bool = False
+    ) -> None:
         self.refused = 0
         self.saw_znodes = False
         self._outputs = outputs
@@ -188,11 +191,11 @@ def _changes_nothing(row: Row) -> bool:
     return isinstance(row, Transition) and row.from_state == row.to_state and row.leader is None
 
 
-def _hex(zxid: int) -> str | None:
+def _hex(zxid: Zxid) -> str | None:
     return f"{zxid:#x}" if zxid >= 0 else None
 
 
-def _by_broker(counts: Mapping[int, int]) -> dict[str, int]:
+def _by_broker(counts: Mapping[BrokerId, int]) -> dict[str, int]:
     return {str(broker): count for broker, count in sorted(counts.items())}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from controller.contract.ids import Zxid
 from controller.contract.records import LATEST_MS
 
 if TYPE_CHECKING:
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
 
 
-class Zxid(click.ParamType[int]):
+class ZxidParameter(click.ParamType[Zxid]):
     """A zxid as ZooKeeper's tools write it."""
 
     name = "ZXID"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number, or fail for an invalid zxid."""
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Zxid:
+        """Return the zxid, or fail for an invalid zxid."""
         text = str(value)
         try:
-            return int(text.removeprefix("0x"), 16) if text.startswith("0x") else self.fail(_not_a_zxid(text))
+            return Zxid(int(text.removeprefix("0x"), 16)) if text.startswith("0x") else self.fail(_not_a_zxid(text))
         except ValueError:
             self.fail(_not_a_zxid(text))
 
@@ -45,7 +46,7 @@ class MomentParameter(click.ParamType["Until"]):
             assert isinstance(value, Until)
             return value
         if value.startswith("0x"):
-            return Until(zxid=Zxid().convert(value, param, ctx))
+            return Until(zxid=ZxidParameter().convert(value, param, ctx))
         if value.isascii() and value.isdigit():
             time_ms = int(value) if len(value) <= _MOST_DIGITS else LATEST_MS + 1
         else:

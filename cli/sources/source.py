@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from cli.printing import output, standard_output
 from cli.running import ExitCode, run_until_stopped
+from controller.contract.ids import Zxid
 from questions.doubts import doubts
 from questions.gathering import keep_nothing
 
@@ -86,7 +87,7 @@ def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
     return ask_as_long_as(look)
 
 
-def moment_named(zxid: int, time_ms: int) -> str:
+def moment_named(zxid: Zxid, time_ms: int) -> str:
     """Return the name of a side at a moment."""
     from cli.printing.answers import time_of  # not for --help
 

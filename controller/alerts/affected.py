@@ -13,6 +13,7 @@ import msgspec
 
 from controller.alerts.conditions import excuse_of, explanation
 from controller.alerts.incidents import causes, incident_by_broker
+from controller.contract.ids import BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.model.tally import IssueGroup
@@ -30,8 +31,8 @@ class Group(msgspec.Struct, frozen=True):
     """Partitions with one issue and one set of brokers that causes it. `excuse` is a reason not to page."""
 
     issue: PartitionIssue
-    brokers: tuple[int, ...]
-    others: tuple[int, ...]
+    brokers: tuple[BrokerId, ...]
+    others: tuple[BrokerId, ...]
     count: int
     since_ms: int
     examples: tuple[str, ...]
@@ -72,12 +73,12 @@ class Affected(msgspec.Struct, frozen=True):
         return min(group.since_ms for group in self.groups)
 
     @property
-    def brokers(self) -> tuple[int, ...]:
+    def brokers(self) -> tuple[BrokerId, ...]:
         """Return the brokers that cause it, in order."""
         return tuple(sorted({broker for group in self.groups for broker in group.brokers}))
 
     @property
-    def others(self) -> tuple[int, ...]:
+    def others(self) -> tuple[BrokerId, ...]:
         """Return the other brokers of the groups, in order."""
         return tuple(sorted({broker for group in self.groups for broker in group.others}))
 
@@ -126,7 +127,7 @@ def names(examples: Collection[str], count: int) -> str:
     return f" ({', '.join(shown)}{more})" if shown else ""
 
 
-def where_they_are(brokers: Collection[int], header: Header) -> str:
+def where_they_are(brokers: Collection[BrokerId], header: Header) -> str:
     """Return a clause such as "brokers 1 and 3 are away, broker 4 lags behind"."""
     away = [broker for broker in brokers if broker not in header.brokers]
     live = [broker for broker in brokers if broker in header.brokers]
@@ -162,7 +163,7 @@ def returns(affected: Affected, header: Header) -> str:
     return said
 
 
-def _returning(groups: list[tuple[frozenset[int], int]]) -> str:
+def _returning(groups: list[tuple[frozenset[BrokerId], int]]) -> str:
     if not groups:
         return ""
     enough = frozenset.intersection(*(brokers for brokers, _ in groups))
@@ -178,11 +179,11 @@ def _returning(groups: list[tuple[frozenset[int], int]]) -> str:
     return ". " + ", ".join(said)
 
 
-def _best_returns(groups: list[tuple[frozenset[int], int]]) -> Iterator[tuple[int, int]]:
+def _best_returns(groups: list[tuple[frozenset[BrokerId], int]]) -> Iterator[tuple[BrokerId, int]]:
     """Yield the broker that brings back most of the rest, with the partitions back by then, and so on."""
     back = 0
     while groups:
-        gains: dict[int, int] = {}
+        gains: dict[BrokerId, int] = {}
         for brokers, count in groups:
             for broker in brokers:
                 gains[broker] = gains.get(broker, 0) + count

@@ -16,6 +16,7 @@ from controller.alerts.conditions import Condition, excuse_of, maintained
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
+from controller.contract.ids import BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
@@ -31,10 +32,10 @@ _NOTHING: Final = Affected(())
 
 def conditions_of_brokers(
     header: Header,
-    away: Mapping[int, int],
+    away: Mapping[BrokerId, int],
     by_incident: Iterable[tuple[Incident | None, Affected]],
     paged: Collection[str],
-    count_hosted: Callable[[Collection[int]], int],
+    count_hosted: Callable[[Collection[BrokerId]], int],
 ) -> Iterator[Condition]:
     """Yield brokers that are away, by incident and by how they left, and brokers that keep leaving.
 
@@ -56,14 +57,14 @@ def conditions_of_brokers(
 
 
 def _away(
-    header: Header, incident: Incident, missing: Mapping[int, int], affected: Affected, *, pages: bool
+    header: Header, incident: Incident, missing: Mapping[BrokerId, int], affected: Affected, *, pages: bool
 ) -> Iterator[Condition]:
     # Before the controller has written ISRs, only for one broker is it known how many partitions lack a replica.
     cost = toll(affected, sum(missing.values()) if len(missing) == 1 else None)
     offline_first = (*affected.of(*OFFLINE_ISSUES).examples, *affected.examples)
     examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
 
-    def missed(kind: AlertKind, brokers: list[int], how: str) -> Condition:
+    def missed(kind: AlertKind, brokers: list[BrokerId], how: str) -> Condition:
         replicas = sum(missing[broker] for broker in brokers)
         condition = _missed(header, kind, incident, brokers, replicas, how, cost)
         return msgspec.structs.replace(condition, examples=examples)
@@ -105,7 +106,7 @@ def _nothing_to_spare(affected: Affected, header: Header) -> bool:
     return any(group.excuse is None and header.time_ms - group.since_ms >= patience_ms for group in little_left)
 
 
-def _host(brokers: list[int]) -> str:
+def _host(brokers: list[BrokerId]) -> str:
     return plural(len(brokers), "hosts", "host")
 
 
@@ -119,7 +120,7 @@ def _at_most_a_warning(condition: Condition) -> Condition:
     return msgspec.structs.replace(condition, severity=condition.severity or Severity.WARN)
 
 
-def _how(header: Header, brokers: list[int], left: str) -> str:
+def _how(header: Header, brokers: list[BrokerId], left: str) -> str:
     """Return how these brokers left and when, with the zxid of one, or the time span and the rack of more."""
     departures = [header.departures.last[broker] for broker in brokers]
     if len(brokers) == 1:
@@ -136,7 +137,7 @@ def _lasting(ms: int) -> str:
 
 
 def _missed(  # noqa: PLR0913 (the parts of the condition)
-    header: Header, kind: AlertKind, incident: Incident, brokers: list[int], replicas: int, how: str, cost: str
+    header: Header, kind: AlertKind, incident: Incident, brokers: list[BrokerId], replicas: int, how: str, cost: str
 ) -> Condition:
     """Return the condition of brokers that are away, as info if they host no replica."""
     excuse = excuse_of(maintained(broker, header) for broker in brokers)
@@ -161,7 +162,7 @@ def _missed(  # noqa: PLR0913 (the parts of the condition)
     )
 
 
-def _flapping(header: Header, broker: int, recent: list[int]) -> Condition:
+def _flapping(header: Header, broker: BrokerId, recent: list[int]) -> Condition:
     return Condition(
         kind=kinds.BROKER_FLAPPING,
         subject=named((broker,)),

@@ -14,6 +14,7 @@ import msgspec
 from controller.alerts.occurrences import THE_CLUSTER, id_of
 from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
+from controller.contract.ids import BrokerId
 from controller.model.context import Header
 
 # How long after a controlled shutdown, and after the broker's return, lagging replicas are explained by it.
@@ -37,8 +38,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     partitions: int = 0
     examples: tuple[str, ...] = ()
-    broker: int | None = None
-    brokers: tuple[int, ...] = ()  # where it may concern more than one
+    broker: BrokerId | None = None
+    brokers: tuple[BrokerId, ...] = ()  # where it may concern more than one
     replaces: tuple[AlertKind, ...] = ()  # kinds whose alert on this subject resolves into this one
 
     @property
@@ -47,7 +48,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         return id_of(self.kind, self.subject)
 
 
-def explanation(brokers: Collection[int], header: Header) -> str | None:
+def explanation(brokers: Collection[BrokerId], header: Header) -> str | None:
     """Return the excuse for the absence of these brokers, None if one has no excuse."""
     return excuse_of(_reason(broker, header) for broker in sorted(brokers))
 
@@ -58,7 +59,7 @@ def excuse_of(reasons: Iterable[str | None]) -> str | None:
     return "; ".join(reason for reason in given if reason) if given and None not in given else None
 
 
-def maintained(broker: int | None, header: Header) -> str | None:
+def maintained(broker: BrokerId | None, header: Header) -> str | None:
     """Return the maintenance window that covers the broker, if any. A broker of None means the whole cluster."""
     now_ms = header.wall_ms  # people announce windows by the wall clock
     for window in header.maintenance:
@@ -67,7 +68,7 @@ def maintained(broker: int | None, header: Header) -> str | None:
     return None
 
 
-def _reason(broker: int, header: Header) -> str | None:
+def _reason(broker: BrokerId, header: Header) -> str | None:
     window = maintained(broker, header)
     if window is not None:
         return window

@@ -9,7 +9,7 @@ from controller.alerts.affected import names
 from controller.alerts.conditions import Condition
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
-from controller.contract.ids import NO_BROKER
+from controller.contract.ids import NO_BROKER, BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.controllership import Ownership
@@ -203,7 +203,7 @@ def _poisoned(header: Header) -> Condition | None:
     )
 
 
-def _shown(header: Header, broker: int) -> tuple[str, ...]:
+def _shown(header: Header, broker: BrokerId) -> tuple[str, ...]:
     registered = f"broker {broker} is still that process, registered with epoch {header.former.poisoned[broker]:#x}"
     return *filter(None, (header.former.poisoned_by.get(broker),)), registered
 

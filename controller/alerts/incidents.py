@@ -11,6 +11,7 @@ from itertools import count, pairwise
 from typing import Final
 
 from controller.alerts.conditions import maintained
+from controller.contract.ids import BrokerId
 from controller.model.alert_state import Incident
 from controller.model.context import Header
 from controller.view.gauges import replicas_by_broker
@@ -33,7 +34,7 @@ _MISSED_MS: Final = 10 * 60_000
 _TICK_MS: Final = 2_000
 
 
-def incidents_of(header: Header, away: Collection[int]) -> tuple[Incident, ...]:
+def incidents_of(header: Header, away: Collection[BrokerId]) -> tuple[Incident, ...]:
     """Return the incidents as of now. A continued one keeps its name, merged ones take the oldest name."""
     together = _Together()
     for broker in away:
@@ -48,7 +49,7 @@ def incidents_of(header: Header, away: Collection[int]) -> tuple[Incident, ...]:
     return _with_names(together.sets(), header.alerts.incidents)
 
 
-def causes(issue: PartitionIssue, brokers: tuple[int, ...], header: Header) -> tuple[int, ...]:
+def causes(issue: PartitionIssue, brokers: tuple[BrokerId, ...], header: Header) -> tuple[BrokerId, ...]:
     """Return the brokers of a group that cause its issue, which are the absent ones, else the first."""
     if issue in _OUT_OF_SYNC:
         return brokers
@@ -58,7 +59,7 @@ def causes(issue: PartitionIssue, brokers: tuple[int, ...], header: Header) -> t
     return away or (() if issue in _IN_PROGRESS else brokers[:1])
 
 
-def brokers_away(header: Header) -> dict[int, int]:
+def brokers_away(header: Header) -> dict[BrokerId, int]:
     """Return the unregistered brokers that host replicas or left lately, with their number of replicas."""
     hosted = replicas_by_broker(header)
     recent = [
@@ -69,12 +70,12 @@ def brokers_away(header: Header) -> dict[int, int]:
     return {broker: hosted.get(broker, 0) for broker in sorted({*hosted, *recent} - header.brokers.keys())}
 
 
-def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[int, Incident]:
+def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[BrokerId, Incident]:
     """Return the incident of each broker."""
     return {broker: incident for incident in incidents for broker in incident.brokers}
 
 
-def _sharing(header: Header, away: Collection[int]) -> Iterator[tuple[int, ...]]:
+def _sharing(header: Header, away: Collection[BrokerId]) -> Iterator[tuple[BrokerId, ...]]:
     """Yield groups of brokers that share partitions, before the controller has written their ISRs."""
     for broker in away:
         departure = header.departures.last.get(broker)
@@ -82,10 +83,10 @@ def _sharing(header: Header, away: Collection[int]) -> Iterator[tuple[int, ...]]
             yield broker, *(other for other in departure.shares_with if other in away)
 
 
-def _left_together(header: Header, away: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _left_together(header: Header, away: Iterable[BrokerId]) -> Iterator[tuple[BrokerId, BrokerId]]:
     """Yield pairs of brokers of one rack, or without a rack, whose sessions one failure can have ended."""
     within_ms = header.settings.zookeeper_session_timeout_ms // 3 + _TICK_MS
-    racks: dict[str | None, list[tuple[int, int]]] = {}
+    racks: dict[str | None, list[tuple[int, BrokerId]]] = {}
     for broker in away:
         departure = header.departures.last.get(broker)
         if departure is not None and not departure.in_order and maintained(broker, header) is None:
@@ -100,31 +101,31 @@ class _Together:
     """Disjoint sets of brokers (union-find, the lowest broker stands for its set)."""
 
     def __init__(self) -> None:
-        self._lower: dict[int, int] = {}
+        self._lower: dict[BrokerId, BrokerId] = {}
 
-    def __contains__(self, broker: int) -> bool:
+    def __contains__(self, broker: BrokerId) -> bool:
         return broker in self._lower
 
-    def add(self, brokers: Iterable[int]) -> None:
+    def add(self, brokers: Iterable[BrokerId]) -> None:
         roots = sorted({self._root(broker) for broker in brokers})
         for root in roots:
             self._lower[root] = roots[0]
 
-    def sets(self) -> list[tuple[int, ...]]:
+    def sets(self) -> list[tuple[BrokerId, ...]]:
         """Return the sets in order of their lowest broker."""
-        found: dict[int, list[int]] = {}
+        found: dict[BrokerId, list[BrokerId]] = {}
         for broker in sorted(self._lower):
             found.setdefault(self._root(broker), []).append(broker)
         return [tuple(brokers) for brokers in found.values()]
 
-    def _root(self, broker: int) -> int:
+    def _root(self, broker: BrokerId) -> BrokerId:
         while (lower := self._lower.setdefault(broker, broker)) != broker:
             broker = lower
         return broker
 
 
-def _with_names(sets: list[tuple[int, ...]], before: tuple[Incident, ...]) -> tuple[Incident, ...]:
-    named: dict[tuple[int, ...], Incident] = {}
+def _with_names(sets: list[tuple[BrokerId, ...]], before: tuple[Incident, ...]) -> tuple[Incident, ...]:
+    named: dict[tuple[BrokerId, ...], Incident] = {}
     for incident in before:  # the oldest first
         for brokers in sets:
             if brokers not in named and not set(brokers).isdisjoint(incident.brokers):
@@ -136,7 +137,7 @@ def _with_names(sets: list[tuple[int, ...]], before: tuple[Incident, ...]) -> tu
     return tuple(named.values())
 
 
-def _begun(brokers: tuple[int, ...], taken: set[str]) -> Incident:
+def _begun(brokers: tuple[BrokerId, ...], taken: set[str]) -> Incident:
     """Return a new incident, named after its first broker that names no other incident."""
     for broker in brokers:
         if f"broker {broker}" not in taken:

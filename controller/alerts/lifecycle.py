@@ -22,6 +22,7 @@ from controller.alerts.partition_conditions import conditions_of_partitions
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.ids import BrokerId
 from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
@@ -91,7 +92,7 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
     yield from _conditions_of_replica(header)
 
 
-def _follow_incidents(header: Header, away: Collection[int]) -> None:
+def _follow_incidents(header: Header, away: Collection[BrokerId]) -> None:
     incidents = incidents_of(header, away)
     if incidents != header.alerts.incidents:
         header.alerts.incidents = incidents
@@ -229,7 +230,7 @@ def _opened(condition: Condition, before: OpenAlert | None, since_ms: int, heade
     )
 
 
-def _brokers(condition: Condition, before: OpenAlert | None) -> tuple[int, ...]:
+def _brokers(condition: Condition, before: OpenAlert | None) -> tuple[BrokerId, ...]:
     """Return its brokers now and before. To a pager, only a broker that joins makes it another alert."""
     now = condition.brokers or (() if condition.broker is None else (condition.broker,))
     return tuple(sorted({*now, *(before.brokers if before else ())}))

@@ -11,6 +11,7 @@ from zlib import crc32
 import msgspec
 
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
+from controller.contract.ids import BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED, Occurrence
 from controller.model.context import FOLLOWING, Header
 from controller.model.mutable_state import MutableState
@@ -26,7 +27,7 @@ def note(  # noqa: PLR0913 (the parts of an alert)
     kind: AlertKind,
     cause: str,
     *,
-    broker: int | None = None,
+    broker: BrokerId | None = None,
     about: str = "",
     evidence: tuple[str, ...] = (),
     times: int = 1,

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import ClassVar
 
 from controller.contract.records import Int64
-from controller.contract.row import MomentMs, Row
+from controller.contract.row import MomentMs, Row, RowBrokerId, RowPartitionId
 
 
 class Severity(Enum):
@@ -31,14 +31,14 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     since_ms: MomentMs
     cause: str  # one sentence
     topic: str | None = None
-    partition: Int64 | None = None
-    broker: Int64 | None = None  # the first of the incident
+    partition: RowPartitionId | None = None
+    broker: RowBrokerId | None = None  # the first of the incident
     expected: str | None = None  # what the controller is expected to do, and when
     action: str = ""  # what a person can do
     evidence: tuple[str, ...] = ()  # sentences with zxids and positions
     partitions: Int64 = 0  # how many are affected
     examples: tuple[str, ...] = ()  # some of them, e.g. orders-7
-    brokers: tuple[Int64, ...] = ()  # all that have been part of it since it opened; the cause names the present ones
+    brokers: tuple[RowBrokerId, ...] = ()  # all that were part of it since it opened; the cause names the present ones
 
     def subject_key(self) -> str:
         """Key with one row an alert."""

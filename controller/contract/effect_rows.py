@@ -7,8 +7,9 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from controller.contract.ids import ControllerEpoch, Zxid
 from controller.contract.records import Int64
-from controller.contract.row import Row
+from controller.contract.row import Row, RowBrokerEpoch, RowBrokerId, RowControllerEpoch, RowLeaderEpoch, RowPartitionId
 
 
 class Status(Enum):
@@ -24,7 +25,7 @@ PROVISIONAL, FINAL, WITHDRAWN = Status
 
 
 # The first fields of a row of the controller's steps: of the record, then of the effect.
-EffectStamp = tuple[str, int, int, int, int, int, str, Status, str, int]
+EffectStamp = tuple[str, int, int, int, Zxid, int, str, Status, str, ControllerEpoch]
 
 
 class Transition(Row, frozen=True, gc=False, tag="transition", omit_defaults=True):
@@ -35,16 +36,16 @@ class Transition(Row, frozen=True, gc=False, tag="transition", omit_defaults=Tru
     effect: str  # <controller epoch>-<event>-<ordinal>: the same for the provisional, final and withdrawn rows
     status: Status
     cause: str
-    controller_epoch: Int64
+    controller_epoch: RowControllerEpoch
     subject: str  # partition | replica | topic | broker | controller
     from_state: str = msgspec.field(name="from")
     to_state: str = msgspec.field(name="to")
     topic: str | None = None
-    partition: Int64 | None = None
-    broker: Int64 | None = None  # the replica's broker, the broker, or the controller's broker
-    leader: Int64 | None = None
-    leader_epoch: Int64 | None = None
-    isr: tuple[Int64, ...] | None = None
+    partition: RowPartitionId | None = None
+    broker: RowBrokerId | None = None  # the replica's broker, the broker, or the controller's broker
+    leader: RowBrokerId | None = None
+    leader_epoch: RowLeaderEpoch | None = None
+    isr: tuple[RowBrokerId, ...] | None = None
     inferred_by: str = ""  # the rule of inference that its event rests on; empty: a znode announced the event
     inferred_from: str = ""  # the write that shows it: the path of its znode and the zxid
 
@@ -62,18 +63,18 @@ class RequestedState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """
 
     topic: str
-    partition: Int64
-    leader: Int64 | None = None  # -1 none; -2 in UpdateMetadata while the topic is being deleted
-    leader_epoch: Int64 | None = None  # in StopReplica from 2.6: -2 while the topic is being deleted, -1 unknown
-    isr: tuple[Int64, ...] | None = None
-    replicas: tuple[Int64, ...] | None = None
-    controller_epoch: Int64 | None = None  # of the controller whose write the state is
+    partition: RowPartitionId
+    leader: RowBrokerId | None = None  # -1 none; -2 in UpdateMetadata while the topic is being deleted
+    leader_epoch: RowLeaderEpoch | None = None  # in StopReplica from 2.6: -2 while its topic is deleted, -1 unknown
+    isr: tuple[RowBrokerId, ...] | None = None
+    replicas: tuple[RowBrokerId, ...] | None = None
+    controller_epoch: RowControllerEpoch | None = None  # of the controller whose write the state is
     partition_epoch: Int64 | None = None  # the state znode's data version, left out where it was not read
     leader_recovery_state: Int64 = 0  # LeaderAndIsr from 3.2; 1: recovering from an unclean election
     is_new: bool = False  # LeaderAndIsr from 1.0
-    adding_replicas: tuple[Int64, ...] = ()  # LeaderAndIsr from 2.4
-    removing_replicas: tuple[Int64, ...] = ()  # LeaderAndIsr from 2.4
-    offline_replicas: tuple[Int64, ...] = ()  # UpdateMetadata from 1.0
+    adding_replicas: tuple[RowBrokerId, ...] = ()  # LeaderAndIsr from 2.4
+    removing_replicas: tuple[RowBrokerId, ...] = ()  # LeaderAndIsr from 2.4
+    offline_replicas: tuple[RowBrokerId, ...] = ()  # UpdateMetadata from 1.0
     delete_partition: bool = False  # StopReplica from 2.6
 
 
@@ -89,15 +90,15 @@ class Request(Row, frozen=True, gc=False, tag="request", omit_defaults=True):
     effect: str  # the same for the provisional row and the final or withdrawn one, and for all parts
     status: Status
     cause: str
-    controller_epoch: Int64
-    controller: Int64  # the broker that sends it
+    controller_epoch: RowControllerEpoch
+    controller: RowBrokerId  # the broker that sends it
     api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
-    brokers: tuple[Int64, ...]  # its receivers
-    broker_epochs: tuple[Int64, ...] = ()  # theirs, in the same order, from 2.2
+    brokers: tuple[RowBrokerId, ...]  # its receivers
+    broker_epochs: tuple[RowBrokerEpoch, ...] = ()  # theirs, in the same order, from 2.2
     part: Int64 = 1  # of `parts`, which a row of less than a megabyte needs
     parts: Int64 = 1
-    live_leaders: tuple[Int64, ...] = ()  # LeaderAndIsr: the live brokers among the leaders
-    live_brokers: tuple[Int64, ...] = ()  # UpdateMetadata
+    live_leaders: tuple[RowBrokerId, ...] = ()  # LeaderAndIsr: the live brokers among the leaders
+    live_brokers: tuple[RowBrokerId, ...] = ()  # UpdateMetadata
     all_partitions: bool = False  # UpdateMetadata of every partition; the states are not listed: see output `metadata`
     delete_partitions: bool = False  # StopReplica up to 2.5
     topic_ids: dict[str, str] = {}  # by topic, LeaderAndIsr and UpdateMetadata from 2.8

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import msgspec
 
+from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import LATEST_MS, Int64
-from controller.contract.row import NOT_KNOWN_MS, Count, MomentMs
+from controller.contract.row import NOT_KNOWN_MS, Count, MomentMs, RowBrokerId, RowZxid
 
 DEFAULT_JUTE_MAXBUFFER = 0xFFFFF
 LEADING = ("leader", "standalone")
@@ -35,7 +36,7 @@ class ZooKeeperServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     connections: Int64 = -1
     znodes: Int64 = -1
     data_bytes: Int64 = -1
-    zxid: Int64 = -1
+    zxid: RowZxid = UNKNOWN_ZXID
     followers: Int64 = -1  # of a leader
     synced_followers: Int64 = -1  # of a leader
     expired_sessions: Int64 = -1  # since the server's start
@@ -51,7 +52,7 @@ class LargeZnode(msgspec.Struct, frozen=True, array_like=True):
 class LeftSession(msgspec.Struct, frozen=True, array_like=True):
     """Session that owns a broker's registration and is connected to no server."""
 
-    broker: Int64
+    broker: RowBrokerId
     session: Int64
     expires_ms: Int64  # from the answer on, by the server's clock
 

@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from controller.contract.ensemble import Ensemble
+from controller.contract.ids import NO_BROKER, ControllerEpoch
 from controller.contract.records import Int64
-from controller.contract.row import Count, MomentMs, Row
+from controller.contract.row import Count, MomentMs, Row, RowBrokerEpoch, RowBrokerId, RowControllerEpoch, RowZxid
 from controller.contract.znodes import REPLAYED
 
 REACTION_BUCKETS_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
@@ -38,9 +39,9 @@ class SlowReaction(msgspec.Struct, frozen=True):
 
     event: str
     cause: str
-    zxid: Int64
+    zxid: RowZxid
     began_ms: MomentMs
-    controller_epoch: Int64
+    controller_epoch: RowControllerEpoch
     first_ms: Int64
     last_ms: Int64
 
@@ -48,7 +49,7 @@ class SlowReaction(msgspec.Struct, frozen=True):
 class Maintenance(msgspec.Struct, frozen=True):
     """Maintenance window in force, of these brokers, or of the whole cluster where it names none."""
 
-    brokers: tuple[Int64, ...]
+    brokers: tuple[RowBrokerId, ...]
     until_ms: Int64  # by the wall clock, as the operator gave it
     reason: str = ""
 
@@ -59,7 +60,7 @@ class PendingEvent(msgspec.Struct, frozen=True):
     id: Int64
     event: str  # by Kafka's name
     cause: str
-    zxid: Int64  # of the change that caused it
+    zxid: RowZxid  # of the change that caused it
     time_ms: MomentMs
     writes: Count
 
@@ -69,11 +70,11 @@ class ClusterStatus(msgspec.Struct, frozen=True, omit_defaults=True):
 
     read_ms: MomentMs = 0  # when the complete read began on which the state rests
     acts: bool = True  # the controller has taken over, and has not resigned
-    term_epoch: Int64 = -1  # of the newest controller that took over, and its broker
-    term_broker: Int64 = -1
+    term_epoch: RowControllerEpoch = ControllerEpoch(-1)  # of the newest controller that took over, and its broker
+    term_broker: RowBrokerId = NO_BROKER
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
-    poisoned: dict[Int64, Int64] = {}  # KAFKA-12315: broker -> epoch of its registration
-    shutting_down: tuple[Int64, ...] = ()  # brokers in a controlled shutdown
+    poisoned: dict[RowBrokerId, RowBrokerEpoch] = {}  # KAFKA-12315: broker -> epoch of its registration
+    shutting_down: tuple[RowBrokerId, ...] = ()  # brokers in a controlled shutdown
     pending: tuple[PendingEvent, ...] = ()  # the oldest 50
     release: str = ""  # whose behaviour is expected, where the operator gave it; else it follows from `evidence`
     evidence: dict[str, Int64] = {}  # versions in znodes that show the release
@@ -89,8 +90,8 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     ready: bool  # a complete read has been applied
     session: str  # the forwarder's ZooKeeper session: connected | suspended | lost | unknown | replay (of the past)
     watch_mode: str  # persistent | one-shot | unknown | transaction-log
-    controller: Int64  # broker id, -1 none
-    controller_epoch: Int64
+    controller: RowBrokerId  # broker id, -1 none
+    controller_epoch: RowControllerEpoch
     controller_changes: Count  # since this state was created
     active_brokers: Int64
     topics: Int64
@@ -107,12 +108,12 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     replicas_to_delete: Int64
     topics_ineligible_to_delete: Int64
     replicas_ineligible_to_delete: Int64
-    leaders_by_broker: dict[Int64, Int64]
-    replicas_by_broker: dict[Int64, Int64]
-    under_replicated_by_broker: dict[Int64, Int64] = {}  # by leader, as its ReplicaManager counts
-    under_min_isr_by_broker: dict[Int64, Int64] = {}
-    at_min_isr_by_broker: dict[Int64, Int64] = {}
-    sole_in_sync_by_broker: dict[Int64, Int64] = {}  # partitions whose ISR is this broker alone, live or not
+    leaders_by_broker: dict[RowBrokerId, Int64]
+    replicas_by_broker: dict[RowBrokerId, Int64]
+    under_replicated_by_broker: dict[RowBrokerId, Int64] = {}  # by leader, as its ReplicaManager counts
+    under_min_isr_by_broker: dict[RowBrokerId, Int64] = {}
+    at_min_isr_by_broker: dict[RowBrokerId, Int64] = {}
+    sole_in_sync_by_broker: dict[RowBrokerId, Int64] = {}  # partitions whose ISR is this broker alone, live or not
     reassigning_partitions: Int64 = 0
     pending_writes: Int64  # expected writes of the controller that ZooKeeper has not shown yet
     records: dict[str, Count]  # applied, by kind, since this state was created

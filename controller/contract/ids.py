@@ -6,20 +6,28 @@ from typing import Final, NewType
 
 import msgspec
 
-# Epochs of three kinds meet in states, requests and memories, all of them integers. mypy tells them apart.
+# Integers of six kinds meet in states, requests and memories. mypy tells them apart.
+BrokerId = NewType("BrokerId", int)  # of a KRaft controller too: both take their ids from one space
+PartitionId = NewType("PartitionId", int)  # a partition's number in its topic
 LeaderEpoch = NewType("LeaderEpoch", int)  # of a partition: each election raises it
 ControllerEpoch = NewType("ControllerEpoch", int)  # of a controller's term, as in /controller_epoch
 BrokerEpoch = NewType("BrokerEpoch", int)  # of a broker's registration: the czxid of its znode
+Zxid = NewType("Zxid", int)  # of a change in ZooKeeper
 
-NO_BROKER: Final = -1
-NO_LEADER: Final = -1
+# Kafka's and ZooKeeper's bounds.
+INT32: Final = msgspec.Meta(ge=-(2**31), lt=2**31)
+INT64: Final = msgspec.Meta(ge=-(2**63), le=2**63 - 1)
+
+NO_BROKER: Final = BrokerId(-1)
+NO_LEADER: Final = BrokerId(-1)
+UNKNOWN_ZXID: Final = Zxid(-1)
 
 
 class TopicPartition(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """Name of a partition."""
 
     topic: str
-    partition: int
+    partition: PartitionId
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from controller.contract.ids import ControllerEpoch, LeaderEpoch
+from controller.contract.ids import BrokerId, ControllerEpoch, LeaderEpoch
 
 
 class LeaderAndIsr(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Content of a partition's state znode; `partition_epoch` is its data version, -1 while only predicted."""
 
-    leader: int
+    leader: BrokerId
     leader_epoch: LeaderEpoch
-    isr: tuple[int, ...]
+    isr: tuple[BrokerId, ...]
     controller_epoch: ControllerEpoch
     partition_epoch: int = -1
     recovering: bool = False

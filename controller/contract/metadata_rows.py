@@ -9,24 +9,34 @@ from typing import ClassVar
 
 import msgspec
 
+from controller.contract.ids import UNKNOWN_ZXID, ControllerEpoch
 from controller.contract.records import Int64
-from controller.contract.row import MomentMs, Row
+from controller.contract.row import (
+    MomentMs,
+    Row,
+    RowBrokerEpoch,
+    RowBrokerId,
+    RowControllerEpoch,
+    RowLeaderEpoch,
+    RowPartitionId,
+    RowZxid,
+)
 
 
 class Assignment(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Replicas of a partition, with the ones that are being added and removed."""
 
-    replicas: tuple[Int64, ...]
-    adding: tuple[Int64, ...] = ()
-    removing: tuple[Int64, ...] = ()
+    replicas: tuple[RowBrokerId, ...]
+    adding: tuple[RowBrokerId, ...] = ()
+    removing: tuple[RowBrokerId, ...] = ()
 
 
 class PassedOver(msgspec.Struct, frozen=True, gc=False):
     """Election that the controller owes: it wrote later events, and not this election."""
 
-    leader: Int64
-    leader_epoch: Int64
-    controller_epoch: Int64
+    leader: RowBrokerId
+    leader_epoch: RowLeaderEpoch
+    controller_epoch: RowControllerEpoch
     since_ms: MomentMs
 
 
@@ -34,8 +44,8 @@ class PartitionDetails(msgspec.Struct, frozen=True, omit_defaults=True, gc=False
     """Facts that few partitions have, without fields that have their default."""
 
     recovering: bool = False  # led after an unclean election that its leader has not confirmed yet
-    replica_states: dict[str, tuple[Int64, ...]] = {}  # brokers by the state of their replica, but for OnlineReplica
-    offline_dirs: tuple[Int64, ...] = ()  # replicas whose log directory failed
+    replica_states: dict[str, tuple[RowBrokerId, ...]] = {}  # brokers by their replica's state, but for OnlineReplica
+    offline_dirs: tuple[RowBrokerId, ...] = ()  # replicas whose log directory failed
     due_events: tuple[Int64, ...] = ()  # ids of the events whose writes are due, in their order: see `PendingEvent`
     assignment_in_zookeeper: Assignment | None = None  # where it differs from the controller's
     assignments_due: tuple[Assignment, ...] = ()  # that the controller must write to the topic's znode, in their order
@@ -48,26 +58,26 @@ class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
     output: ClassVar[str] = "metadata"
 
     topic: str
-    partition: Int64
+    partition: RowPartitionId
     state: str  # NewPartition | OnlinePartition | OfflinePartition | NonExistentPartition: in the controller's memory
-    leader: Int64  # in ZooKeeper: -1 none
-    leader_epoch: Int64
-    isr: tuple[Int64, ...]
-    replicas: tuple[Int64, ...]
-    adding_replicas: tuple[Int64, ...] = ()
-    removing_replicas: tuple[Int64, ...] = ()
-    controller_epoch: Int64 = -1
+    leader: RowBrokerId  # in ZooKeeper: -1 none
+    leader_epoch: RowLeaderEpoch
+    isr: tuple[RowBrokerId, ...]
+    replicas: tuple[RowBrokerId, ...]
+    adding_replicas: tuple[RowBrokerId, ...] = ()
+    removing_replicas: tuple[RowBrokerId, ...] = ()
+    controller_epoch: RowControllerEpoch = ControllerEpoch(-1)
     partition_epoch: Int64 = -1  # the state znode's data version
-    predicted_leader: Int64 | None = None  # set while the controller has a write due
-    predicted_leader_epoch: Int64 | None = None
-    predicted_isr: tuple[Int64, ...] | None = None
+    predicted_leader: RowBrokerId | None = None  # set while the controller has a write due
+    predicted_leader_epoch: RowLeaderEpoch | None = None
+    predicted_isr: tuple[RowBrokerId, ...] | None = None
     problem: str | None = None  # why the partition cannot be used, or what it lacks: see `topics.Problem`
     problem_since_ms: MomentMs | None = None
     reason: str | None = None  # the problem as a sentence that names brokers and zxids
     deleting: bool = False  # its topic is queued for deletion: nothing is wrong with it any more
     writable_acks_all: bool | None = None  # its leader accepts acks=all, as far as ZooKeeper shows; null: not known
     in_sync_lacking: Int64 = 0  # replicas that must still get in sync before its leader accepts acks=all again
-    in_sync_candidates: tuple[Int64, ...] = ()  # the replicas that can make up for them
+    in_sync_candidates: tuple[RowBrokerId, ...] = ()  # the replicas that can make up for them
     details: PartitionDetails | None = None  # null: each has its default
     removed: bool = False  # the partition no longer exists: this is its last row
 
@@ -111,9 +121,9 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
 
     output: ClassVar[str] = "metadata"
 
-    broker: Int64
+    broker: RowBrokerId
     registered: bool
-    epoch: Int64  # the czxid of its znode, -1 without one
+    epoch: RowBrokerEpoch  # the czxid of its znode, -1 without one
     since_ms: MomentMs  # when it registered, or when it left
     session: Int64 = 0  # that owns its znode
     endpoints: tuple[str, ...] = ()
@@ -122,7 +132,7 @@ class BrokerRow(Row, frozen=True, kw_only=True, gc=False, tag="broker"):
     forgotten: bool = False  # it left a day ago and hosts no replicas: this is its last row
     inferred: bool = False  # not registered in ZooKeeper: ISRs and leaders show that it lives in KRaft mode
     left_in_order: bool | None = None  # how a broker that is not registered left; null: it is, or was never seen
-    left_zxid: Int64 = -1  # of the transaction that ended its registration; -1: a later read showed it
+    left_zxid: RowZxid = UNKNOWN_ZXID  # of the transaction that ended its registration; -1: a later read showed it
 
     def subject_key(self) -> str:
         """Key with one row a broker."""
@@ -139,8 +149,8 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
 
     output: ClassVar[str] = "metadata"
 
-    broker: Int64
-    epoch: Int64
+    broker: RowBrokerId
+    epoch: RowControllerEpoch
     since_ms: MomentMs
     session: Int64 = 0  # that owns /controller, or was the last that did
     overwritten: bool = False  # /controller was written by hand: that broker never took over
@@ -161,20 +171,20 @@ class MigrationRow(Row, frozen=True, kw_only=True, gc=False, tag="migration"):
 
     phase: str  # zookeeper | waiting | claimed | syncing | hybrid | dual_write | silent | rolled_back
     since_ms: MomentMs  # when the phase began
-    leader: Int64  # id of the KRaft controller that owns /controller, -1 none
+    leader: RowBrokerId  # id of the KRaft controller that owns /controller, -1 none
     kraft_epoch: Int64  # its epoch in KRaft, -1 none
-    controller_epoch: Int64  # in /controller_epoch
+    controller_epoch: RowControllerEpoch  # in /controller_epoch
     exists: bool = True  # whether /migration is there
     offset: Int64  # in /migration: how far of KRaft's log ZooKeeper is; -1 nothing is copied
     pulse_ms: MomentMs | None  # when /migration was last written; null: it is not there, or was not written since
-    highest_state_epoch: Int64  # highest controller epoch in a partition's state
+    highest_state_epoch: RowControllerEpoch  # highest controller epoch in a partition's state
     rollback: str  # yes | raise_epoch | loses | no | done: whether ZooKeeper's controllers can take over again
     rollback_epoch: Int64 | None  # what /controller_epoch must at least be before, where it is less
     rollback_sentence: str
     next_step: str  # a sentence: what the migration waits for, by name, or what comes next
-    zookeeper_brokers: tuple[Int64, ...] = ()  # registered in ZooKeeper, with the migration flag or without
-    kraft_brokers: tuple[Int64, ...] = ()  # inferred: they lead or are in sync though ZooKeeper has them not
-    missing_brokers: tuple[Int64, ...] = ()  # with replicas, and neither
+    zookeeper_brokers: tuple[RowBrokerId, ...] = ()  # registered in ZooKeeper, with the migration flag or without
+    kraft_brokers: tuple[RowBrokerId, ...] = ()  # inferred: they lead or are in sync though ZooKeeper has them not
+    missing_brokers: tuple[RowBrokerId, ...] = ()  # with replicas, and neither
     leftovers: tuple[str, ...] = ()  # what an earlier attempt left, or what waits in /admin for a rollback
     never_elected_partitions: Int64 = 0  # after a rollback: the controller elects no leader for them
     never_elected_examples: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import msgspec
 
 from controller.contract.decoding import JsonDecoder
+from controller.contract.ids import INT32, INT64, UNKNOWN_ZXID, Zxid
 
 RECORD_VERSION = 1
 
@@ -32,8 +33,9 @@ class RecordKind(Enum):
 LATEST_MS = 253_402_300_799_999
 TimeMs = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
 _SteadyMs = Annotated[int, msgspec.Meta(ge=-1, le=LATEST_MS)]
-_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
-Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Int32 = Annotated[int, INT32]
+Int64 = Annotated[int, INT64]
+_Zxid = Annotated[Zxid, INT64]
 _Numbering = Annotated[int, msgspec.Meta(ge=-(2**62), lt=2**62)]
 
 
@@ -65,11 +67,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     path: str = ""
     data: str | None = None
     data_base64: str | None = None
-    czxid: Int64 = -1
-    mzxid: Int64 = -1
+    czxid: _Zxid = UNKNOWN_ZXID
+    mzxid: _Zxid = UNKNOWN_ZXID
     version: _Int32 = -1
     ephemeral_owner: Int64 = 0
-    zxid: Int64 = -1  # of the change that was observed; for a heartbeat the newest zxid seen
+    zxid: _Zxid = UNKNOWN_ZXID  # of the change that was observed; for a heartbeat the newest zxid seen
     resync: bool = False  # a difference found by reading again after a gap, not by a watch
     author: Int64 = 0  # the session that wrote the transaction; only in ZooKeeper's transaction log
     cxid: _Int32 = -1  # the author's request number, from the log too; at a session's end: 0 expired, else closed

@@ -10,11 +10,20 @@ from typing import Annotated, ClassVar, Final
 
 import msgspec
 
+from controller.contract.ids import INT64, BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, PartitionId, Zxid
 from controller.contract.records import Int64
 
 OUTPUT_VERSION = 2
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # only ever grows
+
+# Ids as rows have them: within 64 bits, as every number there.
+RowBrokerId = Annotated[BrokerId, INT64]
+RowPartitionId = Annotated[PartitionId, INT64]
+RowLeaderEpoch = Annotated[LeaderEpoch, INT64]
+RowControllerEpoch = Annotated[ControllerEpoch, INT64]
+RowBrokerEpoch = Annotated[BrokerEpoch, INT64]
+RowZxid = Annotated[Zxid, INT64]
 
 # Marks a field as a moment of the cluster's time, which a row shows by the forwarder's wall clock: see `wall_clock`.
 MOMENT: Final = {"moment": True}
@@ -40,7 +49,7 @@ class Row(Versioned, frozen=True, omit_defaults=False, gc=False):
     generation: Int64
     seq: Int64
     ordinal: Int64
-    zxid: Int64
+    zxid: RowZxid
     time_ms: Int64  # the record's own wall time, never this machine's
 
     def subject_key(self) -> str:
@@ -54,4 +63,4 @@ class Row(Versioned, frozen=True, omit_defaults=False, gc=False):
 
 
 # The first fields of every row, in their order.
-Stamp = tuple[str, int, int, int, int, int]
+Stamp = tuple[str, int, int, int, Zxid, int]

@@ -14,14 +14,25 @@ import msgspec
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.ensemble import Ensemble
-from controller.contract.ids import ControllerEpoch, LeaderEpoch
+from controller.contract.ids import (
+    INT32,
+    INT64,
+    NO_BROKER,
+    UNKNOWN_ZXID,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionId,
+    Zxid,
+)
 from controller.contract.records import Int64, TimeMs
 
-_INT32 = msgspec.Meta(ge=-(2**31), lt=2**31)
-Int32 = Annotated[int, _INT32]
-PartitionId = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-Brokers = tuple[Int32, ...]
+Int32 = Annotated[int, INT32]
+_BrokerId = Annotated[BrokerId, INT32]
+_PartitionId = Annotated[PartitionId, msgspec.Meta(ge=0, lt=2**31)]
+Brokers = tuple[_BrokerId, ...]
 
+_NO_PARTITION: Final = PartitionId(-1)
 REPLAYED: Final = "replay"  # the session of records that were made of ZooKeeper's files: they are of the past
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
@@ -55,11 +66,12 @@ class Place(Enum):
 
 
 class ZnodePath(msgspec.Struct, frozen=True, gc=False):
-    """Meaning of a path, with the name and number in it."""
+    """Meaning of a path, with the name and id in it."""
 
     place: Place
     name: str = ""
-    number: int = -1
+    partition: PartitionId = _NO_PARTITION
+    broker: BrokerId = NO_BROKER
 
 
 _FIXED = {
@@ -88,17 +100,17 @@ def locate(path: str) -> ZnodePath:
     """Meaning of the path; an unexpected one is `Place.OTHER`."""
     if path.startswith("/brokers/topics/") and path.endswith("/state"):  # first: nearly all paths are of states
         name, _, digits = path[16:-6].partition("/partitions/")
-        number = _number(digits)
-        if number >= 0 and "/" not in name:
-            return ZnodePath(_PARTITION_STATE, name, number)
+        partition = _partition_id(digits)
+        if partition >= 0 and "/" not in name:
+            return ZnodePath(_PARTITION_STATE, name, partition)
     fixed = _FIXED.get(path)
     if fixed is not None:
         return fixed
     parts = path.split("/")
     if len(parts) == 4:
         if parts[1:3] == ["brokers", "ids"]:
-            number = _number(parts[3])
-            return _OTHER if number < 0 else ZnodePath(Place.BROKER, number=number)
+            broker = BrokerId(_number(parts[3]))
+            return _OTHER if broker < 0 else ZnodePath(Place.BROKER, broker=broker)
         place = _NAMED.get((parts[1], parts[2]))
         return ZnodePath(place, parts[3]) if place and parts[3] else _OTHER
     if len(parts) == 3 and parts[1] == "isr_change_notification":
@@ -109,6 +121,10 @@ def locate(path: str) -> ZnodePath:
 
 
 @lru_cache(1 << 10)
+def _partition_id(digits: str) -> PartitionId:
+    return PartitionId(_number(digits))
+
+
 def _number(text: str) -> int:
     # int() would also take "+1", "1_0" and other scripts' digits; no id is beyond int32.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
@@ -117,7 +133,7 @@ def _number(text: str) -> int:
 class ControllerZnode(msgspec.Struct, frozen=True):
     """/controller, v1 and v2."""
 
-    brokerid: Int32
+    brokerid: _BrokerId
     version: Int32 = 1
     kraftControllerEpoch: Int32 = -1  # noqa: N815 (Kafka's key)
 
@@ -141,9 +157,9 @@ class BrokerZnode(msgspec.Struct, frozen=True):
 class TopicZnode(msgspec.Struct, frozen=True):
     """/brokers/topics/T, v1 to v3."""
 
-    partitions: dict[PartitionId, Brokers]
-    adding_replicas: dict[PartitionId, Brokers] = {}
-    removing_replicas: dict[PartitionId, Brokers] = {}
+    partitions: dict[_PartitionId, Brokers]
+    adding_replicas: dict[_PartitionId, Brokers] = {}
+    removing_replicas: dict[_PartitionId, Brokers] = {}
     topic_id: str | None = None
     version: Int32 = 1
 
@@ -151,9 +167,9 @@ class TopicZnode(msgspec.Struct, frozen=True):
 class StateZnode(msgspec.Struct, frozen=True):
     """/brokers/topics/T/partitions/P/state."""
 
-    leader: Int32
-    leader_epoch: Annotated[LeaderEpoch, _INT32]
-    controller_epoch: Annotated[ControllerEpoch, _INT32]
+    leader: _BrokerId
+    leader_epoch: Annotated[LeaderEpoch, INT32]
+    controller_epoch: Annotated[ControllerEpoch, INT32]
     isr: Brokers
     leader_recovery_state: Int32 = 0
 
@@ -192,7 +208,7 @@ class MigrationZnode(msgspec.Struct, frozen=True):
 
     version: Literal[0]
     kraft_metadata_offset: Int64
-    kraft_controller_id: Int32
+    kraft_controller_id: _BrokerId
     kraft_metadata_epoch: Int32
     kraft_controller_epoch: Int32
 
@@ -200,14 +216,14 @@ class MigrationZnode(msgspec.Struct, frozen=True):
 class LogDirEventZnode(msgspec.Struct, frozen=True):
     """/log_dir_event_notification/log_dir_event_N."""
 
-    broker: Int32
+    broker: _BrokerId
 
 
 class ReassignmentEntry(msgspec.Struct, frozen=True):
     """Target replicas of one partition in /admin/reassign_partitions."""
 
     topic: str
-    partition: Int32
+    partition: Annotated[PartitionId, INT32]
     replicas: Brokers = ()
 
 
@@ -232,7 +248,7 @@ class ForwarderStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     watch_mode: str = "unknown"
     maintenance: tuple[MaintenanceWindow, ...] = ()  # the windows in force
     clock_of: str = ""  # the host whose clock the records' times follow; given where a generation begins
-    lost_zxid: Int64 = -1  # a change that was published and that ZooKeeper does not have any more
+    lost_zxid: Annotated[Zxid, INT64] = UNKNOWN_ZXID  # of a published change that ZooKeeper does not have any more
     ensemble: Ensemble | None = None  # after each round of questions to its servers
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import BrokerEpoch, TopicPartition
+from controller.contract.ids import UNKNOWN_ZXID, BrokerEpoch, BrokerId, TopicPartition
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode
 from controller.events import controlled_shutdown, fenced_controller, partition_reassignment, topic_deletion
@@ -41,13 +41,14 @@ _ONLINE = PartitionState.ONLINE
 _WAITING = (PartitionState.NEW, PartitionState.OFFLINE)
 
 
-def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Record) -> None:
+def broker_written(tx: Transaction, broker: BrokerId, znode: BrokerZnode, record: Record) -> None:
     """Handle the content of a broker's znode after a registration, a bounce, or a change of endpoints."""
     header = tx.header
     in_two_steps = record.version >= 1 and record.mzxid == record.czxid
     header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
     before = header.brokers.get(broker)
-    known = before if before is not None and before.epoch == record.czxid else None  # with this registration
+    is_known = before is not None and before.epoch == BrokerEpoch(record.czxid)
+    known = before if is_known else None  # with this registration
     now = _registration(
         znode, record, known, began_ms(tx.state), least_release(znode.version, in_two_steps=in_two_steps)
     )
@@ -78,7 +79,7 @@ def broker_written(tx: Transaction, broker: int, znode: BrokerZnode, record: Rec
     publish_broker(tx, broker)
 
 
-def _started(tx: Transaction, broker: int, now: Broker) -> None:
+def _started(tx: Transaction, broker: BrokerId, now: Broker) -> None:
     topic_deletion.judge_halted(tx, soon=True)
     tx.header.register(broker, now)
     event = tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker} registered with epoch {now.epoch}")
@@ -111,7 +112,7 @@ def began_ms(state: MutableState) -> int:
     return header.time_ms - max(0, header.wall_ms - ctime_ms)
 
 
-def _follow_process(tx: Transaction, broker: int, now: Broker, *, registers: bool) -> None:
+def _follow_process(tx: Transaction, broker: BrokerId, now: Broker, *, registers: bool) -> None:
     """Conclude the actions of the broker's former process, and follow a poisoned process to its new registration.
 
     Only ZooKeeper's transaction log has the number of a session's request. In a live watch each registration counts as
@@ -125,7 +126,7 @@ def _follow_process(tx: Transaction, broker: int, now: Broker, *, registers: boo
         former.forget_poisoned(broker)
 
 
-def broker_removed(tx: Transaction, broker: int) -> None:
+def broker_removed(tx: Transaction, broker: BrokerId) -> None:
     """Handle the removal of a broker's znode after a crash, a shutdown, or the loss of its session."""
     header = tx.header
     if broker not in header.brokers:
@@ -147,7 +148,7 @@ def broker_removed(tx: Transaction, broker: int) -> None:
     publish_broker(tx, broker)
 
 
-def _note_departure(state: MutableState, broker: int, gone: Broker, hosted: Iterable[TopicPartition]) -> None:
+def _note_departure(state: MutableState, broker: BrokerId, gone: Broker, hosted: Iterable[TopicPartition]) -> None:
     header, record = state.header, state.record
     closed_itself = record.author == gone.session and record.cxid > 0  # known from ZooKeeper's transaction log only
     in_order = closed_itself or header.shutdowns.asked.get(broker) == gone.epoch
@@ -160,14 +161,14 @@ def _note_departure(state: MutableState, broker: int, gone: Broker, hosted: Iter
     header.departures.note_unordered(broker, header.time_ms)
 
 
-def _away_too(state: MutableState, broker: int, hosted: Iterable[TopicPartition]) -> tuple[int, ...]:
+def _away_too(state: MutableState, broker: BrokerId, hosted: Iterable[TopicPartition]) -> tuple[BrokerId, ...]:
     """Return the departed brokers with replicas of these partitions of the broker."""
     assignments = {partition.replicas for tp in hosted if (partition := state.partition(tp)) is not None}
     replicas = {replica for assigned in assignments for replica in assigned}
     return tuple(sorted(replicas - state.header.brokers.keys() - {broker}))
 
 
-def _was_silent(state: MutableState, broker: int, gone: Broker) -> bool:
+def _was_silent(state: MutableState, broker: BrokerId, gone: Broker) -> bool:
     """Return whether the broker may have answered no request in the last session timeout before its znode vanished.
 
     A broker that closes its session, or whose znode another session deletes, answered until then.
@@ -178,7 +179,7 @@ def _was_silent(state: MutableState, broker: int, gone: Broker) -> bool:
     return record.author == gone.session and record.cxid == 0
 
 
-def _begin_failure(tx: Transaction, broker: int, gone: Broker) -> None:
+def _begin_failure(tx: Transaction, broker: BrokerId, gone: Broker) -> None:
     # Failures that the controller has not begun to handle are handled together, in one event.
     last, failed_brokers = tx.events.last_event(), {broker: gone}
     if last is not None and last.failed_brokers and not (last.begun or last.taken_up or is_any_back(tx.header, last)):
@@ -196,7 +197,7 @@ def is_any_back(header: Header, failure: Event) -> bool:
     return not header.brokers.keys().isdisjoint(failure.failed_brokers)
 
 
-def names_of(brokers: Iterable[int]) -> str:
+def names_of(brokers: Iterable[BrokerId]) -> str:
     """Return the names of brokers in an event's cause."""
     return " and ".join(map(str, brokers))
 
@@ -218,7 +219,7 @@ def forget_departed(tx: Transaction) -> None:
     header.shutdowns.forget(forgotten)
 
 
-def publish_broker(tx: Transaction, broker: int, *, forgotten: bool = False) -> None:
+def publish_broker(tx: Transaction, broker: BrokerId, *, forgotten: bool = False) -> None:
     """Publish the broker's row, except during a complete read."""
     if tx.header.phase is not FOLLOWING:
         return
@@ -238,7 +239,7 @@ def trigger_online(tx: Transaction) -> int:
     )
 
 
-def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
+def _bounced(tx: Transaction, broker: BrokerId, now: Broker) -> None:
     # One event covers the failure of the old registration and the start of the new one.
     header = tx.header
     event = tx.events.begin(
@@ -253,7 +254,7 @@ def _bounced(tx: Transaction, broker: int, now: Broker) -> None:
     on_broker_startup(tx, broker)
 
 
-def on_broker_startup(tx: Transaction, broker: int) -> None:
+def on_broker_startup(tx: Transaction, broker: BrokerId) -> None:
     """Handle the startup of a broker (Kafka 3.9 `onBrokerStartup`)."""
     if tx.header.profile.spares_known_metadata:
         tx.requests.broadcast([other for other in tx.state.registered if other != broker])
@@ -268,7 +269,7 @@ def on_broker_startup(tx: Transaction, broker: int) -> None:
     touch_hosted(tx.state, broker)
 
 
-def on_broker_failure(tx: Transaction, brokers: tuple[int, ...]) -> None:
+def on_broker_failure(tx: Transaction, brokers: tuple[BrokerId, ...]) -> None:
     """Handle the failure of brokers (Kafka 3.9 `onBrokerFailure`).
 
     Elect other leaders and take the brokers' replicas offline.
@@ -300,7 +301,7 @@ def replicas_went_offline(tx: Transaction, replicas: list[Replica], *, alone: bo
         tx.requests.broadcast(tx.state.registered)
 
 
-def _led_by(state: MutableState, tp: TopicPartition, brokers: set[int]) -> bool:
+def _led_by(state: MutableState, tp: TopicPartition, brokers: set[BrokerId]) -> bool:
     partition = state.partition(tp)
     value = partition.value(state.header.controller_epoch) if partition else None
     return value is not None and value.leader in brokers
@@ -317,14 +318,14 @@ def without_online_leader(state: MutableState) -> list[TopicPartition]:
     return [tp for tp in state.unled(leaderless) if not state.topics[tp.topic].queued_for_deletion]
 
 
-def touch_hosted(state: MutableState, broker: int) -> None:
+def touch_hosted(state: MutableState, broker: BrokerId) -> None:
     """Judge partitions with a replica on the broker again."""
     if state.header.phase is FOLLOWING:
         for tp in (*state.hosted_by(broker), *_led_while_moved_away(state, broker)):
             state.touch(tp)
 
 
-def _led_while_moved_away(state: MutableState, broker: int) -> list[TopicPartition]:
+def _led_while_moved_away(state: MutableState, broker: BrokerId) -> list[TopicPartition]:
     """Return the partitions that the broker leads in ZooKeeper, while the controller plans to move them off it."""
     return state.unsettled(
         lambda partition: (
@@ -333,7 +334,7 @@ def _led_while_moved_away(state: MutableState, broker: int) -> list[TopicPartiti
     )
 
 
-def _forget_offline_dirs(state: MutableState, broker: int, hosted: list[TopicPartition]) -> None:
+def _forget_offline_dirs(state: MutableState, broker: BrokerId, hosted: list[TopicPartition]) -> None:
     for tp in hosted:
         partition = state.partition(tp)
         if partition is not None and broker in partition.offline_dirs:
@@ -346,7 +347,7 @@ def forget_unseen_brokers(header: Header) -> None:
     seen = (*header.read.brokers, *(header.in_kraft_mode if header.kraft_owns_controller else ()))
     unseen = header.brokers.keys() - set(seen)
     for broker in unseen:
-        header.departures.note(broker, Departure(-1, header.time_ms, was=header.brokers[broker]))
+        header.departures.note(broker, Departure(UNKNOWN_ZXID, header.time_ms, was=header.brokers[broker]))
     header.unregister(unseen)
     header.read.brokers = ()
     # No event follows a shutdown that a registration from before the read asked for.
@@ -377,8 +378,8 @@ def with_initial_states(tx: Transaction, partition: Partition, offline_state: Re
 
 @lru_cache(1 << 15)
 def _initial_replica_states(
-    replicas: tuple[int, ...], live: frozenset[int], offline_state: ReplicaState
-) -> dict[int, ReplicaState]:
+    replicas: tuple[BrokerId, ...], live: frozenset[BrokerId], offline_state: ReplicaState
+) -> dict[BrokerId, ReplicaState]:
     """Return the initial states, shared by all partitions with these replicas.
 
     The dict is replaced, never changed.

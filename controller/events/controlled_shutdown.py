@@ -6,7 +6,7 @@ shutdown explains reveals it, and later attempts follow from the brokers' settin
 
 from __future__ import annotations
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.events import topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
@@ -33,7 +33,7 @@ _KIND = EventKind.CONTROLLED_SHUTDOWN
 _ROUND_TRIP_SHARE = 1.06
 
 
-def ask(tx: Transaction, broker: int) -> None:
+def ask(tx: Transaction, broker: BrokerId) -> None:
     """Handle an attempt that a write shows, whether it is the first, an early or an additional one."""
     header = tx.header
     if broker not in header.brokers:
@@ -45,7 +45,7 @@ def ask(tx: Transaction, broker: int) -> None:
     _attempt(tx, broker, expected, header.time_ms)
 
 
-def is_under_way(header: Header, broker: int) -> bool:
+def is_under_way(header: Header, broker: BrokerId) -> bool:
     """Return whether an attempt may still be under way. A broker asks again only a backoff after the response.
 
     If the attempt follows from a backoff, it may have come earlier, by at most a round trip.
@@ -55,7 +55,7 @@ def is_under_way(header: Header, broker: int) -> bool:
     return asked_ms is not None and header.time_ms - asked_ms < again_ms
 
 
-def reach_late(tx: Transaction, broker: int, tp: TopicPartition) -> None:
+def reach_late(tx: Transaction, broker: BrokerId, tp: TopicPartition) -> None:
     """Let the attempt that is under way reach a partition only now, when another replica has got in sync."""
     tx.events.begin(_KIND, f"broker {broker} shuts down")
     partition_machine.elect(tx, [tp], Strategy.CONTROLLED_SHUTDOWN)
@@ -64,7 +64,7 @@ def reach_late(tx: Transaction, broker: int, tp: TopicPartition) -> None:
         tx.header.shutdowns.expect_no_more((broker,))
 
 
-def ask_in_vain(tx: Transaction, broker: int) -> None:
+def ask_in_vain(tx: Transaction, broker: BrokerId) -> None:
     """Handle an earlier attempt that shows only now, when no other replica could lead. The broker will ask again."""
     header = tx.header
     if broker not in header.brokers:
@@ -79,7 +79,7 @@ def ask_in_vain(tx: Transaction, broker: int) -> None:
         header.shutdowns.expect(broker, expected)
 
 
-def _is_in_sync(state: MutableState, broker: int, tp: TopicPartition) -> bool:
+def _is_in_sync(state: MutableState, broker: BrokerId, tp: TopicPartition) -> bool:
     partition = state.partition(tp)
     value = partition.value(state.header.controller_epoch) if partition else None
     return value is not None and broker in value.isr
@@ -147,7 +147,7 @@ def keep_attempts(header: Header) -> None:
     header.shutdowns.expect_no_more([broker for broker in header.shutdowns.attempts if not has_asked(header, broker)])
 
 
-def session_ended(tx: Transaction, broker: int) -> None:
+def session_ended(tx: Transaction, broker: BrokerId) -> None:
     """Handle the attempts that a broker had made when its session ended, even where no write shows them."""
     header, record = tx.header, tx.state.record
     registered = header.brokers.get(broker)
@@ -165,7 +165,7 @@ def session_ended(tx: Transaction, broker: int) -> None:
             _ask_until_now(tx, broker)
 
 
-def _ask_until_now(tx: Transaction, broker: int) -> None:
+def _ask_until_now(tx: Transaction, broker: BrokerId) -> None:
     """Handle the expected attempts of a broker for which there was time before its session ended."""
     header = tx.header
     while _is_answered(header) and (attempt := header.shutdowns.attempts.get(broker)):
@@ -174,7 +174,7 @@ def _ask_until_now(tx: Transaction, broker: int) -> None:
         _attempt(tx, broker, attempt, attempt.earliest_ms)
 
 
-def _judge_doubtful(tx: Transaction, broker: int) -> None:
+def _judge_doubtful(tx: Transaction, broker: BrokerId) -> None:
     """Take back doubtful attempts after which the broker's session ended too soon."""
     doubtful = [event.id for event in tx.events.open_events() if event.detail == UnprovenShutdown(broker)]
     for event in map(tx.events.open_event, reversed(doubtful)):
@@ -188,7 +188,7 @@ def _fits(header: Header, asked_ms: int) -> bool:
     return header.time_ms - asked_ms >= _usual_closing_ms(header) - _after_backoff_ms(header) // 2
 
 
-def _ask_unseen(tx: Transaction, broker: int) -> None:
+def _ask_unseen(tx: Transaction, broker: BrokerId) -> None:
     """Handle the unseen attempts of a broker that closed its session, unless they would have written something.
 
     It closes its session only after the response, so that a write would have been seen before.
@@ -199,7 +199,7 @@ def _ask_unseen(tx: Transaction, broker: int) -> None:
         tx.adopt(trial)
 
 
-def _ask_in_time(tx: Transaction, broker: int) -> None:
+def _ask_in_time(tx: Transaction, broker: BrokerId) -> None:
     """Handle as many attempts of a broker as this controller had time to answer before the session's end.
 
     The controller answers registered brokers only. A broker that registered just before has given up instead.
@@ -223,7 +223,7 @@ def _after_backoff_ms(header: Header) -> int:
     return int(header.settings.controlled_shutdown_retry_backoff_ms * _ROUND_TRIP_SHARE)
 
 
-def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
+def _attempt(tx: Transaction, broker: BrokerId, attempt: ShutdownAttempt, at_ms: int) -> None:
     event = tx.events.begin(_KIND, f"broker {broker} shuts down")
     event.time_ms = at_ms
     tx.events.await_proof(event)
@@ -240,7 +240,7 @@ def _attempt(tx: Transaction, broker: int, attempt: ShutdownAttempt, at_ms: int)
         tx.header.shutdowns.expect_no_more((broker,))
 
 
-def _stop_followed(tx: Transaction, broker: int, followed: list[TopicPartition]) -> None:
+def _stop_followed(tx: Transaction, broker: BrokerId, followed: list[TopicPartition]) -> None:
     batch = RequestBatch(tx)
     for tp in followed:
         batch.stop_replica(broker, tp, delete=False)
@@ -248,7 +248,7 @@ def _stop_followed(tx: Transaction, broker: int, followed: list[TopicPartition])
     replica_machine.enter_state(tx, [Replica(tp, broker) for tp in followed], ReplicaState.OFFLINE)
 
 
-def _expect_next(header: Header, broker: int, attempt: ShutdownAttempt, at_ms: int) -> None:
+def _expect_next(header: Header, broker: BrokerId, attempt: ShutdownAttempt, at_ms: int) -> None:
     header.shutdowns.expect_no_more((broker,))
     if attempt.left > 0:
         earliest_ms = at_ms + header.settings.controlled_shutdown_retry_backoff_ms
@@ -257,7 +257,7 @@ def _expect_next(header: Header, broker: int, attempt: ShutdownAttempt, at_ms: i
         header.shutdowns.expect(broker, expected)
 
 
-def _hosted(state: MutableState, broker: int) -> tuple[list[TopicPartition], list[TopicPartition]]:
+def _hosted(state: MutableState, broker: BrokerId) -> tuple[list[TopicPartition], list[TopicPartition]]:
     """Return the broker's partitions with other replicas, those that it leads and those that it follows."""
     led: list[TopicPartition] = []
     followed: list[TopicPartition] = []

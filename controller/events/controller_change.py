@@ -12,7 +12,7 @@ from typing import Final
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from controller.contract.ids import NO_BROKER, BrokerEpoch, ControllerEpoch
+from controller.contract.ids import NO_BROKER, BrokerEpoch, BrokerId, ControllerEpoch
 from controller.contract.metadata_rows import ControllerRow
 from controller.contract.problem import UNUSABLE
 from controller.contract.records import Record
@@ -119,7 +119,7 @@ def _is_back_before_it_was_missed(header: Header, znode: ControllerZnode) -> boo
     )
 
 
-def _stay_active(tx: Transaction, broker: int) -> None:
+def _stay_active(tx: Transaction, broker: BrokerId) -> None:
     header, record = tx.header, tx.state.record
     header.name_controller(broker, record.observed_ms, InItsName(record.mzxid, record.ephemeral_owner))
     header.former.forget_deposed()
@@ -287,7 +287,7 @@ def _wrote_nothing(header: Header) -> str:
     return f", {seconds:.1f} s after it took over. It wrote no partition's state, but may have moved replicas"
 
 
-def broker_ended(tx: Transaction, broker: int) -> None:
+def broker_ended(tx: Transaction, broker: BrokerId) -> None:
     """Handle the end of a broker's session. A deposed controller in it writes no more."""
     if broker == tx.header.controller:
         _end_edited_term(tx, f"the session of broker {broker} is over, and /controller is another's that names it")

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.contract.ids import NO_BROKER, BrokerId, PartitionId, TopicPartition
 from controller.events import (
     controlled_shutdown,
     deletion_requests,
@@ -76,15 +76,15 @@ def may_have_read(header: Header, event: Event) -> bool:
     return event.time_ms - header.term.began_ms <= header.loaded_within_ms
 
 
-def load(tx: Transaction, name: str, numbers: Iterable[int]) -> None:
+def load(tx: Transaction, name: str, numbers: Iterable[PartitionId]) -> None:
     """Load partitions of a topic that a new controller finds while it reads the cluster."""
     _load(tx, f"topic {name} was there when the cluster was read", {name: numbers})
 
 
-def load_with(tx: Transaction, broker: int) -> None:
+def load_with(tx: Transaction, broker: BrokerId) -> None:
     """Load the partitions on a broker again, which the new controller has found registered."""
     failovers = [event.id for event in tx.events.open_events() if _is_of_this_term(tx.header, event)]
-    by_topic: dict[str, list[int]] = {}
+    by_topic: dict[str, list[PartitionId]] = {}
     for tp in tx.state.hosted_by(broker):
         for failover in failovers:
             tx.events.undo_in(tp, failover)
@@ -92,7 +92,7 @@ def load_with(tx: Transaction, broker: int) -> None:
     _load(tx, f"broker {broker} was registered when the cluster was read", by_topic, retries=False)
 
 
-def _load(tx: Transaction, cause: str, found: Mapping[str, Iterable[int]], *, retries: bool = True) -> None:
+def _load(tx: Transaction, cause: str, found: Mapping[str, Iterable[PartitionId]], *, retries: bool = True) -> None:
     tx.events.begin(EventKind.CONTROLLER_FAILOVER, cause)
     topics = [(name, tx.state.topics[name], numbers) for name, numbers in found.items()]
     loaded = [
@@ -116,7 +116,7 @@ def load_in_flight(tx: Transaction) -> Event | None:
     return None if failover is None or failover.begun else failover
 
 
-def abort_in_flight_events(tx: Transaction, broker: int) -> None:
+def abort_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
     """Abort in-flight events of the controller on this broker. It never did the unwritten parts.
 
     The controller has one thread, which learns of the loss of /controller only after the events before it. Its next
@@ -144,13 +144,13 @@ def forget_in_flight_events(tx: Transaction) -> None:
     _abort(tx, tx.events.open_events())
 
 
-def _in_flight_of(tx: Transaction, broker: int) -> list[Event]:
+def _in_flight_of(tx: Transaction, broker: BrokerId) -> list[Event]:
     return [
         event for event in tx.events.open_events() if not _is_resumed(tx.header, event) or event.controller == broker
     ]
 
 
-def abort_resumed_events(tx: Transaction, broker: int) -> None:
+def abort_resumed_events(tx: Transaction, broker: BrokerId) -> None:
     """Abort the events that this broker resumed after its term, unfenced, when its session ends."""
     resumed = [
         event for event in tx.events.open_events() if _is_resumed(tx.header, event) and event.controller == broker
@@ -208,7 +208,7 @@ def start_machines(tx: Transaction, topics: list[tuple[str, Topic]], *, retries:
     `retries` elects leaders of all partitions that wait. Without it, only partitions with dead replicas get leaders.
     """
     brokers = frozenset(tx.header.brokers)
-    online: dict[TopicPartition, tuple[int, ...]] = {}
+    online: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     offline: list[Replica] = []
     for name, topic in topics:
         for number, partition in topic.partitions.items():
@@ -236,7 +236,7 @@ def take_offline(tx: Transaction, replicas: list[Replica]) -> None:
     trigger_online(tx)
 
 
-def leave_out(tx: Transaction, brokers: Collection[int]) -> None:
+def leave_out(tx: Transaction, brokers: Collection[BrokerId]) -> None:
     """Take back the failover's plans for brokers that it did not find alive."""
     failovers = [event for event in tx.events.open_events() if _is_of_this_term(tx.header, event)]
     planned_in = {event.id for event in failovers}
@@ -265,7 +265,7 @@ def _is_of_this_term(header: Header, event: Event) -> bool:
     return event.kind is EventKind.CONTROLLER_FAILOVER and event.epoch == header.term.epoch
 
 
-def _without_receivers(action: AnyAction, brokers: Collection[int], planned_in: Collection[int]) -> AnyAction:
+def _without_receivers(action: AnyAction, brokers: Collection[BrokerId], planned_in: Collection[int]) -> AnyAction:
     if not isinstance(action, StateEntry) or action.event not in planned_in:
         return action
     left = tuple([broker for broker in action.brokers if broker not in brokers])

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.contract.effect_rows import FINAL, WITHDRAWN, Status
-from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.contract.ids import NO_BROKER, BrokerId, TopicPartition
 from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import FencedController
 from controller.model.event import Event, EventKind
@@ -84,7 +84,7 @@ def elected(tx: Transaction) -> None:
             _ran(tx, fenced, f"{tx.state.record.path} at {tx.state.record.zxid:#x}")
 
 
-def session_ended(tx: Transaction, broker: int) -> None:
+def session_ended(tx: Transaction, broker: BrokerId) -> None:
     """Conclude the actions of this broker's process as a deposed controller, when its znode is removed."""
     header, record = tx.header, tx.state.record
     for fenced in header.former.fenced:
@@ -96,7 +96,7 @@ def session_ended(tx: Transaction, broker: int) -> None:
             _conclude(tx, fenced, WITHDRAWN)
 
 
-def registered(tx: Transaction, broker: int) -> None:
+def registered(tx: Transaction, broker: BrokerId) -> None:
     """Withdraw the unproven actions of this broker's former process, when another process registers."""
     for fenced in tx.header.former.fenced:
         if fenced.broker == broker and fenced.session != tx.state.record.ephemeral_owner:

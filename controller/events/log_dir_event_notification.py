@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.contract.ids import NO_BROKER, BrokerId, TopicPartition
 from controller.events.broker_change import replicas_went_offline
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
@@ -23,7 +23,7 @@ from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction
 
 
-def reported(tx: Transaction, broker: int) -> None:
+def reported(tx: Transaction, broker: BrokerId) -> None:
     """Handle a broker's report of a failed log directory. The controller probes all its replicas."""
     header = tx.header
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, broker: LogDirFailure(header.time_ms)}
@@ -41,7 +41,7 @@ def reported_by_unknown_broker(header: Header) -> None:
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, NO_BROKER: LogDirFailure(header.time_ms)}
 
 
-def named(tx: Transaction, broker: int) -> None:
+def named(tx: Transaction, broker: BrokerId) -> None:
     """Attribute the report that could not be read to this broker."""
     header = tx.header
     header.triggers.log_dir_failures = {
@@ -50,13 +50,13 @@ def named(tx: Transaction, broker: int) -> None:
     reported(tx, broker)
 
 
-def reported_lately(header: Header, broker: int) -> bool:
+def reported_lately(header: Header, broker: BrokerId) -> bool:
     """Return whether a write may be a consequence of the broker's report."""
     failure = header.triggers.log_dir_failures.get(broker)
     return failure is not None and not header.has_passed(timing.REPORT_CONSEQUENCE, failure.reported_ms)
 
 
-def failed(tx: Transaction, broker: int, tp: TopicPartition) -> None:
+def failed(tx: Transaction, broker: BrokerId, tp: TopicPartition) -> None:
     """Handle a LeaderAndIsr response that reports this replica as failed, alone or with others."""
     header = tx.header
     tx.events.begin(EventKind.LEADER_AND_ISR_RESPONSE_RECEIVED, f"a log directory of broker {broker} failed")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import NO_BROKER, NO_LEADER, BrokerEpoch
+from controller.contract.ids import NO_BROKER, NO_LEADER, BrokerEpoch, BrokerId
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode, MigrationZnode
@@ -237,7 +237,7 @@ def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | No
         brokers_changed(header)
 
 
-def _lives(tx: Transaction, broker: int) -> None:
+def _lives(tx: Transaction, broker: BrokerId) -> None:
     header = tx.header
     departure = header.departures.last.get(broker)
     # It returns in KRaft mode with its last registered listeners, because a broker's other settings stay.
@@ -254,7 +254,7 @@ def _lives(tx: Transaction, broker: int) -> None:
     brokers_changed(header)
 
 
-def _leaves(tx: Transaction, broker: int) -> None:
+def _leaves(tx: Transaction, broker: BrokerId) -> None:
     header = tx.header
     left = header.brokers[broker]
     gone = Departure(tx.state.record.zxid, header.time_ms, was=left)

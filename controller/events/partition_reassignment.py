@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import ReassignmentEntry
 from controller.machines import partition_machine, replica_machine
@@ -181,7 +181,7 @@ def _run_entries(
             run(tx, tp, partition.assignment.reassign_to(entry.replicas))
 
 
-def resume_on(tx: Transaction, broker: int) -> None:
+def resume_on(tx: Transaction, broker: BrokerId) -> None:
     """Resume reassignments to a broker that started, each with an increment of its leader epoch."""
     for tp in reassigning(tx.state):
         partition = tx.state.partition(tp)
@@ -279,7 +279,9 @@ def complete(tx: Transaction, tp: TopicPartition) -> None:
     _stop(tx, tp, assignment.removing)
 
 
-def _move_leader(tx: Transaction, tp: TopicPartition, target: tuple[int, ...], receivers: tuple[int, ...]) -> None:
+def _move_leader(
+    tx: Transaction, tp: TopicPartition, target: tuple[BrokerId, ...], receivers: tuple[BrokerId, ...]
+) -> None:
     partition = tx.state.partition(tp)
     value = partition.value(tx.header.controller_epoch) if partition else None
     if partition is None or value is None:
@@ -293,13 +295,13 @@ def _move_leader(tx: Transaction, tp: TopicPartition, target: tuple[int, ...], r
         partition_machine.elect(tx, [tp], Strategy.REASSIGN)
 
 
-def _stop(tx: Transaction, tp: TopicPartition, brokers: Iterable[int]) -> None:
+def _stop(tx: Transaction, tp: TopicPartition, brokers: Iterable[BrokerId]) -> None:
     leaving = list(brokers)
     for state in _ON_THE_WAY_OUT if leaving else ():
         _enter(tx, tp, leaving, state)
 
 
-def _enter(tx: Transaction, tp: TopicPartition, brokers: Iterable[int], state: ReplicaState) -> None:
+def _enter(tx: Transaction, tp: TopicPartition, brokers: Iterable[BrokerId], state: ReplicaState) -> None:
     replicas = [Replica(tp, broker) for broker in brokers]
     if replicas:
         replica_machine.enter_state(tx, replicas, state)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.znodes import ConfigZnode, TopicZnode
 from controller.events import controller_failover, fenced_controller, migration, topic_deletion
 from controller.machines import partition_creation, partition_machine
@@ -38,7 +38,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     added = [number for number in znode.partitions if number not in before.partitions]
     is_loading = tx.header.acting and controller_failover.is_loading(tx.header)
     is_notified = tx.header.acting and not is_loading
-    refused: dict[int, ReplicaAssignment] = {}
+    refused: dict[PartitionId, ReplicaAssignment] = {}
     if topic.queued_for_deletion and is_notified:
         # The controller leaves them out, and from 2.0 on restores the znode. A later controller that finds them loads
         # them.
@@ -83,7 +83,7 @@ def _is_unread(tx: Transaction, partition: Partition) -> bool:
     return partition.state is PartitionState.NON_EXISTENT or by_controller
 
 
-def _unknown_broker(header: Header, event: Event, partitions: Mapping[int, Partition]) -> UnknownBroker | None:
+def _unknown_broker(header: Header, event: Event, partitions: Mapping[PartitionId, Partition]) -> UnknownBroker | None:
     """Return a broker with replicas of a new topic that the controller may not know of yet.
 
     A failover reads the brokers before the topics. A later BrokerChange handles brokers that register in between.
@@ -94,7 +94,7 @@ def _unknown_broker(header: Header, event: Event, partitions: Mapping[int, Parti
     return UnknownBroker(min(unknown)) if unknown and controller_failover.may_have_read(header, event) else None
 
 
-def _note_risks(state: MutableState, name: str, partitions: Mapping[int, Partition]) -> None:
+def _note_risks(state: MutableState, name: str, partitions: Mapping[PartitionId, Partition]) -> None:
     if any(len(partition.replicas) == 1 for partition in partitions.values()):
         cause = f"{name} was created with partitions of one replica: each goes offline with its broker"
         occurrences.note(state, kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
@@ -186,7 +186,7 @@ def _keep(state: MutableState, name: str, topic: Topic) -> None:
     state.put_topic(name, topic if topic.exists or topic.leaked or _has_settings(topic) else None)
 
 
-def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:
+def assignment_in(znode: TopicZnode, number: PartitionId) -> ReplicaAssignment:
     """Return the assignment of a partition in a topic's znode. A broker that is listed twice counts once."""
     replicas = znode.partitions.get(number, ())
     return ReplicaAssignment(
@@ -196,7 +196,7 @@ def assignment_in(znode: TopicZnode, number: int) -> ReplicaAssignment:
     )
 
 
-def _loaded(topic: Topic, znode: TopicZnode, number: int) -> Partition:
+def _loaded(topic: Topic, znode: TopicZnode, number: PartitionId) -> Partition:
     assignment, before = assignment_in(znode, number), topic.partitions.get(number)
     if before is None:
         return Partition(assignment.replicas, adding=assignment.adding, removing=assignment.removing)

@@ -11,7 +11,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.context import FOLLOWING, Header
@@ -50,7 +50,7 @@ def deletion_asked(tx: Transaction, name: str) -> None:
 
 
 @contextmanager
-def deferring_deletions(tx: Transaction, broker: int) -> Iterator[None]:
+def deferring_deletions(tx: Transaction, broker: BrokerId) -> Iterator[None]:
     """Run a broker's shutdown (the body) before deletions that have written for all brokers but this one.
 
     The controller has one thread and has left the broker out, so the broker had asked before the deletion began.
@@ -72,13 +72,13 @@ def deferring_deletions(tx: Transaction, broker: int) -> Iterator[None]:
             replica_machine.enter_state(tx, offline, _INELIGIBLE)
 
 
-def _waits_only_for(certainty: Certainty, event: Event, broker: int) -> bool:
+def _waits_only_for(certainty: Certainty, event: Event, broker: BrokerId) -> bool:
     if event.kind is not EventKind.TOPIC_DELETION or not (event.begun and event.writes_due):
         return False
     return all(action.replica == broker for action in certainty.actions_of(event) if isinstance(action, RemoveFromIsr))
 
 
-def _concerns(event: Event, broker: int, action: AnyAction) -> bool:
+def _concerns(event: Event, broker: BrokerId, action: AnyAction) -> bool:
     """Return whether an action of the event is about this broker's replica."""
     if action.event != event.id:
         return False
@@ -87,20 +87,20 @@ def _concerns(event: Event, broker: int, action: AnyAction) -> bool:
     return isinstance(action, (StateChange, RemoveFromIsr)) and action.replica == broker
 
 
-def resume(tx: Transaction, broker: int) -> None:
+def resume(tx: Transaction, broker: BrokerId) -> None:
     """Resume the deletion of topics with replicas on a broker that started."""
     for name, topic in _queued_on(tx.state, broker):
         tx.state.put_topic(name, replace(topic, ineligible=False))
         _retry(tx, name, judged=name in tx.header.deletions.halted)
 
 
-def hold_up(state: MutableState, broker: int) -> None:
+def hold_up(state: MutableState, broker: BrokerId) -> None:
     """Hold up the deletion of topics with replicas on a broker whose startup is taken back."""
     for name, topic in _queued_on(state, broker):
         state.put_topic(name, replace(topic, ineligible=True))
 
 
-def _queued_on(state: MutableState, broker: int) -> list[tuple[str, Topic]]:
+def _queued_on(state: MutableState, broker: BrokerId) -> list[tuple[str, Topic]]:
     """Return the topics queued for deletion that have replicas on the broker."""
     return [
         (name, topic)
@@ -138,7 +138,7 @@ def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
         _retry(tx, name)
 
 
-def failed_unanswered(tx: Transaction, broker: int, since_ms: int) -> None:
+def failed_unanswered(tx: Transaction, broker: BrokerId, since_ms: int) -> None:
     """Handle the failure of a broker that has answered no StopReplica since this time, though it seemed so."""
     failed: list[Replica] = []
     for name, topic in _queued_on(tx.state, broker):
@@ -152,7 +152,7 @@ def failed_unanswered(tx: Transaction, broker: int, since_ms: int) -> None:
     replicas_failed(tx, failed)
 
 
-def _is_success_of(broker: int, action: AnyAction) -> bool:
+def _is_success_of(broker: BrokerId, action: AnyAction) -> bool:
     return (
         isinstance(action, StateChange)
         and action.replica == broker
@@ -160,7 +160,7 @@ def _is_success_of(broker: int, action: AnyAction) -> bool:
     )
 
 
-def answered(tx: Transaction, name: str, brokers: Collection[int]) -> None:
+def answered(tx: Transaction, name: str, brokers: Collection[BrokerId]) -> None:
     """Handle the StopReplica responses of brokers that had to delete their replicas of the topic."""
     started = _in_state(tx, name, ReplicaState.DELETION_STARTED)
     theirs = [replica for replica in started if replica.broker in brokers]
@@ -276,13 +276,13 @@ def _will_write(tx: Transaction, name: str) -> bool:
     return any(value is not None and replica.broker in value.isr for replica, value in values)
 
 
-def _receivers_of_deletion(tx: Transaction, name: str) -> set[int]:
+def _receivers_of_deletion(tx: Transaction, name: str) -> set[BrokerId]:
     """Return the live brokers that were sent a StopReplica with delete for the topic."""
     started = {replica.broker for replica in _in_state(tx, name, ReplicaState.DELETION_STARTED)}
     return started.intersection(tx.header.brokers)
 
 
-def _have_answered(tx: Transaction, name: str, topic: Topic, *, soon: bool) -> frozenset[int]:
+def _have_answered(tx: Transaction, name: str, topic: Topic, *, soon: bool) -> frozenset[BrokerId]:
     """Return the live brokers that must have answered by now, or (`soon`) most likely have.
 
     A broker whose requests hang keeps its session. No answer is proven until one of the topic's brokers was at work.
@@ -293,7 +293,7 @@ def _have_answered(tx: Transaction, name: str, topic: Topic, *, soon: bool) -> f
     return frozenset() if unproven else in_time
 
 
-def _had_time_to_answer(header: Header, topic: Topic, *, soon: bool) -> frozenset[int]:
+def _had_time_to_answer(header: Header, topic: Topic, *, soon: bool) -> frozenset[BrokerId]:
     waited_ms = header.time_ms - topic.asked_ms
     if not topic.asked_ms:
         return frozenset()
@@ -306,7 +306,7 @@ def _had_time_to_answer(header: Header, topic: Topic, *, soon: bool) -> frozense
     return frozenset(broker for broker in header.brokers if _has_likely_answered(header, broker, topic.asked_ms))
 
 
-def _has_likely_answered(header: Header, broker: int, asked_ms: int) -> bool:
+def _has_likely_answered(header: Header, broker: BrokerId, asked_ms: int) -> bool:
     """Return whether a live broker was up when asked, or has started since, and had not closed its sockets."""
     since_ms = header.brokers[broker].since_ms
     is_up = asked_ms - since_ms > timing.STARTING.ms or header.time_ms - since_ms > timing.STARTED.ms

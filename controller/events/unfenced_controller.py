@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller.contract.ids import ControllerEpoch, TopicPartition
+from controller.contract.ids import BrokerId, ControllerEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events.topic_deletion import ANSWERED_IN_TIME
 from controller.machines import partition_creation
@@ -36,7 +36,7 @@ _CREATIONS: Final = (EventKind.PARTITION_MODIFICATIONS, EventKind.TOPIC_CHANGE)
 _REASSIGNMENT: Final = EventKind.ZK_PARTITION_REASSIGNMENT
 
 
-def keep_in_flight_events(tx: Transaction, broker: int) -> None:
+def keep_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
     """Keep the in-flight events of the deposed controller on this broker, for the time when it resumes unfenced."""
     header = tx.header
     if header.profile.fences_writes or broker not in header.brokers or broker == header.controller:
@@ -59,7 +59,7 @@ def _waits(event: Event) -> bool:
     return bool(event.failed_brokers)
 
 
-def forget(header: Header, broker: int) -> None:
+def forget(header: Header, broker: BrokerId) -> None:
     """Forget a deposed controller whose broker left, or that has worked off its events. It does not resume them."""
     header.former.forget_unfenced(broker)
 
@@ -71,7 +71,7 @@ def work_off_in_time(tx: Transaction) -> None:
             work_off(tx, deposed.broker)
 
 
-def work_off(tx: Transaction, broker: int) -> None:
+def work_off(tx: Transaction, broker: BrokerId) -> None:
     """Work off the events of a deposed controller that lives on. It has resumed them without a write.
 
     It waited for a failed broker's connection to close. If a newer controller has written all states that it would
@@ -112,7 +112,7 @@ def goes_on(tx: Transaction) -> bool:
     return any(event.epoch < epoch and _is_author(tx.state, event.controller) for event in tx.events.open_events())
 
 
-def _is_author(state: MutableState, broker: int) -> bool:
+def _is_author(state: MutableState, broker: BrokerId) -> bool:
     registered = state.header.brokers.get(broker)
     return registered is not None and state.record.author == registered.session
 
@@ -180,13 +180,13 @@ def _planned(
             yield TopicPartition(topic, number), partition, actions
 
 
-def _known_before(header: Header, unfenced: UnfencedController, event: Event) -> dict[int, Broker]:
+def _known_before(header: Header, unfenced: UnfencedController, event: Event) -> dict[BrokerId, Broker]:
     """Return the brokers that the deposed controller knows when it handles the event, before later failures."""
     later = [each.failed_brokers for each in unfenced.events.values() if each.id > event.id]
     return {**header.brokers, **{broker: gone for failed in later for broker, gone in failed.items()}}
 
 
-def _create(tx: Transaction, tp: TopicPartition, partition: Partition, known: dict[int, Broker]) -> None:
+def _create(tx: Transaction, tp: TopicPartition, partition: Partition, known: dict[BrokerId, Broker]) -> None:
     """Create the partition by its topic's present znode, for a controller that does not know the partition yet."""
     tx.state.put_partition(tp, Partition(partition.replicas, zk_state=partition.zk_state))
     with tx.header.knowing(known):
@@ -211,7 +211,7 @@ def _as_read_now(
 
 def _without_state(actions: tuple[AnyAction, ...]) -> Iterator[AnyAction]:
     """Yield the actions that need no partition state, for a partition that a newer controller wrote."""
-    stuck: set[int | None] = set()
+    stuck: set[BrokerId | None] = set()
     for action in actions:
         if isinstance(action, StateChange) and (
             action.written or action.replica in stuck or action.takes_replica_offline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
@@ -46,7 +46,7 @@ def note_unexplained(state: MutableState, tp: TopicPartition, partition: Partiti
     occurrences.note(state, kind, cause, about=str(tp), evidence=evidence)
 
 
-def _led_by(leader: int) -> str:
+def _led_by(leader: BrokerId) -> str:
     return "no leader" if leader < 0 else f"leader {leader}"
 
 

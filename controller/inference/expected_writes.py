@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.event import Event
 from controller.model.leadership import (
@@ -72,7 +72,7 @@ def match_under(tx: Transaction, rule: str, tp: TopicPartition, written: LeaderA
     return True
 
 
-def count_isr_change(state: MutableState, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+def count_isr_change(state: MutableState, before: tuple[BrokerId, ...], after: tuple[BrokerId, ...]) -> None:
     """Count an ISR change as a shrink, an expansion, or both."""
     then, now = frozenset(before), frozenset(after)
     if not then <= now:
@@ -226,7 +226,7 @@ def _count_election(state: MutableState, tp: TopicPartition, action: Write, befo
             state.count(state.happened.elections, action.strategy.value)
 
 
-def prune(tx: Transaction, tp: TopicPartition, joined: Collection[int] = ()) -> None:
+def prune(tx: Transaction, tp: TopicPartition, joined: Collection[BrokerId] = ()) -> None:
     """Adapt the expected writes to the state now in ZooKeeper. `joined` are replicas that have just got in sync.
 
     A write that has become needless is dropped. If it is an election, its change to Online is taken back. The

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import partition_reassignment
 from controller.inference.expected_writes import count_isr_change, match_expected_write, prune
@@ -107,7 +107,7 @@ def lost_isr_changes(before: LeaderAndIsr, written: LeaderAndIsr) -> int:
     return versions - (written.leader_epoch - before.leader_epoch)
 
 
-def _isrs_before(before: LeaderAndIsr, written: LeaderAndIsr) -> list[tuple[int, ...]]:
+def _isrs_before(before: LeaderAndIsr, written: LeaderAndIsr) -> list[tuple[BrokerId, ...]]:
     """Return the ISRs that may have been there before the controller's writes."""
     joined = tuple(member for member in written.isr if member not in before.isr)
     return list(dict.fromkeys([written.isr, (*before.isr, *joined)]))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.ids import NO_LEADER, BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import broker_change, controller_failover
 from controller.events.broker_change import names_of
@@ -28,7 +28,7 @@ from controller.transaction.transaction import Transaction
 RULE: Final = "read-by-load"
 
 
-def broker_removed(tx: Transaction, broker: int) -> None:
+def broker_removed(tx: Transaction, broker: BrokerId) -> None:
     """Handle the removal of a broker's znode, which a load has probably read if it had not come to the brokers yet."""
     broker_change.broker_removed(tx, broker)
     failure = tx.events.last_event()

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.model.leadership import BumpLeaderEpoch, Create, Elect, StateChange
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
@@ -92,7 +92,7 @@ def election_of(tx: Transaction, partition: Partition, strategy: Strategy) -> El
     )
 
 
-def _receivers(state: MutableState, partition: Partition, intent: Elect) -> tuple[int, ...]:
+def _receivers(state: MutableState, partition: Partition, intent: Elect) -> tuple[BrokerId, ...]:
     online = intent.online
     profile = state.header.profile
     only_live = profile.shutdown_elects_among_live and not profile.shutdown_sends_to_leaving_broker

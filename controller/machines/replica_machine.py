@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write, with_cached_state
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
@@ -26,14 +26,14 @@ from controller.transaction.transaction import Transaction
 _NEW: Final = ReplicaState.NEW
 _ONLINE: Final = ReplicaState.ONLINE
 
-Hosts = Mapping[TopicPartition, tuple[int, ...]]  # partitions, with brokers on which they have replicas
+Hosts = Mapping[TopicPartition, tuple[BrokerId, ...]]  # partitions, with brokers on which they have replicas
 
 
 class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
     """Name of a replica, made of a partition and a broker."""
 
     tp: TopicPartition
-    broker: int
+    broker: BrokerId
 
 
 def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaState) -> None:
@@ -57,7 +57,7 @@ def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaSta
 
 def _valid_hosts(state: MutableState, replicas: Iterable[Replica], target: ReplicaState) -> Hosts:
     valid = state.header.profile.replica_valid_previous(target)
-    hosts: defaultdict[TopicPartition, tuple[int, ...]] = defaultdict(tuple)
+    hosts: defaultdict[TopicPartition, tuple[BrokerId, ...]] = defaultdict(tuple)
     for replica in replicas:
         partition = state.partition(replica.tp)
         if partition is not None and partition.replica_state(replica.broker) in valid:
@@ -78,7 +78,7 @@ def bring_online(tx: Transaction, hosts: Hosts) -> None:
         tx.events.begin_batch()
         places[broker] = tx.events.places(count)
     tx.events.affect(_topics_by_first_broker(hosts))
-    batch, alike = RequestBatch(tx), dict[tuple[int, ...], _ComingOnline]()
+    batch, alike = RequestBatch(tx), dict[tuple[BrokerId, ...], _ComingOnline]()
     for tp, brokers in hosts.items():
         if brokers:
             partition = tx.state.topics[tp.topic].partitions[tp.partition]
@@ -106,13 +106,15 @@ def _topics_by_first_broker(hosts: Hosts) -> Iterable[str]:
 class _ComingOnline(NamedTuple):
     """Common parts of replicas on the same brokers and in the same states when they change to Online."""
 
-    states: dict[int, ReplicaState]
-    after: dict[int, ReplicaState] | None  # None if unchanged
-    changes: list[tuple[int, ReplicaState]]  # the brokers in order, with the states before
+    states: dict[BrokerId, ReplicaState]
+    after: dict[BrokerId, ReplicaState] | None  # None if unchanged
+    changes: list[tuple[BrokerId, ReplicaState]]  # the brokers in order, with the states before
     receivers: Receivers | None  # of the partition's state, brokers whose replica is not new
 
 
-def _coming_online(batch: RequestBatch, brokers: tuple[int, ...], states: dict[int, ReplicaState]) -> _ComingOnline:
+def _coming_online(
+    batch: RequestBatch, brokers: tuple[BrokerId, ...], states: dict[BrokerId, ReplicaState]
+) -> _ComingOnline:
     changes = [(broker, states[broker]) for broker in sorted(brokers)]
     known = [broker for broker, state in changes if state is not _NEW]
     is_online = all(state is _ONLINE for _, state in changes)

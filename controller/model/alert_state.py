@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from controller.contract.alert_row import Severity
+from controller.contract.ids import BrokerId
 
 # How many topics or partitions an alert names.
 EXAMPLES_NAMED: Final = 10
@@ -16,8 +17,8 @@ class Incident(msgspec.Struct, frozen=True, array_like=True):
     """Brokers that are away or lag for one cause (see `alerts/incidents.py`)."""
 
     name: str  # stays the same while it lasts
-    broker: int  # the first of the incident
-    brokers: tuple[int, ...]  # the present ones, in order
+    broker: BrokerId  # the first of the incident
+    brokers: tuple[BrokerId, ...]  # the present ones, in order
 
 
 class Occurrence(msgspec.Struct, frozen=True, array_like=True):
@@ -25,7 +26,7 @@ class Occurrence(msgspec.Struct, frozen=True, array_like=True):
 
     kind: str  # of alert
     subject: str
-    broker: int | None  # affected
+    broker: BrokerId | None  # affected
     since_ms: int  # of the first
     last_ms: int
     count: int
@@ -48,10 +49,10 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     cause: str
     ending: str
     partitions: int
-    broker: int | None
+    broker: BrokerId | None
     unknown: bool = False  # the cluster is out of sight, so the alert may be over
     has_examples: bool = False
-    brokers: tuple[int, ...] = ()  # all its brokers so far
+    brokers: tuple[BrokerId, ...] = ()  # all its brokers so far
 
 
 class ElectionPace(msgspec.Struct, frozen=True, array_like=True):

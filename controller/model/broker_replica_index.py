@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.model.topics import Partition, Topic, Topics
 from controller.rules.states import PartitionState
 
@@ -32,9 +32,9 @@ class BrokerReplicaIndex:
 
     def __init__(self, topics: Topics) -> None:
         self.topics = topics  # the indexed ones
-        self._hosted: dict[int, dict[str, tuple[int, ...]]] = {}
+        self._hosted: dict[BrokerId, dict[str, tuple[PartitionId, ...]]] = {}
         self._moved: set[str] = set()  # topics with partitions that were added, removed or reassigned
-        self.unsettled: dict[str, set[int]] = {}  # partitions that are not settled, by topic
+        self.unsettled: dict[str, set[PartitionId]] = {}  # partitions that are not settled, by topic
         for name, topic in topics:
             self._add(name, topic)
             unsettled = {number for number, partition in topic.partitions.items() if not is_settled(partition)}
@@ -42,11 +42,11 @@ class BrokerReplicaIndex:
                 self.unsettled[name] = unsettled
 
     @property
-    def hosts(self) -> Iterable[int]:
+    def hosts(self) -> Iterable[BrokerId]:
         """Return the brokers that host a partition, registered or not."""
         return self._hosted
 
-    def hosted_by(self, broker: int) -> Iterable[tuple[str, Iterable[int]]]:
+    def hosted_by(self, broker: BrokerId) -> Iterable[tuple[str, Iterable[PartitionId]]]:
         """Return the partitions with a replica on the broker, by topic."""
         return self._hosted.get(broker, {}).items()
 
@@ -77,7 +77,7 @@ class BrokerReplicaIndex:
             del self.unsettled[tp.topic]
 
     def _add(self, name: str, topic: Topic | None) -> None:
-        numbers: defaultdict[int, list[int]] = defaultdict(list)
+        numbers: defaultdict[BrokerId, list[PartitionId]] = defaultdict(list)
         for number, partition in topic.partitions.items() if topic else ():
             for broker in partition.replicas:
                 numbers[broker].append(number)

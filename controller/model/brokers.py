@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from controller.contract.ids import BrokerEpoch
+from controller.contract.ids import BrokerEpoch, BrokerId, Zxid
 from controller.rules.releases import Release
 
 _Value = TypeVar("_Value")
@@ -30,11 +30,11 @@ class Broker(msgspec.Struct, frozen=True, array_like=True):
 class Departure(msgspec.Struct, frozen=True, array_like=True):
     """Departure of a broker, whose znode vanished. The zxid is -1 if only a later read showed it."""
 
-    zxid: int
+    zxid: Zxid
     time_ms: int
     in_order: bool = False  # after a controlled shutdown
     was: Broker | None = None  # as it was registered
-    shares_with: tuple[int, ...] = ()  # brokers that were away already and have replicas of the same partitions
+    shares_with: tuple[BrokerId, ...] = ()  # brokers that were away already and have replicas of the same partitions
 
     @property
     def rack(self) -> str | None:
@@ -45,22 +45,22 @@ class Departure(msgspec.Struct, frozen=True, array_like=True):
 class Departures(msgspec.Struct, array_like=True):
     """Departed brokers, and the times of departures without a controlled shutdown."""
 
-    last: dict[int, Departure] = {}
-    unordered: dict[int, tuple[int, ...]] = {}
+    last: dict[BrokerId, Departure] = {}
+    unordered: dict[BrokerId, tuple[int, ...]] = {}
 
-    def note(self, broker: int, departure: Departure) -> None:
+    def note(self, broker: BrokerId, departure: Departure) -> None:
         """Note that a broker left."""
         self.last = {**self.last, broker: departure}
 
-    def note_unordered(self, broker: int, time_ms: int) -> None:
+    def note_unordered(self, broker: BrokerId, time_ms: int) -> None:
         """Note when a broker left without a controlled shutdown."""
         self.unordered = {**self.unordered, broker: (*self.unordered.get(broker, ()), time_ms)[-_DEPARTURES_KEPT:]}
 
-    def end(self, broker: int) -> None:
+    def end(self, broker: BrokerId) -> None:
         """Note that a broker is back. The times of its departures remain."""
         self.last = _without(self.last, (broker,))
 
-    def forget(self, brokers: Collection[int]) -> None:
+    def forget(self, brokers: Collection[BrokerId]) -> None:
         """Forget brokers that do not come back."""
         self.last, self.unordered = _without(self.last, brokers), _without(self.unordered, brokers)
 
@@ -77,18 +77,18 @@ class ShutdownAttempt(msgspec.Struct, frozen=True, array_like=True):
 class Shutdowns(msgspec.Struct, array_like=True):
     """Controlled shutdowns, as far as writes show them."""
 
-    under_way: tuple[int, ...] = ()  # Kafka's `shuttingDownBrokerIds`: brokers that are not elected
-    asked: dict[int, BrokerEpoch] = {}  # brokers that asked in any term, with the epochs of their registrations
-    attempts: dict[int, ShutdownAttempt] = {}  # of brokers that will ask again, because they still lead partitions
-    last_asked_ms: dict[int, int] = {}
+    under_way: tuple[BrokerId, ...] = ()  # Kafka's `shuttingDownBrokerIds`: brokers that are not elected
+    asked: dict[BrokerId, BrokerEpoch] = {}  # brokers that asked in any term, with the epochs of their registrations
+    attempts: dict[BrokerId, ShutdownAttempt] = {}  # of brokers that will ask again, because they still lead partitions
+    last_asked_ms: dict[BrokerId, int] = {}
 
-    def begin(self, broker: int, registration: BrokerEpoch, asked_ms: int) -> None:
+    def begin(self, broker: BrokerId, registration: BrokerEpoch, asked_ms: int) -> None:
         """Note that a broker asked for its shutdown."""
         self.under_way = tuple(sorted({*self.under_way, broker}))
         self.asked = {**self.asked, broker: registration}
         self.last_asked_ms = {**self.last_asked_ms, broker: asked_ms}
 
-    def end(self, brokers: Collection[int]) -> None:
+    def end(self, brokers: Collection[BrokerId]) -> None:
         """Let these brokers be elected again."""
         self.under_way = tuple([broker for broker in self.under_way if broker not in brokers])
 
@@ -96,22 +96,22 @@ class Shutdowns(msgspec.Struct, array_like=True):
         """Let every broker be elected again, because a new controller knows of no shutdown."""
         self.under_way = ()
 
-    def expect(self, broker: int, attempt: ShutdownAttempt) -> None:
+    def expect(self, broker: BrokerId, attempt: ShutdownAttempt) -> None:
         """Expect the next request of a broker."""
         self.attempts = {**self.attempts, broker: attempt}
 
-    def expect_no_more(self, brokers: Collection[int]) -> None:
+    def expect_no_more(self, brokers: Collection[BrokerId]) -> None:
         """Expect no request of these brokers any more."""
         self.attempts = _without(self.attempts, brokers)
 
-    def forget_request(self, broker: int) -> None:
+    def forget_request(self, broker: BrokerId) -> None:
         """Forget that a broker asked, because it left otherwise."""
         self.asked = _without(self.asked, (broker,))
 
-    def forget(self, brokers: Collection[int]) -> None:
+    def forget(self, brokers: Collection[BrokerId]) -> None:
         """Forget the requests of brokers that do not come back."""
         self.asked, self.last_asked_ms = _without(self.asked, brokers), _without(self.last_asked_ms, brokers)
 
 
-def _without(by_broker: Mapping[int, _Value], brokers: Collection[int]) -> dict[int, _Value]:
+def _without(by_broker: Mapping[BrokerId, _Value], brokers: Collection[BrokerId]) -> dict[BrokerId, _Value]:
     return {broker: value for broker, value in by_broker.items() if broker not in brokers}

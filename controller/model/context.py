@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER, ControllerEpoch
+from controller.contract.ids import NO_BROKER, UNKNOWN_ZXID, BrokerId, ControllerEpoch, Zxid
 from controller.contract.records import NOWHERE, Position
 from controller.contract.znodes import ConfigZnode, MaintenanceWindow
 from controller.model.alert_state import AlertState
@@ -58,20 +58,20 @@ class Header(msgspec.Struct, array_like=True):
     cluster: str
     chunk_count: int
     position: Position = NOWHERE
-    zxid: int = -1
+    zxid: Zxid = UNKNOWN_ZXID
     time_ms: int = 0  # the cluster's own time, which decides deadlines (see `clock`)
     phase: Phase = BOOTSTRAPPING
     clocks: Clocks = msgspec.field(default_factory=Clocks)
     feed: Feed = msgspec.field(default_factory=Feed)
     read: CompleteRead = msgspec.field(default_factory=CompleteRead)
-    brokers: dict[int, Broker] = {}  # the registered ones, and those that live in KRaft mode while KRaft leads
+    brokers: dict[BrokerId, Broker] = {}  # the registered ones, and those that live in KRaft mode while KRaft leads
     departures: Departures = msgspec.field(default_factory=Departures)
     shutdowns: Shutdowns = msgspec.field(default_factory=Shutdowns)
-    controller: int = NO_BROKER  # named by /controller
+    controller: BrokerId = NO_BROKER  # named by /controller
     controller_epoch: ControllerEpoch = ControllerEpoch(-1)  # in /controller_epoch
     term: Term = msgspec.field(default_factory=Term)
     former: FormerControllers = msgspec.field(default_factory=FormerControllers)
-    preferred_controllers: tuple[int, ...] = ()  # the brokers on which the controller should be, if that matters
+    preferred_controllers: tuple[BrokerId, ...] = ()  # the brokers on which the controller should be, if that matters
     profile: Profile = profile_of(NEWEST)
     settings: BrokerSettings = BrokerSettings()  # static, on all brokers (given, or the release's default)
     configuration: Configuration = msgspec.field(default_factory=Configuration)
@@ -107,26 +107,26 @@ class Header(msgspec.Struct, array_like=True):
             else:
                 setattr(self, name, value)
 
-    def register(self, broker: int, registration: Broker) -> None:
+    def register(self, broker: BrokerId, registration: Broker) -> None:
         """Note a broker's registration."""
         self.brokers = {**self.brokers, broker: registration}
 
-    def unregister(self, brokers: Collection[int]) -> None:
+    def unregister(self, brokers: Collection[BrokerId]) -> None:
         """Note that these brokers are not registered any more."""
         self.brokers = {broker: known for broker, known in self.brokers.items() if broker not in brokers}
 
     @contextmanager
-    def knowing(self, brokers: dict[int, Broker]) -> Iterator[None]:
+    def knowing(self, brokers: dict[BrokerId, Broker]) -> Iterator[None]:
         """Let the body handle an event as of when these brokers were the registered ones."""
         now, self.brokers = self.brokers, brokers
         yield
         self.brokers = now
 
-    def forget_zxids_after(self, zxid: int) -> None:
+    def forget_zxids_after(self, zxid: Zxid) -> None:
         """Continue at a zxid before the last one, and forget the term, which has later ones."""
         self.zxid, self.term = zxid, Term()
 
-    def name_controller(self, broker: int, since_ms: int, edit: InItsName | None = None) -> None:
+    def name_controller(self, broker: BrokerId, since_ms: int, edit: InItsName | None = None) -> None:
         """Note the broker in /controller, and the edit that put it there."""
         self.controller, self.term.since_ms, self.term.in_its_name = broker, since_ms, edit
 
@@ -144,7 +144,7 @@ class Header(msgspec.Struct, array_like=True):
                 self.expect(None)
 
     def configure(
-        self, given: GivenSettings, profile: Profile | None, preferred_controllers: tuple[int, ...] = ()
+        self, given: GivenSettings, profile: Profile | None, preferred_controllers: tuple[BrokerId, ...] = ()
     ) -> None:
         """Set the operator's static settings, profile (None takes the evidence) and preferred controllers."""
         self.configuration.given, self.preferred_controllers = dict(given), preferred_controllers
@@ -214,7 +214,7 @@ class Header(msgspec.Struct, array_like=True):
             profile.caps_min_isr,
             profile.reassigns_in_topic_znode,
             profile.replicates_without_adding,
-            tuple(sorted((int(broker), least) for broker, least in dynamic.items() if broker.isdecimal())),
+            tuple(sorted((BrokerId(int(broker)), least) for broker, least in dynamic.items() if broker.isdecimal())),
         )
 
     def _dynamic_least_in_sync(self) -> dict[str, int]:
@@ -257,7 +257,7 @@ class Header(msgspec.Struct, array_like=True):
         return self.kraft_owns_controller or (self.phase is FOLLOWING and self.migration.led_by_kraft)
 
     @property
-    def in_kraft_mode(self) -> tuple[int, ...]:
+    def in_kraft_mode(self) -> tuple[BrokerId, ...]:
         """Return the brokers that live in KRaft mode, in order, as ISRs and leaders show."""
         return tuple(sorted(broker for broker, known in self.brokers.items() if known.inferred))
 

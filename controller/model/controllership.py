@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER, BrokerEpoch, ControllerEpoch
+from controller.contract.ids import NO_BROKER, UNKNOWN_ZXID, BrokerEpoch, BrokerId, ControllerEpoch, PartitionId, Zxid
 from controller.contract.znodes import ReassignmentEntry
 from controller.model.event import StoredEvent
 from controller.model.leadership import AnyAction
@@ -26,7 +26,7 @@ class Ownership(Enum):
 class InItsName(msgspec.Struct, frozen=True, array_like=True):
     """Edit of /controller by another session that names the active controller, which therefore stays active."""
 
-    mzxid: int
+    mzxid: Zxid
     session: int  # the owner of the znode
 
 
@@ -37,15 +37,15 @@ class Term(msgspec.Struct, array_like=True):
     session: int = 0  # the owner of /controller
     ownership: Ownership = Ownership.ELECTED
     in_its_name: InItsName | None = None  # the present /controller, where it is an edit and no election's
-    epoch_zxid: int = -1  # of the write of /controller_epoch
+    epoch_zxid: Zxid = UNKNOWN_ZXID  # of the write of /controller_epoch
     epoch: ControllerEpoch = ControllerEpoch(-1)  # the newest whose controller took over
     began_ms: int = 0  # when it took over, 0 if before the last complete read
-    broker: int = NO_BROKER  # the controller of that epoch
+    broker: BrokerId = NO_BROKER  # the controller of that epoch
     active: bool = False  # it has not resigned or failed
     heard_ms: int = 0  # when its session last wrote anything
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
-    controller_zxid: int = -1  # of the write of /controller
-    raised_epoch: int = -1  # written to /controller_epoch under a controller, by hand unless it elected one
+    controller_zxid: Zxid = UNKNOWN_ZXID  # of the write of /controller
+    raised_epoch: ControllerEpoch = ControllerEpoch(-1)  # in /controller_epoch, by hand unless it elected a controller
     removed_replicas: bool = False  # it took a replica out of an ISR, which a poisoned controller cannot
     changed_isr_ms: int = 0  # when it last changed an ISR at its leader's request, as from 2.7 on
     registration: BrokerEpoch = BrokerEpoch(-1)  # of its broker when it took over, else -1
@@ -63,17 +63,17 @@ class Term(msgspec.Struct, array_like=True):
         """Let only the edited /controller count from now on, because its controller is gone."""
         self.in_its_name, self.session = None, edit.session
 
-    def note_controller_written(self, zxid: int) -> None:
+    def note_controller_written(self, zxid: Zxid) -> None:
         """Note the write of /controller."""
         self.controller_zxid = zxid
 
-    def note_epoch_written(self, epoch: ControllerEpoch, zxid: int, *, is_raised: bool) -> None:
+    def note_epoch_written(self, epoch: ControllerEpoch, zxid: Zxid, *, is_raised: bool) -> None:
         """Note the write of /controller_epoch, and whether it was raised under a controller."""
         self.epoch_zxid = zxid
         if is_raised:
             self.raised_epoch = epoch
 
-    def begin(self, epoch: ControllerEpoch, time_ms: int, broker: int, registration: BrokerEpoch) -> None:
+    def begin(self, epoch: ControllerEpoch, time_ms: int, broker: BrokerId, registration: BrokerEpoch) -> None:
         """Begin the term of this epoch, of a broker's process. The time is 0 if it is not known."""
         self.epoch, self.began_ms = epoch, time_ms
         self.broker, self.registration, self.removed_replicas = broker, registration, False
@@ -82,7 +82,7 @@ class Term(msgspec.Struct, array_like=True):
         """Note ids that two topics have. Every broker fails while it loads them, and passes the controllership on."""
         self.duplicate_topic_ids = duplicates
 
-    def claimed_by_kraft(self, controller: int) -> None:
+    def claimed_by_kraft(self, controller: BrokerId) -> None:
         """Note the KRaft controller that took /controller."""
         self.broker = controller
 
@@ -121,11 +121,11 @@ class Unfinished(msgspec.Struct, frozen=True, array_like=True):
 class UnfencedController(msgspec.Struct, frozen=True, array_like=True):
     """Deposed controller that may resume unfenced, with its remaining work (see `events/unfenced_controller.py`)."""
 
-    broker: int
+    broker: BrokerId
     epoch: ControllerEpoch
     since_ms: int
     events: dict[int, StoredEvent]
-    queues: tuple[tuple[str, int, tuple[AnyAction, ...]], ...]  # by topic and partition
+    queues: tuple[tuple[str, PartitionId, tuple[AnyAction, ...]], ...]  # by topic and partition
     lost_ms: int = 0  # when its live session lost /controller, 0 if it ended with its session
 
 
@@ -135,7 +135,7 @@ class FencedController(msgspec.Struct, frozen=True, array_like=True):
     The topics have its actions of that time.
     """
 
-    broker: int
+    broker: BrokerId
     session: int
     lost_ms: int  # when /controller was taken from it
     event: StoredEvent  # with the batches of requests before the write
@@ -144,20 +144,20 @@ class FencedController(msgspec.Struct, frozen=True, array_like=True):
 class FormerControllers(msgspec.Struct, array_like=True):
     """Facts about former controllers that outlive their term."""
 
-    deposed: int = NO_BROKER  # the last controller, while it may not know yet that it was deposed
-    unfenced: dict[int, UnfencedController] = {}  # by broker, only in releases that do not fence a controller's writes
-    poisoned: dict[int, BrokerEpoch] = {}  # KAFKA-12315: broker -> epoch of its registration
-    unfinished: dict[int, Unfinished] = {}  # by the former controller's broker (see `Profile.forgets_reassignments`)
+    deposed: BrokerId = NO_BROKER  # the last controller, while it may not know yet that it was deposed
+    unfenced: dict[BrokerId, UnfencedController] = {}  # only in releases that do not fence a controller's writes
+    poisoned: dict[BrokerId, BrokerEpoch] = {}  # KAFKA-12315: broker -> epoch of its registration
+    unfinished: dict[BrokerId, Unfinished] = {}  # by the former controller (see `Profile.forgets_reassignments`)
     changes: int = 0
     terms_since_ms: tuple[int, ...] = ()  # when the newest controllers took over
     deposed_ms: int = 0  # when a live session lost /controller, 0 if it ended with its session
     slowest_load_ms: int = 0  # from a controller's election to the first write of its failover, the longest seen
-    poisoned_by: dict[int, str] = {}  # the evidence, a sentence by broker
+    poisoned_by: dict[BrokerId, str] = {}  # the evidence, a sentence by broker
     deposed_session: int = 0  # the deposed controller's own
     fenced: tuple[FencedController, ...] = ()  # whose survival is not known yet
-    poisoned_and_awake: tuple[int, ...] = ()  # poisoned brokers with more evidence than the end of a term
+    poisoned_and_awake: tuple[BrokerId, ...] = ()  # poisoned brokers with more evidence than the end of a term
 
-    def note_deposed(self, broker: int, session: int, lost_ms: int) -> None:
+    def note_deposed(self, broker: BrokerId, session: int, lost_ms: int) -> None:
         """Note a controller that may not know yet that it was deposed."""
         self.deposed, self.deposed_session, self.deposed_ms = broker, session, lost_ms
 
@@ -173,15 +173,15 @@ class FormerControllers(msgspec.Struct, array_like=True):
         """Note the time from a controller's election to the first write of its failover."""
         self.slowest_load_ms = max(self.slowest_load_ms, took_ms)
 
-    def remember(self, broker: int, unfinished: Unfinished) -> None:
+    def remember(self, broker: BrokerId, unfinished: Unfinished) -> None:
         """Note reassignments that a controller resumes once it is elected again."""
         self.unfinished = {**self.unfinished, broker: unfinished}
 
-    def keep_unfenced(self, broker: int, deposed: UnfencedController) -> None:
+    def keep_unfenced(self, broker: BrokerId, deposed: UnfencedController) -> None:
         """Note a deposed controller that may resume its events."""
         self.unfenced = {**self.unfenced, broker: deposed}
 
-    def forget_unfenced(self, broker: int) -> None:
+    def forget_unfenced(self, broker: BrokerId) -> None:
         """Forget a deposed controller that does not resume its events."""
         self.unfenced = {key: deposed for key, deposed in self.unfenced.items() if key != broker}
 
@@ -198,26 +198,26 @@ class FormerControllers(msgspec.Struct, array_like=True):
         self.note_change()
         self.terms_since_ms = (*self.terms_since_ms, time_ms)[-_TERMS_KEPT:]
 
-    def note_poisoned(self, broker: int, registration: BrokerEpoch, evidence: str) -> None:
+    def note_poisoned(self, broker: BrokerId, registration: BrokerEpoch, evidence: str) -> None:
         """Note that the process of this registration of the broker can move no replica any more."""
         self.poisoned = {**self.poisoned, broker: registration}
         self.poisoned_by = {**self.poisoned_by, broker: evidence}
 
-    def confirm_poisoned(self, broker: int) -> None:
+    def confirm_poisoned(self, broker: BrokerId) -> None:
         """Note that the poisoned process continued.
 
         A sleeping process would have lost its session and dropped the rest of its batch.
         """
         self.poisoned_and_awake = tuple(sorted({*self.poisoned_and_awake, broker}))
 
-    def follow_poisoned(self, broker: int, registration: BrokerEpoch) -> None:
+    def follow_poisoned(self, broker: BrokerId, registration: BrokerEpoch) -> None:
         """Note the new registration of a process that lost its session and lives on."""
         if broker in self.poisoned_and_awake:
             self.poisoned = {**self.poisoned, broker: registration}
         else:
             self.forget_poisoned(broker)
 
-    def forget_poisoned(self, broker: int) -> None:
+    def forget_poisoned(self, broker: BrokerId) -> None:
         """Forget the notes on a poisoned broker, which moved a replica after all, or whose process ended."""
         self.poisoned = {key: epoch for key, epoch in self.poisoned.items() if key != broker}
         self.poisoned_by = {key: shown for key, shown in self.poisoned_by.items() if key != broker}

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from controller.contract.ensemble import Ensemble
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 
 # A burst of new topics is no pace. Windows of 10 to 20 minutes outlast the creation of some thousand topics.
 _WINDOW_MS: Final = 10 * 60_000
@@ -42,7 +43,7 @@ class EnsembleState(msgspec.Struct, array_like=True):
     """Newest description, and its history as far as conditions need it."""
 
     newest: Ensemble = Ensemble()
-    leader_zxid_before: int = -1  # in the description before
-    zxid: int = -1  # the newest known
+    leader_zxid_before: Zxid = UNKNOWN_ZXID  # in the description before
+    zxid: Zxid = UNKNOWN_ZXID  # the newest known
     zxid_pace: Pace = Pace(0, 0)
     znode_paces: dict[str, Pace] = {}  # by path

@@ -6,7 +6,7 @@ from enum import Enum
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER, BrokerEpoch, ControllerEpoch
+from controller.contract.ids import NO_BROKER, BrokerEpoch, BrokerId, ControllerEpoch, Zxid
 from controller.model.brokers import Broker
 
 
@@ -43,7 +43,7 @@ class Sending(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     ordinal: int
     api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
-    brokers: tuple[int, ...]
+    brokers: tuple[BrokerId, ...]
     partitions: int | None  # planned number, None for all partitions without an entry in any queue
     deletes: bool = False  # StopReplica up to 2.5
 
@@ -53,33 +53,33 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 
     at_batch: int
     requests: tuple[Sending, ...]
-    live_brokers: tuple[int, ...]
+    live_brokers: tuple[BrokerId, ...]
     broker_epochs: tuple[BrokerEpoch, ...]  # of the live brokers
 
 
 class BrokersChanged(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """Brokers that failed, with their last registrations, and the broker that started (Kafka's BrokerChange)."""
 
-    failed: dict[int, Broker] = {}
-    started: int = NO_BROKER
+    failed: dict[BrokerId, Broker] = {}
+    started: BrokerId = NO_BROKER
 
 
 class UnprovenShutdown(msgspec.Struct, frozen=True, array_like=True, tag=2):
     """Controlled shutdown of a broker that may have asked again. The end of its session will show it."""
 
-    broker: int
+    broker: BrokerId
 
 
 class UnknownBroker(msgspec.Struct, frozen=True, array_like=True, tag=3):
     """TopicChange with replicas on a broker that registered while the controller loaded its context."""
 
-    broker: int
+    broker: BrokerId
 
 
 class BrokerBounced(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """Failure and startup of a broker in one BrokerChange, because it registered again before it was missed."""
 
-    broker: int
+    broker: BrokerId
 
 
 class Event(msgspec.Struct, array_like=True):
@@ -92,7 +92,7 @@ class Event(msgspec.Struct, array_like=True):
     id: int
     kind: EventKind
     cause: str
-    zxid: int
+    zxid: Zxid
     time_ms: int
     epoch: ControllerEpoch
     due: list[int] = []  # writes by batch that ZooKeeper has not shown yet
@@ -104,7 +104,7 @@ class Event(msgspec.Struct, array_like=True):
     proven_ms: int = 0  # moment of certainty without a write, because a controller may fail before it handles the event
     first_write_ms: int = 0  # when its first write was seen, 0 before that
     last_write_ms: int = 0
-    controller: int = NO_BROKER  # the broker that handles it
+    controller: BrokerId = NO_BROKER  # the broker that handles it
     held_by: int = -1  # the older event whose due writes stand before its next batch
     detail: BrokersChanged | UnprovenShutdown | UnknownBroker | BrokerBounced | None = None
     inferred_by: str = ""  # its rule of inference, empty if a znode announced the event
@@ -116,12 +116,12 @@ class Event(msgspec.Struct, array_like=True):
         return f"{self.kind.value}: {self.cause}"
 
     @property
-    def failed_brokers(self) -> dict[int, Broker]:
+    def failed_brokers(self) -> dict[BrokerId, Broker]:
         """Return the brokers whose failure it handles."""
         return self.detail.failed if isinstance(self.detail, BrokersChanged) else {}
 
     @property
-    def started_broker(self) -> int:
+    def started_broker(self) -> BrokerId:
         """Return the broker whose startup the event handles, else NO_BROKER."""
         return self.detail.started if isinstance(self.detail, BrokersChanged) else NO_BROKER
 
@@ -131,7 +131,7 @@ class Event(msgspec.Struct, array_like=True):
         return self.detail.broker if isinstance(self.detail, UnknownBroker) else NO_BROKER
 
     @property
-    def bounced_broker(self) -> int:
+    def bounced_broker(self) -> BrokerId:
         """Return the broker that bounced, NO_BROKER in other events."""
         return self.detail.broker if isinstance(self.detail, BrokerBounced) else NO_BROKER
 

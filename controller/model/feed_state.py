@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from controller.contract.ids import BrokerId
 from controller.model.wall_clock import WallClocks
 
 
@@ -44,7 +45,7 @@ class CompleteRead(msgspec.Struct, array_like=True):
 
     began_ms: int = 0  # of the newest one
     names_controller: bool = False
-    brokers: tuple[int, ...] = ()
+    brokers: tuple[BrokerId, ...] = ()
     deletions: tuple[str, ...] = ()
 
 

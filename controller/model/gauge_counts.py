@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
+from controller.contract.ids import BrokerId
 from controller.rules.states import PartitionState, ReplicaState
 
-ByBroker = dict[int, int]
+ByBroker = dict[BrokerId, int]
 
 
 class GaugeCounts(msgspec.Struct, array_like=True):

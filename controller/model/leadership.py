@@ -14,7 +14,7 @@ from typing import ClassVar, Union
 
 import msgspec
 
-from controller.contract.ids import NO_LEADER, ControllerEpoch, LeaderEpoch
+from controller.contract.ids import NO_LEADER, BrokerId, ControllerEpoch, LeaderEpoch, PartitionId
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.rules.election import (
     Elected,
@@ -26,7 +26,7 @@ from controller.rules.election import (
 )
 from controller.rules.states import ReplicaState
 
-LEADER_DURING_DELETE = -2  # in UpdateMetadata, makes brokers drop the partition from their metadata
+LEADER_DURING_DELETE = BrokerId(-2)  # in UpdateMetadata, makes brokers drop the partition from their metadata
 EPOCH_DURING_DELETE = LeaderEpoch(-2)  # in StopReplica, in place of a leader epoch
 NO_EPOCH = LeaderEpoch(-1)
 _OFFLINE = Strategy.OFFLINE
@@ -59,7 +59,7 @@ class Write(PlannedAction, frozen=True, array_like=True, gc=False):
 class Create(Write, frozen=True, array_like=True, tag=1, gc=False):
     """First state of a new partition, led by the first live replica with all live replicas in sync."""
 
-    isr: tuple[int, ...]
+    isr: tuple[BrokerId, ...]
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
         """Return the first state, None if the partition has a state already, which the controller never overwrites."""
@@ -73,12 +73,12 @@ class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
     """
 
     strategy: Strategy
-    candidates: tuple[int, ...]
-    online: tuple[int, ...]
-    shutting_down: tuple[int, ...] = ()
+    candidates: tuple[BrokerId, ...]
+    online: tuple[BrokerId, ...]
+    shutting_down: tuple[BrokerId, ...] = ()
     allow_unclean: bool = False
 
-    def choose(self, isr: tuple[int, ...]) -> Elected | None:
+    def choose(self, isr: tuple[BrokerId, ...]) -> Elected | None:
         """Return the result of the election for this ISR."""
         if self.strategy is _OFFLINE:
             return _elect_offline(self.candidates, isr, self.online, allow_unclean=self.allow_unclean)
@@ -102,7 +102,7 @@ class Elect(Write, frozen=True, array_like=True, tag=2, gc=False):
 class RemoveFromIsr(Write, frozen=True, array_like=True, tag=3, gc=False):
     """Removal of an offline replica from the ISR. The last member stays, but no longer leads."""
 
-    replica: int
+    replica: BrokerId
     empties: bool = False  # up to 1.0: the last member leaves too where unclean elections are allowed
 
     def apply(self, value: LeaderAndIsr | None, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
@@ -144,7 +144,7 @@ class StateChange(PlannedAction, frozen=True, array_like=True, tag=5, gc=False):
     `written` changes are part of a write. `value` is the state after that write, once ZooKeeper has shown it.
     """
 
-    replica: int | None
+    replica: BrokerId | None
     from_state: int
     to_state: int
     written: bool = False
@@ -165,13 +165,13 @@ class StateEntry(PlannedAction, frozen=True, array_like=True, tag=6, gc=False):
 
     is_entry: ClassVar[bool] = True
 
-    replicas: tuple[int, ...]
+    replicas: tuple[BrokerId, ...]
     read: bool
-    brokers: tuple[int, ...]  # receivers of LeaderAndIsr
-    new_on: tuple[int, ...] = ()  # receivers whose replica is new
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
-    offline: tuple[int, ...] = ()
+    brokers: tuple[BrokerId, ...]  # receivers of LeaderAndIsr
+    new_on: tuple[BrokerId, ...] = ()  # receivers whose replica is new
+    adding: tuple[BrokerId, ...] = ()
+    removing: tuple[BrokerId, ...] = ()
+    offline: tuple[BrokerId, ...] = ()
     deleted: bool = False  # its topic is queued for deletion
     in_metadata: bool = True
     value: LeaderAndIsr | None = None
@@ -182,14 +182,14 @@ class StopEntry(PlannedAction, frozen=True, array_like=True, tag=7, gc=False):
 
     is_entry: ClassVar[bool] = True
 
-    broker: int
+    broker: BrokerId
     delete: bool
     leader_epoch: LeaderEpoch
 
 
 AnyEntry = Union[StateEntry, StopEntry]  # noqa: UP007 (msgspec needs it at run time on 3.10)
 AnyUnwritten = Union[StateChange, StateEntry, StopEntry]  # noqa: UP007
-Done = tuple[int, AnyUnwritten, LeaderAndIsr | None]  # an unwritten action with its partition and its state
+Done = tuple[PartitionId, AnyUnwritten, LeaderAndIsr | None]  # an unwritten action with its partition and its state
 AnyAction = Union[  # noqa: UP007
     Create, Elect, RemoveFromIsr, BumpLeaderEpoch, KnownWrite, StateChange, StateEntry, StopEntry
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER
+from controller.contract.ids import NO_BROKER, UNKNOWN_ZXID, BrokerId, ControllerEpoch, Zxid
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
 
@@ -12,9 +12,9 @@ from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
 class Claim(msgspec.Struct, frozen=True, array_like=True):
     """Claim of /controller by a KRaft controller."""
 
-    controller: int = NO_BROKER
+    controller: BrokerId = NO_BROKER
     kraft_epoch: int = -1  # KRaft's own, which is not the one in /controller_epoch
-    zxid: int = -1  # of the transaction that also raised /controller_epoch
+    zxid: Zxid = UNKNOWN_ZXID  # of the transaction that also raised /controller_epoch
     time_ms: int = 0
     session: int = 0  # that wrote it, 0 where only ZooKeeper's log would show it
     offset: int = -1  # in /migration at the claim. Only a higher one is a pulse of this leader
@@ -41,11 +41,11 @@ class Migration(msgspec.Struct, array_like=True):
     exists: bool = False  # /migration is there
     offset: int = -1  # in /migration, ZooKeeper's place in KRaft's log
     pulse_ms: int = 0  # when /migration was last written, 0 if not since it was first read
-    pulse_zxid: int = -1
+    pulse_zxid: Zxid = UNKNOWN_ZXID
     alive_ms: int = 0  # when KRaft last wrote /migration or a partition's state
     claim: Claim = Claim()  # the newest
     claims_ms: tuple[int, ...] = ()  # when the newest KRaft leaders came
-    partitions_by_epoch: dict[int, int] = {}  # by the controller epoch in their state, kept once a migration is seen
+    partitions_by_epoch: dict[ControllerEpoch, int] = {}  # by the epoch in their state, kept once a migration is seen
     never_elected: tuple[str, ...] = ()  # some partitions whose epoch is above that of the controller after a rollback
     made: SomeTopics = SomeTopics()  # since a rollback. The next sync would delete them
     deleted: SomeTopics = SomeTopics()  # by the sync of the newest claim
@@ -60,10 +60,10 @@ class Migration(msgspec.Struct, array_like=True):
         return self.phase in LED_BY_KRAFT
 
     @property
-    def highest_epoch(self) -> int:
+    def highest_epoch(self) -> ControllerEpoch:
         """Return the highest controller epoch in a partition's state, -1 without one."""
-        return max(self.partitions_by_epoch, default=-1)
+        return max(self.partitions_by_epoch, default=ControllerEpoch(-1))
 
-    def partitions_above(self, epoch: int) -> int:
+    def partitions_above(self, epoch: ControllerEpoch) -> int:
         """Return the number of partitions whose state has a controller epoch above this one."""
         return sum(count for other, count in self.partitions_by_epoch.items() if other > epoch)

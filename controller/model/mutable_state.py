@@ -13,7 +13,7 @@ from itertools import chain
 
 import msgspec
 
-from controller.contract.ids import BrokerEpoch, TopicPartition
+from controller.contract.ids import BrokerEpoch, BrokerId, PartitionId, TopicPartition
 from controller.contract.records import Record
 from controller.model import clock
 from controller.model.broker_replica_index import BrokerReplicaIndex
@@ -50,9 +50,9 @@ class MutableState:
         self.advance_to(record)
         self.judges_all = judges_all  # at the end, whether touched or not
         self.judged_brokers = context.header.brokers  # by the alerts
-        self._registered: tuple[dict[int, Broker], tuple[int, ...]] | None = None
-        self._epochs: tuple[dict[int, Broker], tuple[BrokerEpoch, ...]] | None = None
-        self._live: tuple[dict[int, Broker], tuple[int, ...], frozenset[int]] | None = None
+        self._registered: tuple[dict[BrokerId, Broker], tuple[BrokerId, ...]] | None = None
+        self._epochs: tuple[dict[BrokerId, Broker], tuple[BrokerEpoch, ...]] | None = None
+        self._live: tuple[dict[BrokerId, Broker], tuple[BrokerId, ...], frozenset[BrokerId]] | None = None
         index = context.replica_index
         self._replica_index = index if index is not None and index.topics is context.topics else None
         self._indexed_amid = False  # the index was made during this record and has its earlier changes
@@ -120,7 +120,7 @@ class MutableState:
         """Count a write of the controller by how it was explained."""
         self.header.tally.count_write(self.header.time_ms, inferred_by, explained=explained)
 
-    def note_at_work(self, *brokers: int) -> None:
+    def note_at_work(self, *brokers: BrokerId) -> None:
         """Note that registered brokers show signs of work (see `Broker.at_work`)."""
         before = self.header.brokers
         for broker in brokers:
@@ -138,13 +138,13 @@ class MutableState:
         """Return the partition as changed so far, if known."""
         return self.topics.partition(tp)
 
-    def hosted_by(self, broker: int) -> list[TopicPartition]:
+    def hosted_by(self, broker: BrokerId) -> list[TopicPartition]:
         """Return the partitions with a replica on the broker, in order."""
         return self._found(lambda partition: broker in partition.replicas, self.replica_index.hosted_by(broker))
 
-    def count_hosted(self, brokers: Collection[int]) -> int:
+    def count_hosted(self, brokers: Collection[BrokerId]) -> int:
         """Count the partitions with a replica on one of the brokers, as of the last concluded change."""
-        numbers: defaultdict[str, set[int]] = defaultdict(set)
+        numbers: defaultdict[str, set[PartitionId]] = defaultdict(set)
         for broker in brokers:
             for name, hosted in self.replica_index.hosted_by(broker):
                 numbers[name].update(hosted)
@@ -166,20 +166,20 @@ class MutableState:
         for tp in _in_order(self._among(self._unled_before(), predicate)):
             self.touch(tp)
 
-    def _unled_before(self) -> Iterable[tuple[str, Iterable[int]]]:
+    def _unled_before(self) -> Iterable[tuple[str, Iterable[PartitionId]]]:
         index, live = self.replica_index, self.live
         away = (index.hosted_by(host) for host in index.hosts if host not in live)
         return chain(index.unsettled.items(), *away)
 
     def _found(
-        self, predicate: Callable[[Partition], bool], candidates: Iterable[tuple[str, Iterable[int]]]
+        self, predicate: Callable[[Partition], bool], candidates: Iterable[tuple[str, Iterable[PartitionId]]]
     ) -> list[TopicPartition]:
         now = self.topics.partition
         touched = (tp for tp in self.touched if (partition := now(tp)) is not None and predicate(partition))
         return _in_order(chain(touched, self._among(candidates, predicate)))
 
     def _among(
-        self, candidates: Iterable[tuple[str, Iterable[int]]], predicate: Callable[[Partition], bool]
+        self, candidates: Iterable[tuple[str, Iterable[PartitionId]]], predicate: Callable[[Partition], bool]
     ) -> Iterator[TopicPartition]:
         for name, numbers in candidates:
             topic = self.topics.get(name)
@@ -239,18 +239,18 @@ class MutableState:
             topic = self.topics.get(tp.topic)
             self.touched[tp] = (topic, topic.partitions.get(tp.partition) if topic is not None else None)
 
-    def is_online(self, replica: int, partition: Partition) -> bool:
+    def is_online(self, replica: BrokerId, partition: Partition) -> bool:
         """Return whether the replica's broker is live and its log directory works, by the controller's knowledge."""
         return replica in self.live and replica not in partition.offline_dirs
 
-    def offline_replicas(self, partition: Partition) -> tuple[int, ...]:
+    def offline_replicas(self, partition: Partition) -> tuple[BrokerId, ...]:
         """Return the replicas that are not online, as far as the controller knows."""
         if not partition.offline_dirs and self.live.issuperset(partition.replicas):
             return ()
         return tuple([replica for replica in partition.replicas if not self.is_online(replica, partition)])
 
     @property
-    def registered(self) -> tuple[int, ...]:
+    def registered(self) -> tuple[BrokerId, ...]:
         """Return the registered brokers, in order."""
         brokers = self.header.brokers
         if self._registered is None or self._registered[0] is not brokers:
@@ -266,7 +266,7 @@ class MutableState:
         return self._epochs[1]
 
     @property
-    def live(self) -> frozenset[int]:
+    def live(self) -> frozenset[BrokerId]:
         """Return the brokers that are registered and not shutting down (Kafka's `liveBrokerIds`)."""
         brokers, shutting_down = self.header.brokers, self.header.shutdowns.under_way
         if self._live is None or self._live[0] is not brokers or self._live[1] is not shutting_down:
@@ -276,7 +276,7 @@ class MutableState:
 
 def _in_order(tps: Iterable[TopicPartition]) -> list[TopicPartition]:
     """Return each partition once, by topic and number. A comparison of whole names takes four times as long."""
-    numbers: defaultdict[str, set[int]] = defaultdict(set)
+    numbers: defaultdict[str, set[PartitionId]] = defaultdict(set)
     for tp in tps:
         numbers[tp.topic].add(tp.partition)
     return [TopicPartition(name, number) for name in sorted(numbers) for number in sorted(numbers[name])]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from controller.contract.ids import BrokerId
 from controller.model.context import Header
 
 
-def has_asked(header: Header, broker: int) -> bool:
+def has_asked(header: Header, broker: BrokerId) -> bool:
     """Return whether the broker sent ControlledShutdown since it registered."""
     registered = header.brokers.get(broker)
     return registered is not None and header.shutdowns.asked.get(broker) == registered.epoch
 
 
-def closes(header: Header, broker: int) -> bool:
+def closes(header: Header, broker: BrokerId) -> bool:
     """Return whether a broker has sent its last ControlledShutdown. It then closes its sockets before all else."""
     return has_asked(header, broker) and broker not in header.shutdowns.attempts
 
 
-def has_closed(header: Header, broker: int, by_ms: int) -> bool:
+def has_closed(header: Header, broker: BrokerId, by_ms: int) -> bool:
     """Return whether a broker that is still registered had sent its last ControlledShutdown by then."""
     return closes(header, broker) and header.shutdowns.last_asked_ms.get(broker, 0) <= by_ms

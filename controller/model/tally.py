@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from controller.contract.gauges_row import ReactionTimes, SlowReaction
+from controller.contract.ids import BrokerId
 from controller.contract.writes import Writes
 from controller.model.gauge_counts import GaugeCounts
 
@@ -18,9 +19,9 @@ class CountingRules(NamedTuple):
     least_is_capped: bool  # a partition never needs more in-sync replicas than it has replicas
     adding_need_not_lead: bool  # replicas that are being added, though preferred
     adding_need_not_follow: bool  # a partition is not under-replicated without them
-    least_in_sync_on: tuple[tuple[int, int], ...] = ()  # by leader, where its broker has a setting of its own
+    least_in_sync_on: tuple[tuple[BrokerId, int], ...] = ()  # by leader, where its broker has a setting of its own
 
-    def least_in_sync_under(self, leader: int) -> int:
+    def least_in_sync_under(self, leader: BrokerId) -> int:
         """Return the least number of in-sync replicas for topics without an own setting, on this leader."""
         return dict(self.least_in_sync_on).get(leader, self.least_in_sync)
 

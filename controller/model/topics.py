@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import ControllerEpoch, LeaderEpoch, TopicPartition
+from controller.contract.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import Problem
 from controller.model.leadership import AnyAction, Create, Done, fold
@@ -25,7 +25,7 @@ _NON_EXISTENT: Final = ReplicaState.NON_EXISTENT
 class OverdueElection(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Election that the controller passed over. It wrote later events, and not this election."""
 
-    leader: int  # the expected one
+    leader: BrokerId  # the expected one
     leader_epoch: LeaderEpoch  # of the state that the election was to replace
     controller_epoch: ControllerEpoch
     since_ms: int  # when the event came to which the election belongs
@@ -34,17 +34,17 @@ class OverdueElection(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Partition with its state in ZooKeeper, the controller's planned actions, and its states in the state machines."""
 
-    replicas: tuple[int, ...]  # in the controller's memory
-    replica_states: dict[int, ReplicaState] = {}  # by broker, of replicas that are being removed too
+    replicas: tuple[BrokerId, ...]  # in the controller's memory
+    replica_states: dict[BrokerId, ReplicaState] = {}  # by broker, of replicas that are being removed too
     state: PartitionState = PartitionState.NON_EXISTENT
     zk_state: LeaderAndIsr | None = None
     queue: tuple[AnyAction, ...] = ()  # planned actions that are not certain yet, the oldest first
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
+    adding: tuple[BrokerId, ...] = ()
+    removing: tuple[BrokerId, ...] = ()
     problem: Problem | None = None
     problem_since_ms: int = 0
     cached: LeaderAndIsr | None = None  # the controller's cached state, where it lags behind ZooKeeper
-    offline_dirs: tuple[int, ...] = ()  # replicas whose log directory failed
+    offline_dirs: tuple[BrokerId, ...] = ()  # replicas whose log directory failed
     zk_assignment: ReplicaAssignment | None = None  # in the topic znode, where it differs from `assignment`
     pending_assignments: tuple[ReplicaAssignment, ...] = ()  # that the controller has still to write there, in order
     passed_over: OverdueElection | None = None
@@ -80,11 +80,11 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """Return whether replicas are being added or removed."""
         return bool(self.adding or self.removing)
 
-    def replica_state(self, broker: int) -> ReplicaState:
+    def replica_state(self, broker: BrokerId) -> ReplicaState:
         """Return the state of the replica on this broker."""
         return self.replica_states.get(broker, _NON_EXISTENT)
 
-    def with_replica_state(self, broker: int, state: ReplicaState) -> Partition:
+    def with_replica_state(self, broker: BrokerId, state: ReplicaState) -> Partition:
         """Return the partition with one replica in another state, or without a replica that no longer exists."""
         states = {**self.replica_states, broker: state}
         if state is _NON_EXISTENT:
@@ -106,7 +106,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Topic(msgspec.Struct, frozen=True, array_like=True):
     """Topic with its partitions, the settings that the controller reads, and its deletion's progress."""
 
-    partitions: dict[int, Partition] = {}
+    partitions: dict[PartitionId, Partition] = {}
     exists: bool = True  # False if only its configuration is known
     topic_id: str | None = None
     min_insync_replicas: int | None = None
@@ -117,10 +117,10 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     request_removed: bool = False  # entry in /admin/delete_topics was removed, so the next controller keeps the topic
     asked_ms: int = 0  # when StopReplica with delete was last sent for it
     doubtful_ms: int = 0  # from `asked_ms` until a silent broker lost its session. Others may be silent too
-    leaked: tuple[int, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand
+    leaked: tuple[PartitionId, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand
     leaked_epoch: ControllerEpoch = ControllerEpoch(-1)  # of that controller
     seen_generation: int = 0  # of the forwarder whose records last named it
-    refused: dict[int, ReplicaAssignment] = {}  # partitions added during its deletion, loaded by the next controller
+    refused: dict[PartitionId, ReplicaAssignment] = {}  # added during its deletion, loaded by the next controller
     unproven: tuple[Done, ...] = ()  # by deposed controllers if they lived on
 
 

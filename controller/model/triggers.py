@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.znodes import ReassignmentEntry
 
 
@@ -31,9 +31,9 @@ class Triggers(msgspec.Struct, array_like=True):
     reassign_unwatched: bool = False  # the controller does not watch for the next one, until a failover
     preferred: tuple[ReassignmentEntry, ...] | None = None  # in /admin/preferred_replica_election
     preferred_asked_ms: int = -1  # when one came and went before its partitions could be read
-    rebalancing: dict[int, int] = {}  # when an automatic rebalance last moved leaders back, by preferred broker
+    rebalancing: dict[BrokerId, int] = {}  # when an automatic rebalance last moved leaders back, by preferred broker
     isr_notifications: dict[str, IsrNotification] = {}  # not read by the controller yet, by the znode's name
-    log_dir_failures: dict[int, LogDirFailure] = {}  # by reporting broker
+    log_dir_failures: dict[BrokerId, LogDirFailure] = {}  # by reporting broker
 
     def begin_term(self) -> None:
         """Forget a controller's memory, because another one has none."""

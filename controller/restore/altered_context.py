@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from controller.contract.ids import BrokerId, PartitionId
 from controller.model.context import Context
 from controller.model.gauge_counts import GaugeCounts
 from controller.model.topics import Partition
 
 
-def with_partitions(context: Context, kept: Mapping[str, Mapping[int, Partition]]) -> Context:
+def with_partitions(context: Context, kept: Mapping[str, Mapping[PartitionId, Partition]]) -> Context:
     """Return the context with only these partitions in these topics. Its gauges still count the omitted ones."""
     topics = context.topics.mutable_copy()
     for name, partitions in kept.items():
@@ -26,7 +27,7 @@ def with_gauges(context: Context, gauges: GaugeCounts) -> Context:
     return msgspec.structs.replace(context, header=header)
 
 
-def without_departures(context: Context, brokers: Collection[int]) -> Context:
+def without_departures(context: Context, brokers: Collection[BrokerId]) -> Context:
     """Return the context without the times when these brokers left. They are away as before."""
     header, last = context.header.copy(), context.header.departures.last
     header.departures.last = {broker: departure for broker, departure in last.items() if broker not in brokers}

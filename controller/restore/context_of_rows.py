@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from controller.contract.gauges_row import ClusterStatus, GaugesRow, PendingEvent
-from controller.contract.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch
+from controller.contract.ids import BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import (
     Assignment,
@@ -216,7 +216,7 @@ def _assignment(assigned: Assignment) -> ReplicaAssignment:
     return ReplicaAssignment(assigned.replicas, assigned.adding, assigned.removing)
 
 
-def _replica_states(row: PartitionRow) -> dict[int, ReplicaState]:
+def _replica_states(row: PartitionRow) -> dict[BrokerId, ReplicaState]:
     states = dict.fromkeys(row.replicas, ReplicaState.ONLINE)
     for word, brokers in row.details.replica_states.items() if row.details is not None else ():
         states.update(dict.fromkeys(brokers, _REPLICA_STATES[word]))

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from controller.contract.alert_row import AlertRow
-from controller.contract.ids import NO_BROKER, NO_LEADER
+from controller.contract.ids import NO_BROKER, NO_LEADER, UNKNOWN_ZXID, BrokerId, PartitionId
 from controller.contract.records import Position, Record, RecordKind
 from controller.contract.row import NOT_KNOWN_MS
 from controller.model.alert_state import AlertState
@@ -31,7 +31,6 @@ from controller.view.partition_issues import issues_of
 
 _STATUS: Final = '{"session":"look"}'
 _BROKERS: Final = "/brokers/ids/"
-_UNKNOWN_ZXID: Final = -1
 _NO_SESSION: Final = -1  # ZooKeeper's are positive
 _REGISTRATION: Final = '{"version":0,"endpoints":[]}'
 
@@ -61,13 +60,13 @@ def _read_with_departures(context: Context, read: Sequence[Record], *, shows_par
     return Outcome(ended.context, loaded.effects + ended.effects)
 
 
-def _leaders(context: Context) -> set[int]:
+def _leaders(context: Context) -> set[BrokerId]:
     """Return the brokers that lead a partition, by its state."""
     states = (partition.zk_state for _, topic in context.topics for partition in topic.partitions.values())
     return {state.leader for state in states if state is not None and state.leader >= 0}
 
 
-def _registered(end: Record, broker: int) -> Record:
+def _registered(end: Record, broker: BrokerId) -> Record:
     return msgspec.structs.replace(
         end,
         kind=RecordKind.NODE,
@@ -75,13 +74,13 @@ def _registered(end: Record, broker: int) -> Record:
         data=_REGISTRATION,
         version=0,
         ephemeral_owner=_NO_SESSION - broker,
-        zxid=_UNKNOWN_ZXID,
+        zxid=UNKNOWN_ZXID,
     )
 
 
-def _gone(end: Record, broker: int) -> Record:
+def _gone(end: Record, broker: BrokerId) -> Record:
     return msgspec.structs.replace(
-        end, kind=RecordKind.DELETED, path=f"{_BROKERS}{broker}", data=None, zxid=_UNKNOWN_ZXID
+        end, kind=RecordKind.DELETED, path=f"{_BROKERS}{broker}", data=None, zxid=UNKNOWN_ZXID
     )
 
 
@@ -107,7 +106,9 @@ def _dated(context: Context, written_ms: Mapping[str, int]) -> Context:
     return Context(header, topics.freeze())
 
 
-def _began_ms(name: str, number: int, partition: Partition, header: Header, written_ms: Mapping[str, int]) -> int:
+def _began_ms(
+    name: str, number: PartitionId, partition: Partition, header: Header, written_ms: Mapping[str, int]
+) -> int:
     """Return the latest possible beginning of the partition's present state, by its znodes."""
     value = partition.zk_state
     live_replicas = not header.brokers.keys().isdisjoint(partition.replicas)

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from controller.contract.decoding import MsgpackDecoder, UndecodableError
+from controller.contract.ids import BrokerId
 from controller.model.context import FOLLOWING, Context, Header
 from controller.model.topics import Topic, Topics
 from controller.rules.releases import Profile
@@ -39,7 +40,7 @@ def new_context(
     cluster: str,
     settings: GivenSettings | None = None,
     profile: Profile | None = None,
-    preferred_controllers: tuple[int, ...] = (),
+    preferred_controllers: tuple[BrokerId, ...] = (),
     *,
     chunk_count: int = CHUNK_COUNT,
 ) -> Context:
@@ -53,7 +54,7 @@ def new_context(
 
 
 def reconfigured(
-    context: Context, settings: GivenSettings, profile: Profile | None, preferred_controllers: tuple[int, ...] = ()
+    context: Context, settings: GivenSettings, profile: Profile | None, preferred_controllers: tuple[BrokerId, ...] = ()
 ) -> Context:
     """Return the context under these settings and this profile, with gauges recounted if they differ.
 

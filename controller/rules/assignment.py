@@ -10,16 +10,18 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from controller.contract.ids import BrokerId
+
 
 class ReplicaAssignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Replicas of a partition, the new ones first while it is being reassigned."""
 
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
+    replicas: tuple[BrokerId, ...]
+    adding: tuple[BrokerId, ...] = ()
+    removing: tuple[BrokerId, ...] = ()
 
     @property
-    def origin(self) -> tuple[int, ...]:
+    def origin(self) -> tuple[BrokerId, ...]:
         """Return the replicas before the reassignment, in their present order.
 
         The former order of shared replicas is lost.
@@ -27,7 +29,7 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return _without(self.replicas, self.adding)
 
     @property
-    def target(self) -> tuple[int, ...]:
+    def target(self) -> tuple[BrokerId, ...]:
         """Return the replicas once the reassignment is complete."""
         return _without(self.replicas, self.removing)
 
@@ -36,7 +38,7 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """Return whether any replica is still being added or removed. A mere change of order is no reassignment."""
         return bool(self.adding or self.removing)
 
-    def reassign_to(self, target: Sequence[int]) -> ReplicaAssignment:
+    def reassign_to(self, target: Sequence[BrokerId]) -> ReplicaAssignment:
         """Return the first assignment on the way to a target, also during another reassignment.
 
         Of the present replicas only the origin counts. The additions of a superseded reassignment are dropped.
@@ -48,7 +50,7 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
         )
 
 
-def _without(replicas: Sequence[int], others: Iterable[int]) -> tuple[int, ...]:
+def _without(replicas: Sequence[BrokerId], others: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
     left = Counter(others)  # as in Scala's `diff`, one occurrence removes one, because a znode may name a broker twice
     kept = []
     for replica in replicas:

@@ -10,6 +10,8 @@ from enum import Enum
 
 import msgspec
 
+from controller.contract.ids import BrokerId
+
 
 class Strategy(Enum):
     """Kafka's four election strategies. An offline election is clean or, if allowed, unclean."""
@@ -23,13 +25,13 @@ class Strategy(Enum):
 class Elected(msgspec.Struct, frozen=True, gc=False):
     """Result of an election. `unclean` means that records may be lost."""
 
-    leader: int
-    isr: tuple[int, ...]
+    leader: BrokerId
+    isr: tuple[BrokerId, ...]
     unclean: bool = False
 
 
 def elect_offline(
-    assignment: Sequence[int], isr: Sequence[int], online: Collection[int], *, allow_unclean: bool
+    assignment: Sequence[BrokerId], isr: Sequence[BrokerId], online: Collection[BrokerId], *, allow_unclean: bool
 ) -> Elected | None:
     """Elect the first live in-sync replica in assignment order, else (if allowed) any live one.
 
@@ -45,7 +47,9 @@ def elect_offline(
     return None
 
 
-def elect_for_reassignment(target: Sequence[int], isr: Sequence[int], online: Collection[int]) -> Elected | None:
+def elect_for_reassignment(
+    target: Sequence[BrokerId], isr: Sequence[BrokerId], online: Collection[BrokerId]
+) -> Elected | None:
     """Elect the first live in-sync replica of the target.
 
     The ISR keeps all members, those on failed brokers too.
@@ -56,7 +60,9 @@ def elect_for_reassignment(target: Sequence[int], isr: Sequence[int], online: Co
     return None
 
 
-def elect_preferred(assignment: Sequence[int], isr: Sequence[int], online: Collection[int]) -> Elected | None:
+def elect_preferred(
+    assignment: Sequence[BrokerId], isr: Sequence[BrokerId], online: Collection[BrokerId]
+) -> Elected | None:
     """Elect the first assigned replica if it is live and in sync. The ISR stays as it is."""
     if assignment and assignment[0] in online and assignment[0] in isr:
         return Elected(assignment[0], tuple(isr))
@@ -64,7 +70,10 @@ def elect_preferred(assignment: Sequence[int], isr: Sequence[int], online: Colle
 
 
 def elect_for_controlled_shutdown(
-    assignment: Sequence[int], isr: Sequence[int], registered: Collection[int], shutting_down: Collection[int]
+    assignment: Sequence[BrokerId],
+    isr: Sequence[BrokerId],
+    registered: Collection[BrokerId],
+    shutting_down: Collection[BrokerId],
 ) -> Elected | None:
     """Elect the first registered in-sync replica whose broker is not shutting down.
 
@@ -76,7 +85,9 @@ def elect_for_controlled_shutdown(
     return None
 
 
-def recipients(strategy: Strategy, candidates: Sequence[int], online: Collection[int]) -> tuple[int, ...]:
+def recipients(
+    strategy: Strategy, candidates: Sequence[BrokerId], online: Collection[BrokerId]
+) -> tuple[BrokerId, ...]:
     """Return the replicas that receive the result.
 
     In a controlled shutdown `online` means registered, as in its election. Candidates are the assignment, in a

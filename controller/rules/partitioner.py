@@ -5,6 +5,8 @@ Records without a key go where the producer likes.
 
 from __future__ import annotations
 
+from controller.contract.ids import PartitionId
+
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _SHIFT = 24
@@ -13,7 +15,7 @@ _WORD_MASK = 0xFFFFFFFF
 _POSITIVE_MASK = 0x7FFFFFFF
 
 
-def partition_for_key(key: bytes, partition_count: int) -> int:
+def partition_for_key(key: bytes, partition_count: int) -> PartitionId:
     """Return the partition of a key's records, as long as the topic keeps its number of partitions.
 
     Raises ValueError for a topic without partitions.
@@ -21,7 +23,7 @@ def partition_for_key(key: bytes, partition_count: int) -> int:
     if partition_count < 1:
         raise ValueError(f"a key needs a topic with at least one partition, not {partition_count}")
     # The sign bit is masked away. An absolute value would send half of the keys elsewhere.
-    return (murmur2(key) & _POSITIVE_MASK) % partition_count
+    return PartitionId((murmur2(key) & _POSITIVE_MASK) % partition_count)
 
 
 def murmur2(key: bytes) -> int:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import zip_longest
 
+from controller.contract.ids import BrokerId, PartitionId
+
 
 class Refusal(Enum):
     """Reason for which Kafka places no replicas. The values are the names of its exceptions."""
@@ -28,14 +30,14 @@ class PlacementError(ValueError):
 
 
 def place_replicas(
-    brokers: Mapping[int, str | None],
+    brokers: Mapping[BrokerId, str | None],
     partition_count: int,
     replication_factor: int,
     *,
     start_index: int,
     shift: int,
     start_partition_id: int = 0,
-) -> dict[int, tuple[int, ...]]:
+) -> dict[PartitionId, tuple[BrokerId, ...]]:
     """Place the replicas of `partition_count` new partitions. Return them by partition id, the preferred leader first.
 
     `brokers` gives each broker's rack, or None. Without racks the caller's order of the brokers counts. With racks it
@@ -54,12 +56,12 @@ def place_replicas(
             shift += 1  # a new round, or the same brokers would follow the same leaders as in the last one
         first = (partition + start_index) % len(ring)
         candidates = _walk(ring, first, shift * rack_count)
-        placed[partition] = _spread(ring[first], candidates, brokers, rack_count, replication_factor)
+        placed[PartitionId(partition)] = _spread(ring[first], candidates, brokers, rack_count, replication_factor)
     return placed
 
 
 def _refuse_what_kafka_refuses(
-    brokers: Mapping[int, str | None], partition_count: int, replication_factor: int
+    brokers: Mapping[BrokerId, str | None], partition_count: int, replication_factor: int
 ) -> None:
     # In Kafka's order. If two things are wrong, the first is named.
     if partition_count <= 0:
@@ -74,8 +76,8 @@ def _refuse_what_kafka_refuses(
         raise PlacementError(Refusal.RACKS, message)
 
 
-def _alternate_racks(racks: Mapping[int, str]) -> tuple[int, ...]:
-    by_rack: dict[bytes, list[int]] = {}
+def _alternate_racks(racks: Mapping[BrokerId, str]) -> tuple[BrokerId, ...]:
+    by_rack: dict[bytes, list[BrokerId]] = {}
     for broker in sorted(racks):
         # Java sorts by UTF-16 code units, Python by code points. They differ beyond the basic plane.
         by_rack.setdefault(racks[broker].encode("utf-16-be", "surrogatepass"), []).append(broker)
@@ -83,7 +85,7 @@ def _alternate_racks(racks: Mapping[int, str]) -> tuple[int, ...]:
     return tuple(broker for one_of_each in rounds for broker in one_of_each if broker is not None)
 
 
-def _walk(ring: Sequence[int], first: int, shift: int) -> Iterator[int]:
+def _walk(ring: Sequence[BrokerId], first: int, shift: int) -> Iterator[BrokerId]:
     # Endless round of the ring that leaves out the first replica's place.
     while True:
         yield ring[(first + 1 + shift % (len(ring) - 1)) % len(ring)]
@@ -91,8 +93,12 @@ def _walk(ring: Sequence[int], first: int, shift: int) -> Iterator[int]:
 
 
 def _spread(
-    leader: int, candidates: Iterator[int], racks: Mapping[int, str | None], rack_count: int, replication_factor: int
-) -> tuple[int, ...]:
+    leader: BrokerId,
+    candidates: Iterator[BrokerId],
+    racks: Mapping[BrokerId, str | None],
+    rack_count: int,
+    replication_factor: int,
+) -> tuple[BrokerId, ...]:
     replicas, used_racks = [leader], {racks[leader]}
     while len(replicas) < replication_factor:
         broker = next(candidates)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from controller.contract.effect_rows import FINAL, WITHDRAWN, EffectStamp, Request, Status, Transition
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write
@@ -190,7 +190,7 @@ class PendingEvents:
         partition = self._state.partition(tp)
         if partition is None or not any(map(predicate, partition.queue)):
             return
-        kept, taken, states = list[AnyAction](), list[AnyAction](), dict[int | None, int]()
+        kept, taken, states = list[AnyAction](), list[AnyAction](), dict[BrokerId | None, int]()
         for action in partition.queue:
             if isinstance(action, StateChange) and action.replica in states and not predicate(action):
                 state = states[action.replica]
@@ -332,7 +332,7 @@ def before_state_change(partition: Partition, change: StateChange) -> Partition:
     return _in_state(partition, change.replica, change.from_state)
 
 
-def _in_state(partition: Partition, replica: int | None, state: int) -> Partition:
+def _in_state(partition: Partition, replica: BrokerId | None, state: int) -> Partition:
     """Return the partition in this state, or with this replica in it."""
     if replica is None:
         return replace(partition, state=PartitionState(state))

@@ -21,7 +21,7 @@ from controller.contract.effect_rows import (
     RequestedState,
     Status,
 )
-from controller.contract.ids import BrokerEpoch, TopicPartition
+from controller.contract.ids import BrokerEpoch, BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.event import Batch, Event, EventKind, Sending
 from controller.model.leadership import AnyEntry, StopEntry
@@ -49,7 +49,7 @@ class RequestContents:
         self._profile = profile
         self._longest_name, self._most_ids = 0, 0  # of its states, to bound their size
         self._states: dict[int, list[RequestedState]] = {}  # by the request's ordinal
-        self._by_broker: dict[int, dict[int, list[RequestedState]]] = {}  # of LeaderAndIsr, by batch
+        self._by_broker: dict[int, dict[BrokerId, list[RequestedState]]] = {}  # of LeaderAndIsr, by batch
         for batch in batches:
             in_batch = self._by_broker[batch.at_batch] = {}
             for request in batch.requests:
@@ -107,7 +107,7 @@ class PendingRequests:
         # Expected contents of the requests of events that began in this transaction.
         self._expected: dict[int, RequestContents] = {}
 
-    def broadcast(self, brokers: Sequence[int], *, of_all: bool = False) -> None:
+    def broadcast(self, brokers: Sequence[BrokerId], *, of_all: bool = False) -> None:
         """Send brokers an UpdateMetadata with the live brokers, and all partitions or no partition.
 
         It follows the writes so far.
@@ -177,7 +177,7 @@ class PendingRequests:
         event.pending -= len(event.batches)
         event.batches = ()
 
-    def spare(self, event_id: int, brokers: Collection[int]) -> None:
+    def spare(self, event_id: int, brokers: Collection[BrokerId]) -> None:
         """Withdraw the event's requests to these brokers, of which no partition's queue has an entry any more."""
         event, kept = self._events.open_event(event_id), []
         for batch in event.batches:
@@ -256,11 +256,11 @@ class PendingRequests:
         return {name: topic.topic_id for name, topic in topics if topic is not None and topic.topic_id}
 
 
-def _without(receivers: tuple[int, ...], brokers: Collection[int]) -> tuple[int, ...]:
+def _without(receivers: tuple[BrokerId, ...], brokers: Collection[BrokerId]) -> tuple[BrokerId, ...]:
     return tuple([broker for broker in receivers if broker not in brokers])
 
 
-def _epochs(brokers: tuple[int, ...], batch: Batch) -> tuple[BrokerEpoch, ...]:
+def _epochs(brokers: tuple[BrokerId, ...], batch: Batch) -> tuple[BrokerEpoch, ...]:
     if brokers == batch.live_brokers or not batch.broker_epochs:
         return batch.broker_epochs
     return tuple([batch.broker_epochs[batch.live_brokers.index(broker)] for broker in brokers])

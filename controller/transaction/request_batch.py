@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from controller.contract.effect_rows import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
-from controller.contract.ids import LeaderEpoch, TopicPartition
+from controller.contract.ids import BrokerId, LeaderEpoch, TopicPartition
 from controller.model.event import EventKind, Sending
 from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, StateEntry, StopEntry
 from controller.model.topics import Partition
@@ -22,8 +22,8 @@ from controller.transaction.transaction import Transaction
 class Receivers(NamedTuple):
     """Receivers of a partition's state in LeaderAndIsr, and the receivers whose replica is new."""
 
-    brokers: tuple[int, ...] = ()
-    new_on: tuple[int, ...] = ()
+    brokers: tuple[BrokerId, ...] = ()
+    new_on: tuple[BrokerId, ...] = ()
 
     def joined_by(self, more: Receivers) -> Receivers:
         """Return all receivers of both. A replica that is new to one stays new."""
@@ -46,15 +46,17 @@ class RequestBatch:
         self._leader_and_isr: dict[TopicPartition, Receivers] = {}
         self._read: set[TopicPartition] = set()
         self._update_metadata: dict[TopicPartition, None] = {}
-        self._stop_replica: defaultdict[int, dict[TopicPartition, tuple[bool, LeaderEpoch]]] = defaultdict(dict)
+        self._stop_replica: defaultdict[BrokerId, dict[TopicPartition, tuple[bool, LeaderEpoch]]] = defaultdict(dict)
 
-    def leader_and_isr(self, brokers: Collection[int], tp: TopicPartition, *, is_new: bool, read: bool = False) -> None:
+    def leader_and_isr(
+        self, brokers: Collection[BrokerId], tp: TopicPartition, *, is_new: bool, read: bool = False
+    ) -> None:
         """Add the partition to the brokers' LeaderAndIsr (`read`: its state was just read), and to UpdateMetadata."""
         if read:
             self._read.add(tp)
         self.send_state(tp, self.receivers(brokers, is_new=is_new))
 
-    def receivers(self, brokers: Collection[int], *, is_new: bool) -> Receivers:
+    def receivers(self, brokers: Collection[BrokerId], *, is_new: bool) -> Receivers:
         """Return the receivers among these brokers, each once. An assignment edited by hand may name a broker twice."""
         header = self._state.header
         live = header.brokers if header.profile.sends_to_live_brokers_only else brokers
@@ -66,7 +68,7 @@ class RequestBatch:
         self._leader_and_isr[tp] = self._leader_and_isr.get(tp, _NOBODY).joined_by(receivers)
         self._update_metadata[tp] = None
 
-    def _receives(self, broker: int) -> bool:
+    def _receives(self, broker: BrokerId) -> bool:
         header = self._state.header
         return broker in header.brokers or not header.profile.sends_to_live_brokers_only
 
@@ -74,7 +76,7 @@ class RequestBatch:
         """Add the partition to UpdateMetadata, which goes to every broker."""
         self._update_metadata[tp] = None
 
-    def stop_replica(self, broker: int, tp: TopicPartition, *, delete: bool) -> None:
+    def stop_replica(self, broker: BrokerId, tp: TopicPartition, *, delete: bool) -> None:
         """Add the replica to the broker's StopReplica, to be deleted or not."""
         if self._receives(broker):
             stopped = self._stop_replica[broker]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
+from controller.contract.ids import BrokerId
 from controller.contract.problem import UNUSABLE
 from controller.model.gauge_counts import ByBroker, GaugeCounts
 from controller.model.tally import CountingRules
@@ -23,7 +24,7 @@ _DELETED_ON_DISK: Final = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_
 _DELETED, _INELIGIBLE = ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_INELIGIBLE
 
 # A plain tuple, in the order of `GaugeCounts.by_leadership`: it is made twice for every change of an ISR.
-_Leadership = tuple[int | None, ...]
+_Leadership = tuple[BrokerId | None, ...]
 _NO_STATE: Final[_Leadership] = (None,) * len(GaugeCounts().by_leadership)
 
 
@@ -122,7 +123,7 @@ def _shift(counts: Iterable[ByBroker], gone: _Leadership, come: _Leadership, by:
                 _bump(count, now, by)
 
 
-def _bump(count: ByBroker, broker: int, by: int) -> None:
+def _bump(count: ByBroker, broker: BrokerId, by: int) -> None:
     count[broker] = now = count.get(broker, 0) + by
     if not now:
         del count[broker]
@@ -147,7 +148,7 @@ def _add_replicas(counts: GaugeCounts, topic: Topic, partition: Partition, by: i
         counts.replicas_ineligible_to_delete += by * sum(state is _INELIGIBLE for state in states)
 
 
-def _on_disk(partition: Partition) -> Iterable[int]:
+def _on_disk(partition: Partition) -> Iterable[BrokerId]:
     states = partition.replica_states
     return [replica for replica in partition.replicas if states.get(replica) not in _DELETED_ON_DISK]
 
@@ -155,8 +156,8 @@ def _on_disk(partition: Partition) -> Iterable[int]:
 def count_gauges(topics: Topics, rules: CountingRules) -> GaugeCounts:
     """Count everything in a walk over all partitions. Python counts the elements of an iterable in C."""
     counts = GaugeCounts()
-    replicas_on: Counter[int] = Counter()
-    shares: list[Counter[int | None]] = [Counter() for _ in _NO_STATE]
+    replicas_on: Counter[BrokerId] = Counter()
+    shares: list[Counter[BrokerId | None]] = [Counter() for _ in _NO_STATE]
     for _, topic in topics:
         if topic.exists:
             _add_topic(counts, topic, 1)
@@ -173,7 +174,7 @@ def count_gauges(topics: Topics, rules: CountingRules) -> GaugeCounts:
     return counts
 
 
-def _count_replicas(counts: GaugeCounts, topic: Topic) -> Iterator[Iterable[int]]:
+def _count_replicas(counts: GaugeCounts, topic: Topic) -> Iterator[Iterable[BrokerId]]:
     """Count a topic's partitions and replicas by state. Yield each partition's replicas on disk."""
     partitions = topic.partitions.values()
     for partition_state, count in Counter([partition.state for partition in partitions]).items():

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import NO_LEADER
+from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
 from controller.model.context import Header
@@ -61,7 +61,7 @@ def _lacking_of_led(value: LeaderAndIsr, replicas: int, topic: Topic, rules: Cou
     return max(0, needed_in_sync(topic.min_insync_replicas, value.leader, replicas, rules) - len(value.isr))
 
 
-def needed_in_sync(by_topic: int | None, leader: int, replicas: int, rules: CountingRules) -> int:
+def needed_in_sync(by_topic: int | None, leader: BrokerId, replicas: int, rules: CountingRules) -> int:
     """Return how many in-sync replicas acks=all needs in a partition with this leader and number of replicas."""
     # Called four times for a change of an ISR. Each saved call is a thirtieth of the change.
     needed = by_topic or (rules.least_in_sync_under(leader) if rules.least_in_sync_on else rules.least_in_sync)
@@ -96,11 +96,11 @@ def _problem_since(partition: Partition, problem: Problem | None, now_ms: int) -
     return partition.problem_since_ms if lasts else now_ms
 
 
-def _is_online(replica: int, partition: Partition, header: Header) -> bool:
+def _is_online(replica: BrokerId, partition: Partition, header: Header) -> bool:
     return replica in header.brokers and replica not in partition.offline_dirs
 
 
-def successor(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> int | None:
+def successor(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> BrokerId | None:
     """Return the live broker that the controller must elect, or the next controller if none is active.
 
     Return None without such a broker.
@@ -131,7 +131,7 @@ def takes_acks_all(partition: Partition, topic: Topic) -> bool:
     return not topic.queued_for_deletion and partition.problem in (None, _UNDER_REPLICATED)
 
 
-def back_in_sync_for_acks_all(partition: Partition) -> tuple[int, ...]:
+def back_in_sync_for_acks_all(partition: Partition) -> tuple[BrokerId, ...]:
     """Return the replicas out of the ISR. `in_sync_lacking` of these must return before acks=all works again."""
     value = partition.zk_state
     if value is None or not partition.in_sync_lacking:
@@ -144,7 +144,7 @@ def reason_for(
 ) -> str:
     """Return the problem as a sentence with brokers and zxids."""
 
-    def where(brokers: Iterable[int]) -> str:
+    def where(brokers: Iterable[BrokerId]) -> str:
         return ", ".join([_whereabout(broker, partition, header) for broker in brokers])
 
     value = partition.zk_state
@@ -177,7 +177,7 @@ def _elector(header: Header) -> str:
     return "the controller" if header.acting else "the next controller (none is active)"
 
 
-def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[int]], str]) -> str:
+def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[BrokerId]], str]) -> str:
     lacking, missing = partition.in_sync_lacking, back_in_sync_for_acks_all(partition)
     in_sync = f"in sync {_bracketed(value.isr)} of {_bracketed(partition.replicas)}, needed {len(value.isr) + lacking}"
     if lacking > len(missing):
@@ -185,7 +185,7 @@ def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable
     return f"writes with acks=all are refused: {in_sync}. {lacking} of these must join: {where(missing)}"
 
 
-def _whereabout(broker: int, partition: Partition, header: Header) -> str:
+def _whereabout(broker: BrokerId, partition: Partition, header: Header) -> str:
     if broker in header.brokers and broker in partition.offline_dirs:
         return f"broker {broker} is live, but its log directory failed"
     if broker in header.brokers:
@@ -197,5 +197,5 @@ def _whereabout(broker: int, partition: Partition, header: Header) -> str:
     return f"broker {broker} left{at}"
 
 
-def _any_of(brokers: Iterable[int]) -> str:
+def _any_of(brokers: Iterable[BrokerId]) -> str:
     return " or ".join(map(str, brokers))

@@ -10,7 +10,16 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER, NO_LEADER, ControllerEpoch, LeaderEpoch
+from controller.contract.ids import (
+    NO_BROKER,
+    NO_LEADER,
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionId,
+    Zxid,
+)
 from controller.contract.znodes import (
     BrokerZnode,
     ControllerZnode,
@@ -29,8 +38,8 @@ from controller.rules.states import PartitionState
 class BrokerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="broker"):
     """Broker that is registered or hosts replicas. Its epoch is its znode's czxid, -1 without a znode."""
 
-    broker: int
-    epoch: int
+    broker: BrokerId
+    epoch: BrokerEpoch
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
     registered: bool = True
@@ -39,22 +48,22 @@ class BrokerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="broker"
 class ControllerMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="controller"):
     """Controller's broker id, -1 without a controller, and the newest controller epoch, -1 before the first."""
 
-    broker: int
-    epoch: int
+    broker: BrokerId
+    epoch: ControllerEpoch
 
 
 class PartitionMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="partition"):
     """Partition. Before its first state, leader and leader epoch are -1 and the ISR is empty."""
 
     topic: str
-    partition: int
-    replicas: tuple[int, ...]
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
+    partition: PartitionId
+    replicas: tuple[BrokerId, ...]
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    isr: tuple[BrokerId, ...]
     state: str  # as a controller that starts now would take it, `UNREADABLE` if its znode is
-    adding_replicas: tuple[int, ...]
-    removing_replicas: tuple[int, ...]
+    adding_replicas: tuple[BrokerId, ...]
+    removing_replicas: tuple[BrokerId, ...]
     deleting: bool  # its topic's deletion was asked for
 
 
@@ -77,7 +86,7 @@ class Znode(msgspec.Struct, frozen=True, gc=False):
 
     path: str
     data: bytes | None
-    czxid: int
+    czxid: Zxid
 
 
 def cluster_metadata(znodes: Iterable[Znode], forbidden: Collection[str] = ()) -> Iterator[Metadata]:
@@ -97,7 +106,9 @@ def cluster_metadata(znodes: Iterable[Znode], forbidden: Collection[str] = ()) -
     hosts = {
         replica for topic in found.topics.values() for replicas in topic.partitions.values() for replica in replicas
     }
-    absent = {broker: BrokerMetadata(broker, -1, registered=False) for broker in hosts - found.brokers.keys()}
+    absent = {
+        broker: BrokerMetadata(broker, BrokerEpoch(-1), registered=False) for broker in hosts - found.brokers.keys()
+    }
     yield from (broker for _, broker in sorted({**found.brokers, **absent}.items()))
     yield ControllerMetadata(found.controller, found.controller_epoch)
     for name in sorted(found.topics):
@@ -109,23 +120,25 @@ class _Found:
 
     def __init__(self, forbidden: Collection[str]) -> None:
         self.unreadable = set(forbidden)
-        self.brokers: dict[int, BrokerMetadata] = {}
+        self.brokers: dict[BrokerId, BrokerMetadata] = {}
         self.topics: dict[str, TopicZnode] = {}
         self.controller = NO_BROKER
-        self.controller_epoch = -1
-        self._states: dict[str, dict[int, StateZnode]] = {}
+        self.controller_epoch = ControllerEpoch(-1)
+        self._states: dict[str, dict[PartitionId, StateZnode]] = {}
         self._deletions: set[str] = set()
 
     def take(self, znode: Znode) -> None:
         """Add a znode. Raise ZnodeError."""
         where = locate(znode.path)
         if where.place is Place.PARTITION_STATE:
-            self._states.setdefault(where.name, {})[where.number] = decode(znode.data, StateZnode)
+            self._states.setdefault(where.name, {})[where.partition] = decode(znode.data, StateZnode)
         elif where.place is Place.TOPIC:
             self.topics[where.name] = decode(znode.data, TopicZnode)
         elif where.place is Place.BROKER:
             read = decode(znode.data, BrokerZnode)
-            self.brokers[where.number] = BrokerMetadata(where.number, znode.czxid, read.addresses(), read.rack)
+            self.brokers[where.broker] = BrokerMetadata(
+                where.broker, BrokerEpoch(znode.czxid), read.addresses(), read.rack
+            )
         elif where.place is Place.CONTROLLER:
             self.controller = decode(znode.data, ControllerZnode).brokerid
         elif where.place is Place.CONTROLLER_EPOCH:
@@ -154,7 +167,7 @@ class _Found:
                 deleting=deleting,
             )
 
-    def _state_at_start(self, name: str, number: int, state: StateZnode) -> str:
+    def _state_at_start(self, name: str, number: PartitionId, state: StateZnode) -> str:
         if state is not _NO_STATE:
             is_led = state.leader in self.brokers
             return (PartitionState.ONLINE if is_led else PartitionState.OFFLINE).word

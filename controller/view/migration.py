@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER
+from controller.contract.ids import NO_BROKER, BrokerId
 from controller.contract.metadata_rows import MigrationRow
 from controller.contract.row import Stamp
 from controller.model.context import Header
@@ -160,7 +160,7 @@ def leftovers_of(header: Header) -> tuple[str, ...]:
     return (*found, *(_waiting_in_admin(header) if header.led_by_kraft else ()))
 
 
-def missing_brokers(header: Header) -> tuple[int, ...]:
+def missing_brokers(header: Header) -> tuple[BrokerId, ...]:
     """Return the brokers with replicas that are neither registered nor live in KRaft mode.
 
     Topics under deletion do not count.
@@ -170,12 +170,12 @@ def missing_brokers(header: Header) -> tuple[int, ...]:
     return tuple(sorted(broker for broker in away if hosted[broker] > _to_be_deleted(header, broker)))
 
 
-def _to_be_deleted(header: Header, broker: int) -> int:
+def _to_be_deleted(header: Header, broker: BrokerId) -> int:
     groups = ((parse_group(key), group.count) for key, group in header.tally.issues.items())
     return sum(count for (issue, of, _), count in groups if issue is PartitionIssue.UNDELETED and broker in of)
 
 
-def _waits_for(header: Header, broker: int) -> str:
+def _waits_for(header: Header, broker: BrokerId) -> str:
     """Return the broker and why the quorum waits for it, with a partition that lacks it, if known."""
     for key, group in header.tally.issues.items():
         issue, brokers, _ = parse_group(key)
@@ -222,12 +222,12 @@ _NEXT_STEPS: Final = {
 }
 
 
-def _brokers(brokers: Iterable[int]) -> str:
+def _brokers(brokers: Iterable[BrokerId]) -> str:
     listed = list(brokers)
     return f"broker{'s' if len(listed) != 1 else ''} {_joined(listed) or '(none)'}"
 
 
-def _joined(brokers: Iterable[int]) -> str:
+def _joined(brokers: Iterable[BrokerId]) -> str:
     return ", ".join(map(str, sorted(brokers)))
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, LeaderEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import Problem
 from controller.model.alert_state import EXAMPLES_NAMED
@@ -44,7 +44,7 @@ class PartitionIssue(Enum):
     UNDELETED = "undeleted"  # the replicas that are not deleted yet
     REASSIGNING = REASSIGNING  # the replicas that must get in sync
 
-    def of(self, brokers: Iterable[int], others: Iterable[int] = ()) -> str:
+    def of(self, brokers: Iterable[BrokerId], others: Iterable[BrokerId] = ()) -> str:
         """Return the key of the group with this issue because of these brokers.
 
         Others could replace them with data loss.
@@ -81,7 +81,7 @@ _USED_AGAIN_SOON: Final = (None, _ELECTION_DUE, PartitionIssue.ELECTION_OWED)
 
 # The same keys are read at each heartbeat.
 @lru_cache(1 << 11)
-def parse_group(key: str) -> tuple[PartitionIssue, tuple[int, ...], tuple[int, ...]]:
+def parse_group(key: str) -> tuple[PartitionIssue, tuple[BrokerId, ...], tuple[BrokerId, ...]]:
     """Return the issue, causing brokers and other brokers in a group's key."""
     word, brokers, *others = key.split("/")
     return PartitionIssue(word), _brokers(brokers), _brokers(others[0]) if others else ()
@@ -91,8 +91,8 @@ def _is_offline(key: str) -> bool:
     return parse_group(key)[0] in OFFLINE_ISSUES
 
 
-def _brokers(listed: str) -> tuple[int, ...]:
-    return tuple(int(broker) for broker in listed.split(",") if broker)
+def _brokers(listed: str) -> tuple[BrokerId, ...]:
+    return tuple(BrokerId(int(broker)) for broker in listed.split(",") if broker)
 
 
 def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def _is_sound(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: Co
     return margin > 0 or (margin == 0 and value.isr == partition.replicas)
 
 
-def _is_passed_over(partition: Partition, leader_epoch: int) -> bool:
+def _is_passed_over(partition: Partition, leader_epoch: LeaderEpoch) -> bool:
     owed = partition.passed_over
     return owed is not None and owed.leader_epoch == leader_epoch and not partition.write_due
 
@@ -139,9 +139,9 @@ def _without_state(partition: Partition) -> tuple[str, ...]:
 @lru_cache(1 << 11)
 def _with_state(  # noqa: PLR0913 (all that decides it)
     unusable: PartitionIssue | None,
-    leader: int,
-    isr: tuple[int, ...],
-    shape: tuple[tuple[int, ...], ...],
+    leader: BrokerId,
+    isr: tuple[BrokerId, ...],
+    shape: tuple[tuple[BrokerId, ...], ...],
     needed: int | None,
     rules: CountingRules,
 ) -> tuple[str, ...]:
@@ -154,7 +154,9 @@ def _with_state(  # noqa: PLR0913 (all that decides it)
     return tuple(groups)
 
 
-def _unusable_for(issue: PartitionIssue, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> str:
+def _unusable_for(
+    issue: PartitionIssue, leader: BrokerId, isr: tuple[BrokerId, ...], replicas: tuple[BrokerId, ...]
+) -> str:
     if issue is PartitionIssue.ELECTION_OWED:
         return issue.of((leader,) if leader >= 0 else isr)
     if issue is _ELECTION_DUE:
@@ -162,7 +164,7 @@ def _unusable_for(issue: PartitionIssue, leader: int, isr: tuple[int, ...], repl
     return issue.of(isr, set(replicas) - set(isr) if issue is PartitionIssue.OFFLINE else ())
 
 
-def _lacking(isr: tuple[int, ...], assigned: ReplicaAssignment, margin: int) -> Iterable[str]:
+def _lacking(isr: tuple[BrokerId, ...], assigned: ReplicaAssignment, margin: int) -> Iterable[str]:
     missing = [at for at in assigned.replicas if at not in isr and at not in assigned.adding]
     fewer = bool(missing) and is_under_replicated(len(isr), len(assigned.replicas), len(assigned.adding))
     if fewer:

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller.contract.effect_rows import EffectStamp, RequestedState, Transition
-from controller.contract.ids import NO_LEADER, BrokerEpoch, ControllerEpoch, LeaderEpoch, TopicPartition
+from controller.contract.ids import (
+    NO_LEADER,
+    UNKNOWN_ZXID,
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    TopicPartition,
+)
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import (
     Assignment,
@@ -71,8 +79,8 @@ def led_state(tp: TopicPartition, entry: StateEntry, value: LeaderAndIsr | None,
 
 def metadata_state(
     tp: TopicPartition,
-    replicas: tuple[int, ...],
-    offline: tuple[int, ...],
+    replicas: tuple[BrokerId, ...],
+    offline: tuple[BrokerId, ...],
     value: LeaderAndIsr | None,
     *,
     deleted: bool,
@@ -107,7 +115,9 @@ def stop_state(tp: TopicPartition, entry: StopEntry, profile: Profile) -> Reques
     return RequestedState(tp.topic, tp.partition, leader_epoch=entry.leader_epoch, delete_partition=entry.delete)
 
 
-def _leadership_of(value: LeaderAndIsr | None) -> tuple[int | None, int | None, tuple[int, ...] | None]:
+def _leadership_of(
+    value: LeaderAndIsr | None,
+) -> tuple[BrokerId | None, LeaderEpoch | None, tuple[BrokerId, ...] | None]:
     return (None, None, None) if value is None else (value.leader, value.leader_epoch, value.isr)
 
 
@@ -173,9 +183,11 @@ def _details(partition: Partition) -> PartitionDetails | None:
     return None if details == _NO_DETAILS else details
 
 
-def _states_but_online(replicas: tuple[int, ...], states: dict[int, ReplicaState]) -> dict[str, tuple[int, ...]]:
+def _states_but_online(
+    replicas: tuple[BrokerId, ...], states: dict[BrokerId, ReplicaState]
+) -> dict[str, tuple[BrokerId, ...]]:
     """Return the brokers by the state of their replica, except for OnlineReplica. Most partitions have no entry."""
-    by_state: dict[str, tuple[int, ...]] = {}
+    by_state: dict[str, tuple[BrokerId, ...]] = {}
     if states == dict.fromkeys(replicas, _ONLINE):
         return by_state
     for broker in dict.fromkeys((*replicas, *states)):
@@ -216,7 +228,7 @@ def _deletion(topic: Topic) -> str | None:
 
 
 def broker_row(  # noqa: PLR0913 (all that it shows)
-    broker: int, now: Broker | None, gone: Departure | None, time_ms: int, stamp: Stamp, *, forgotten: bool = False
+    broker: BrokerId, now: Broker | None, gone: Departure | None, time_ms: int, stamp: Stamp, *, forgotten: bool = False
 ) -> BrokerRow:
     """Return the row of the broker as it is now, or with its last known registration if it is away."""
     shown = now or (gone.was if gone is not None else None) or _NEVER_SEEN
@@ -225,7 +237,7 @@ def broker_row(  # noqa: PLR0913 (all that it shows)
         *stamp,
         broker=broker,
         registered=now is not None and not now.inferred,
-        epoch=-1 if now is None else now.epoch,
+        epoch=BrokerEpoch(-1) if now is None else now.epoch,
         since_ms=since_ms,
         session=0 if now is None else now.session,
         endpoints=shown.endpoints,
@@ -234,5 +246,5 @@ def broker_row(  # noqa: PLR0913 (all that it shows)
         forgotten=forgotten,
         inferred=now is not None and now.inferred,
         left_in_order=None if gone is None else gone.in_order,
-        left_zxid=-1 if gone is None else gone.zxid,
+        left_zxid=UNKNOWN_ZXID if gone is None else gone.zxid,
     )

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from itertools import islice
 
+from controller.contract.ids import ControllerEpoch
 from controller.model.topics import Partition, Topics
 
 
-def count_state_epochs(topics: Topics) -> dict[int, int]:
+def count_state_epochs(topics: Topics) -> dict[ControllerEpoch, int]:
     """Count the partitions by controller epoch, in a walk over all."""
     return dict(
         Counter(
@@ -23,7 +24,9 @@ def count_state_epochs(topics: Topics) -> dict[int, int]:
     )
 
 
-def recounted(counts: dict[int, int], before: Partition | None, after: Partition | None) -> dict[int, int]:
+def recounted(
+    counts: dict[ControllerEpoch, int], before: Partition | None, after: Partition | None
+) -> dict[ControllerEpoch, int]:
     """Return the counts after a change of a partition, the same object if its epoch stays."""
     was, now = _epoch_of(before), _epoch_of(after)
     if was == now:
@@ -34,7 +37,7 @@ def recounted(counts: dict[int, int], before: Partition | None, after: Partition
     return dict(+changed)
 
 
-def never_elected(topics: Topics, epoch: int, most: int) -> tuple[str, ...]:
+def never_elected(topics: Topics, epoch: ControllerEpoch, most: int) -> tuple[str, ...]:
     """Return some partitions for which a ZooKeeper controller of this epoch elects no leader."""
     found = (
         f"{name}-{number}"
@@ -45,5 +48,5 @@ def never_elected(topics: Topics, epoch: int, most: int) -> tuple[str, ...]:
     return tuple(islice(found, most))
 
 
-def _epoch_of(partition: Partition | None) -> int | None:
+def _epoch_of(partition: Partition | None) -> ControllerEpoch | None:
     return None if partition is None or partition.zk_state is None else partition.zk_state.controller_epoch

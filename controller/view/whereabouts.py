@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from controller.contract.ids import BrokerId
 from controller.model.context import Header
 
 
-def whereabouts(brokers: Iterable[int], header: Header) -> tuple[str, ...]:
+def whereabouts(brokers: Iterable[BrokerId], header: Header) -> tuple[str, ...]:
     """Return a sentence for each broker on whether it is live or how it left."""
     return tuple(_whereabout(broker, header) for broker in sorted(brokers))
 
 
-def _whereabout(broker: int, header: Header) -> str:
+def _whereabout(broker: BrokerId, header: Header) -> str:
     if broker in header.brokers:
         leaving = ", and shutting down" if broker in header.shutdowns.under_way else ""
         return f"broker {broker} is live{leaving}"

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from controller.contract.ids import UNKNOWN_ZXID
 from controller.events import (
     controller_failover,
     deletion_requests,
@@ -47,7 +48,7 @@ def begin(tx: Transaction) -> None:
     header.triggers.isr_notifications = {}
     header.triggers.reassign, header.triggers.preferred = None, None
     header.migration.exists, header.migration.offset, header.migration.deletions_asked = False, -1, ()
-    rollback.note(tx.state, newest if 0 <= tx.state.record.zxid < newest else -1)
+    rollback.note(tx.state, newest if 0 <= tx.state.record.zxid < newest else UNKNOWN_ZXID)
 
 
 def end(tx: Transaction) -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ensemble import Ensemble
+from controller.contract.ids import UNKNOWN_ZXID
 from controller.model.ensemble import EnsembleState, Pace
 from controller.model.mutable_state import MutableState
 from controller.view.ensemble import ZXID_COUNTER
@@ -26,11 +27,11 @@ def note(state: MutableState, described: Ensemble | None) -> None:
     header = state.header
     before, now_ms = header.ensemble, header.time_ms
     newest = replace(described, asked_ms=now_ms)
-    zxid = max(header.zxid, *(server.zxid for server in newest.servers), -1)
+    zxid = max(header.zxid, *(server.zxid for server in newest.servers))
     sizes = {znode.path: znode.size_bytes for znode in newest.large_znodes}
     header.ensemble = EnsembleState(
         newest=newest,
-        leader_zxid_before=-1 if before.newest.leader is None else before.newest.leader.zxid,
+        leader_zxid_before=UNKNOWN_ZXID if before.newest.leader is None else before.newest.leader.zxid,
         zxid=zxid,
         zxid_pace=before.zxid_pace.followed_by(zxid & ZXID_COUNTER, now_ms)
         if before.zxid >> 32 == zxid >> 32

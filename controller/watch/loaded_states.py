@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from controller.contract.ids import PartitionId
 from controller.contract.records import Record, RecordKind
 from controller.contract.znodes import Place, StateZnode, ZnodeError, decode, locate
 from controller.inference.partition_state import state_in
@@ -60,10 +61,10 @@ def _are_one_run(records: Sequence[Record], generation: int, first_seq: int) -> 
 
 def _store(state: MutableState, records: Sequence[Record]) -> bool:
     """Store the states. Return whether each is of a known partition, and could be read."""
-    found: dict[str, dict[int, Partition]] = {}
+    found: dict[str, dict[PartitionId, Partition]] = {}
     for record in records:
         where = locate(record.path)
-        name, number = where.name, where.number
+        name, number = where.name, where.partition
         if name not in found:
             topic = state.topics.get(name)
             found[name] = {} if topic is None else topic.partitions

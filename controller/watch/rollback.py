@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
+from controller.contract.ids import Zxid
 from controller.model.mutable_state import MutableState
 
 
-def note(state: MutableState, lost_zxid: int) -> None:
+def note(state: MutableState, lost_zxid: Zxid) -> None:
     """Note that ZooKeeper lost the change with this zxid (-1: no change), and forget the term with its older zxids."""
     if lost_zxid < 0:
         return

@@ -11,6 +11,7 @@ from enum import Enum
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
 from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
 from dashboards.following.view import ClusterSnapshot
@@ -122,7 +123,7 @@ def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int, sil
         generation=gauges.generation if gauges else -1,
         seq=gauges.seq if gauges else -1,
         ordinal=0,
-        zxid=gauges.zxid if gauges else -1,
+        zxid=gauges.zxid if gauges else UNKNOWN_ZXID,
         time_ms=heard_ms,
         id=STALE,
         alert=STALE,

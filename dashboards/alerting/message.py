@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.ids import BrokerId
 from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
 from questions.timeline.selection import CONTROLLER_GROUP
@@ -137,7 +138,7 @@ def _says_more_than_its_broker(row: AlertRow) -> bool:
     return len(row.brokers) > 1 or (row.broker is not None and row.brokers not in ((), (row.broker,)))
 
 
-def _brokers(brokers: tuple[int, ...]) -> str:
+def _brokers(brokers: tuple[BrokerId, ...]) -> str:
     """Return all brokers of an incident. A changed label shows Alertmanager a new broker, and it sends a message."""
     shown, more = brokers[:_BROKERS_SHOWN], len(brokers) - _BROKERS_SHOWN
     return ",".join(map(str, shown)) + (f" and {more} more" if more > 0 else "")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId
 from controller.contract.inferences import INFERENCES, INFERENCES_BY_WRITE
 from controller.contract.records import RecordKind
 from controller.contract.writes import Writes
@@ -58,7 +59,9 @@ def _counts(
     return samples
 
 
-def _by_broker(read: Callable[[GaugesRow], Mapping[int, int]]) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
+def _by_broker(
+    read: Callable[[GaugesRow], Mapping[BrokerId, int]],
+) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
     def samples(ready: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
         counts = read(gauges)
         for broker in ready.brokers:
@@ -141,7 +144,7 @@ def _under_min_isr_dropped(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample
     yield (), max(0, len(ready.snapshot.under_min_isr) - ready.limits.partitions)
 
 
-def _joined(brokers: Iterable[int]) -> str:
+def _joined(brokers: Iterable[BrokerId]) -> str:
     return ",".join(map(str, sorted(brokers)))
 
 

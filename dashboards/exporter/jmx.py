@@ -10,6 +10,7 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import NO_BROKER, BrokerId
 from controller.rules.election import Strategy
 from dashboards.catalogue import jmx_metrics, partitions_page_metrics
 from dashboards.catalogue.families import family
@@ -39,7 +40,7 @@ _OF_CONTROLLER: Mapping[Metric, Callable[[GaugesRow], int]] = MappingProxyType(
 )
 
 # Values of a broker. A broker outside the counts has no values.
-_OF_BROKER: Mapping[Metric, Callable[[GaugesRow], Mapping[int, int]]] = MappingProxyType(
+_OF_BROKER: Mapping[Metric, Callable[[GaugesRow], Mapping[BrokerId, int]]] = MappingProxyType(
     {
         jmx_metrics.ACTIVE_CONTROLLER_COUNT: lambda gauges: {gauges.controller: 1},
         jmx_metrics.LEADER_COUNT: lambda gauges: gauges.leaders_by_broker,
@@ -57,7 +58,7 @@ class _ShownCluster:
 
     name: str
     gauges: GaugesRow
-    brokers: Mapping[int, dict[str, str]]
+    brokers: Mapping[BrokerId, dict[str, str]]
 
     def samples(self, metric: Metric) -> Iterator[tuple[dict[str, str], int]]:
         if metric in _OF_BROKER:
@@ -72,9 +73,9 @@ class _ShownCluster:
         for broker, labels in self.brokers.items():
             yield labels, counts.get(broker, 0)
 
-    def _speaker(self) -> int:
+    def _speaker(self) -> BrokerId:
         """Return the broker that shows the controller's values, the controller or the first broker without one."""
-        return self.gauges.controller if self.gauges.controller >= 0 else next(iter(self.brokers), -1)
+        return self.gauges.controller if self.gauges.controller >= 0 else next(iter(self.brokers), NO_BROKER)
 
 
 class JmxCollector(Collector):
@@ -106,7 +107,7 @@ class JmxCollector(Collector):
                     built.add_sample(metric.name, labels, value)
             yield built
 
-    def _brokers(self, cluster: ClusterSnapshot, gauges: GaugesRow) -> dict[int, dict[str, str]]:
+    def _brokers(self, cluster: ClusterSnapshot, gauges: GaugesRow) -> dict[BrokerId, dict[str, str]]:
         """Return the labels of each broker whose JMX would answer, and of the controller, whether it would or not."""
         rows = {row.broker: row for row in cluster.brokers if row.registered}
         named = [broker for broker in brokers_in_order(cluster, gauges) if broker in rows][: self._broker_limit]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import MigrationRow
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
 from controller.view.migration import DONE, LOSES, NO, RAISE_EPOCH, YES
@@ -59,7 +60,7 @@ def _pulse_age(row: MigrationRow) -> float | None:
     return max(0, row.time_ms - row.pulse_ms) / 1000
 
 
-def _by_mode(row: MigrationRow) -> Mapping[str, tuple[int, ...]]:
+def _by_mode(row: MigrationRow) -> Mapping[str, tuple[BrokerId, ...]]:
     return {"zookeeper": row.zookeeper_brokers, "kraft": row.kraft_brokers, "missing": row.missing_brokers}
 
 

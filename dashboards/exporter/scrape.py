@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
 from dashboards.alerting.message import Message
 from dashboards.exporter.partitions_page import PageFigures
@@ -43,7 +44,7 @@ class ReadyCluster:
     """A ready cluster, and its brokers that are named."""
 
     snapshot: ClusterSnapshot
-    brokers: tuple[int, ...]
+    brokers: tuple[BrokerId, ...]
     brokers_dropped: int
     limits: DetailLimits
 
@@ -57,7 +58,7 @@ def ready_clusters(scrape: Scrape) -> Iterator[tuple[ReadyCluster, GaugesRow]]:
             yield ReadyCluster(cluster, named, len(brokers) - len(named), scrape.limits), cluster.gauges
 
 
-def brokers_in_order(cluster: ClusterSnapshot, gauges: GaugesRow) -> tuple[int, ...]:
+def brokers_in_order(cluster: ClusterSnapshot, gauges: GaugesRow) -> tuple[BrokerId, ...]:
     """Return all brokers. Registered ones precede other hosts of replicas, and former ones come last."""
     registered = {row.broker for row in cluster.brokers if row.registered}
     hosts = gauges.replicas_by_broker.keys() | gauges.leaders_by_broker.keys()

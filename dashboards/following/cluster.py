@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import (
     BrokerRow,
     ControllerRow,
@@ -79,7 +80,7 @@ def _by_age_of_problem(row: PartitionRow) -> tuple[object, ...]:
     return (problem_since_ms(row), row.topic, row.partition)
 
 
-def _no_partitions() -> OldestFirst[tuple[str, int], PartitionRow]:
+def _no_partitions() -> OldestFirst[tuple[str, PartitionId], PartitionRow]:
     return OldestFirst(_by_age_of_problem)
 
 
@@ -87,17 +88,17 @@ def _no_partitions() -> OldestFirst[tuple[str, int], PartitionRow]:
 class Cluster:
     """Rows of one cluster."""
 
-    partitions: Newest[tuple[str, int], PartitionRow] = field(default_factory=Newest)
+    partitions: Newest[tuple[str, PartitionId], PartitionRow] = field(default_factory=Newest)
     topic_rows: Newest[str, TopicRow] = field(default_factory=Newest)
-    brokers: Newest[int, BrokerRow] = field(default_factory=Newest)
+    brokers: Newest[BrokerId, BrokerRow] = field(default_factory=Newest)
     controller: Newest[str, ControllerRow] = field(default_factory=Newest)
     migration: Newest[str, MigrationRow] = field(default_factory=Newest)
     alerts: Alerts = field(default_factory=Alerts)
     gauges: Newest[str, GaugesRow] = field(default_factory=Newest)
-    unusable: OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
-    under_min_isr: OldestFirst[tuple[str, int], PartitionRow] = field(default_factory=_no_partitions)
+    unusable: OldestFirst[tuple[str, PartitionId], PartitionRow] = field(default_factory=_no_partitions)
+    under_min_isr: OldestFirst[tuple[str, PartitionId], PartitionRow] = field(default_factory=_no_partitions)
     changed_segments: set[int] = field(default_factory=set)
-    topics: dict[str, dict[int, PartitionRow]] = field(default_factory=dict)
+    topics: dict[str, dict[PartitionId, PartitionRow]] = field(default_factory=dict)
     topic_names: list[str] | None = None  # in their order, made on the first request
     changes: Counter[str] = field(default_factory=Counter)  # by output
     past: Past = field(default_factory=Past)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controller.contract.ids import Zxid
 from transport.lag import Lag
 
 LAG_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, float("inf"))
@@ -126,7 +127,7 @@ class Reading:
         with self._lock:
             self._begun_since_gap.pop(output, None)
 
-    def lag(self, cluster: str, lag_seconds: float, *, zxid: int, at_seconds: float) -> None:
+    def lag(self, cluster: str, lag_seconds: float, *, zxid: Zxid, at_seconds: float) -> None:
         """Observe how long after its cause, the change with this zxid, a new row arrived."""
         with self._lock:
             lag = self._lag.get(cluster, Lag.none_yet(LAG_BUCKETS_SECONDS))

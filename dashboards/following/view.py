@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from controller.contract.alert_row import AlertRow
+from controller.contract.ids import PartitionId
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import PartitionRow, TopicRow
 from controller.contract.row import Row
@@ -125,13 +126,13 @@ class View:
         with self._lock:
             return cluster in self._clusters and not self._clusters[cluster].is_gone
 
-    def partitions(self, cluster: str) -> dict[tuple[str, int], PartitionRow]:
+    def partitions(self, cluster: str) -> dict[tuple[str, PartitionId], PartitionRow]:
         """Return every partition of the cluster as it is now, by topic and number."""
         with self._lock:
             known = self._clusters.get(cluster)
             return {} if known is None else dict(known.partitions.rows)
 
-    def partitions_of(self, cluster: str, topic: str) -> dict[int, PartitionRow]:
+    def partitions_of(self, cluster: str, topic: str) -> dict[PartitionId, PartitionRow]:
         """Return the topic's partitions as they are now, in their order. An unknown topic has no partitions."""
         with self._lock:
             known = self._clusters.get(cluster)

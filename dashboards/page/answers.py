@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from controller.contract.alert_row import AlertRow
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.restore.context_of_rows import context_of_rows
@@ -170,7 +170,7 @@ class Answers:
         picture = None if found is None else _picture_of_topic(found, tp.topic)
         return None if picture is None or picture.partition(tp) is None else explain_partition(picture, tp)
 
-    def broker(self, cluster: str, broker: int, at_ms: int | None = None) -> BrokerAnswer | None:
+    def broker(self, cluster: str, broker: BrokerId, at_ms: int | None = None) -> BrokerAnswer | None:
         """Return the broker's explanation, if the cluster mentions it."""
         # A broker hosts some thousands of 200,000 partitions, so leave out the others early.
         held_now = [row for row in self._view.partitions(cluster).values() if broker in row.replicas]
@@ -196,7 +196,7 @@ class Answers:
         deleting = [row for row in at_moment.topics if row.deletion is not None]
         return explain_controller(picture_with(at_moment.snapshot, oldest(about), topics=deleting))
 
-    def brokers_in(self, cluster: str, rack: str) -> tuple[int, ...]:
+    def brokers_in(self, cluster: str, rack: str) -> tuple[BrokerId, ...]:
         """Return the rack's registered brokers. Raise UnknownBrokersError if it has no brokers."""
         found = self._view.cluster(cluster)
         return () if found is None or found.gauges is None else brokers_in(picture_with(found, ()).context, rack)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import NO_LEADER
+from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
 from controller.view.types import Context
@@ -26,7 +26,7 @@ _NAMED: Final = 50
 class Losses(msgspec.Struct, frozen=True):
     """Brokers lost at once by a crash, or by controlled shutdowns one after the other."""
 
-    brokers: tuple[int, ...]
+    brokers: tuple[BrokerId, ...]
     controlled: bool = False
 
 
@@ -82,7 +82,7 @@ class Hypothetical:
         return WhatIf(scenario, None, topics[:_NAMED], len(topics[_NAMED:]), order)
 
     def restartable(
-        self, cluster: str, broker: int, now_ms: int, accepted_topics: Collection[str]
+        self, cluster: str, broker: BrokerId, now_ms: int, accepted_topics: Collection[str]
     ) -> Restartable | None:
         """Judge a broker's restart, if the cluster has rows. Raise UnknownBrokersError."""
         found, context = self._view.cluster(cluster), self._context(cluster)

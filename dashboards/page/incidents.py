@@ -13,6 +13,7 @@ import msgspec
 
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from controller.contract.problem import Problem
 from dashboards.following.view import ClusterSnapshot
@@ -52,7 +53,7 @@ class TopicEffect(msgspec.Struct, frozen=True):
 class Return(msgspec.Struct, frozen=True):
     """A broker to start, and the partitions that its return restores after the returns before it."""
 
-    broker: int
+    broker: BrokerId
     restores: int
     says: str
     command: str | None
@@ -66,7 +67,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     event: str
     how: str  # the brokers left, empty if in several ways
     since_ms: int
-    brokers: tuple[int, ...]  # that are away
+    brokers: tuple[BrokerId, ...]  # that are away
     effects: tuple[TopicEffect, ...]  # the most important topic first
     more_topics: int
     unusable: int  # partitions in all topics, those that refuse acks=all among them
@@ -158,7 +159,7 @@ def _incident(
     )
 
 
-def _away(found: ClusterSnapshot, alerts: Iterable[AlertRow]) -> dict[int, BrokerRow | None]:
+def _away(found: ClusterSnapshot, alerts: Iterable[AlertRow]) -> dict[BrokerId, BrokerRow | None]:
     """Return the brokers of an incident that are away."""
     rows = {row.broker: row for row in found.brokers}
     named = {
@@ -176,7 +177,7 @@ def _is_live(row: BrokerRow) -> bool:
 
 
 def _is_hit(
-    group: PartitionGroup, away: Mapping[int, object], alerts: Sequence[AlertRow], *, by_controller: bool
+    group: PartitionGroup, away: Mapping[BrokerId, object], alerts: Sequence[AlertRow], *, by_controller: bool
 ) -> bool:
     """Return whether the incident causes the group's problem. `by_controller`: the controller has one."""
     if not away.keys().isdisjoint(group.needs):
@@ -187,7 +188,9 @@ def _is_hit(
     return any(not names.isdisjoint(row.examples) for row in alerts)
 
 
-def _event(found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[int, BrokerRow | None], down: str) -> str:
+def _event(
+    found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[BrokerId, BrokerRow | None], down: str
+) -> str:
     if not away:
         clause = event_of(alerts[0].cause)
         begins_with_a_name = any(map(clause.startswith, alerts[0].examples))
@@ -241,7 +244,10 @@ def short(name: str) -> str:
 
 
 def _returns(
-    away: Mapping[int, BrokerRow | None], groups: Iterable[PartitionGroup], lacking_replicas: int, config: PageConfig
+    away: Mapping[BrokerId, BrokerRow | None],
+    groups: Iterable[PartitionGroup],
+    lacking_replicas: int,
+    config: PageConfig,
 ) -> Iterator[Return]:
     """Yield the broker whose return restores most, then the next one for the rest, and so on."""
     waiting = [(group, group.lacking) for group in groups if not away.keys().isdisjoint(group.needs)]
@@ -265,7 +271,7 @@ def _returns(
         yield Return(broker, 0, says or "Its replicas catch up.", _command(broker, away[broker], config))
 
 
-def _gain(broker: int, waiting: Iterable[tuple[PartitionGroup, int]]) -> tuple[int, int]:
+def _gain(broker: BrokerId, waiting: Iterable[tuple[PartitionGroup, int]]) -> tuple[int, int]:
     """Return the partitions that the broker restores alone, and those that it brings nearer."""
     near = [(group, lacking) for group, lacking in waiting if broker in group.needs]
     return sum(group.count for group, lacking in near if lacking == 1), sum(group.count for group, _ in near)
@@ -284,7 +290,7 @@ def _restored(groups: Sequence[PartitionGroup]) -> str:
     return f"{', '.join(named)} {plural(many, 'returns', 'return')}."
 
 
-def _command(broker: int, row: BrokerRow | None, config: PageConfig) -> str | None:
+def _command(broker: BrokerId, row: BrokerRow | None, config: PageConfig) -> str | None:
     """Return the command that starts the broker, if its host is known. The host comes from ZooKeeper."""
     if row is None or not row.endpoints:
         return None

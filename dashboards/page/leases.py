@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from controller.contract.ids import BrokerId
 from questions.restartable import Lease
 
 
 class _Held(NamedTuple):
-    broker: int
+    broker: BrokerId
     holder: str
     ends_at: float  # in seconds of the steady clock, which a changed wall clock does not move
 
@@ -31,7 +32,7 @@ class Leases:
             held = self._unexpired(cluster)
         return None if held is None else self._shown(held, now_ms)
 
-    def take(self, cluster: str, broker: int, holder: str, seconds: int, now_ms: int) -> Lease:
+    def take(self, cluster: str, broker: BrokerId, holder: str, seconds: int, now_ms: int) -> Lease:
         """Take or extend the lease if it is free or the holder's own for this broker. Return the lease held then."""
         with self._one_at_a_time:
             held = self._unexpired(cluster)
@@ -39,7 +40,7 @@ class Leases:
                 held = self._held[cluster] = _Held(broker, holder, self._steady_seconds() + seconds)
         return self._shown(held, now_ms)
 
-    def release(self, cluster: str, broker: int, holder: str, now_ms: int) -> Lease | None:
+    def release(self, cluster: str, broker: BrokerId, holder: str, now_ms: int) -> Lease | None:
         """End the holder's lease for this broker and return it, if it is held."""
         with self._one_at_a_time:
             held = self._unexpired(cluster)

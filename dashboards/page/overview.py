@@ -11,6 +11,7 @@ import msgspec
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
 from controller.restore.stored_context import new_context
@@ -34,7 +35,7 @@ GROUPS_OF_A_PAGE: Final = 50
 class BrokerCell(msgspec.Struct, frozen=True):
     """A broker in its rack."""
 
-    broker: int
+    broker: BrokerId
     registered: bool
     inferred: bool  # it runs in KRaft mode, as ISRs and leaders show, so it is not registered
     is_controller: bool  # and acts
@@ -68,7 +69,7 @@ class WayToKRaft(msgspec.Struct, frozen=True):
     since_ms: int
     next_step: str
     rollback_sentence: str
-    missing_brokers: tuple[int, ...]  # with replicas, and neither registered nor in KRaft mode
+    missing_brokers: tuple[BrokerId, ...]  # with replicas, and neither registered nor in KRaft mode
     quorum: str  # its own answer, or why it was not asked
 
 

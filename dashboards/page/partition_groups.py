@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
 from dashboards.following.view import TopicSize, problem_since_ms
@@ -30,14 +31,14 @@ class PartitionLine(msgspec.Struct, frozen=True):
     """A partition in a list; `leader` -1 is none."""
 
     topic: str
-    partition: int
-    leader: int
-    isr: tuple[int, ...]
-    replicas: tuple[int, ...]
+    partition: PartitionId
+    leader: BrokerId
+    isr: tuple[BrokerId, ...]
+    replicas: tuple[BrokerId, ...]
     problem: str | None
     since_ms: int | None  # when the problem began
     reason: str | None
-    predicted_leader: int | None  # of the write that the controller has due, where it has one
+    predicted_leader: BrokerId | None  # of the write that the controller has due, where it has one
 
 
 class PartitionGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +48,7 @@ class PartitionGroup(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
     state: str  # the problem in a word
     says: str  # the cause
-    needs: tuple[int, ...]  # brokers of which `lacking` must return
+    needs: tuple[BrokerId, ...]  # brokers of which `lacking` must return
     lacking: int
     count: int
     of: int  # partitions of the topic
@@ -89,7 +90,7 @@ def partition_line(row: PartitionRow) -> PartitionLine:
     )
 
 
-def needs_of(row: PartitionRow) -> tuple[tuple[int, ...], int]:
+def needs_of(row: PartitionRow) -> tuple[tuple[BrokerId, ...], int]:
     """Return the brokers that can end the partition's problem, if any, and how many of these must return."""
     if row.problem == Problem.UNDER_MIN_ISR.value:
         return row.in_sync_candidates, row.in_sync_lacking
@@ -117,7 +118,7 @@ def _cause(row: PartitionRow) -> str:
     return TROUBLES[problem][1]
 
 
-def _needs(brokers: tuple[int, ...], lacking: int) -> str:
+def _needs(brokers: tuple[BrokerId, ...], lacking: int) -> str:
     return f"Needs broker {either(brokers)}." if lacking == 1 else f"Needs {lacking} of {listed(brokers)}."
 
 

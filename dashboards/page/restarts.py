@@ -9,6 +9,7 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from controller.contract.ids import BrokerId
 from dashboards.page.asked import found, named, now_ms, number
 from dashboards.page.hypothetical import Hypothetical
 from dashboards.page.interface import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS
@@ -57,14 +58,14 @@ class Restarts:
     def release(self, request: Request) -> Lease:
         """Release the holder's lease."""
         self._refuse_stranger(request)
-        holder, broker = _holder(request), number(request.query_params.get("broker", ""), "broker")
+        holder, broker = _holder(request), BrokerId(number(request.query_params.get("broker", ""), "broker"))
         released = self._leases.release(named(request, "cluster"), broker, holder, now_ms())
         return found(released, f"{holder} holds no lease to restart broker {broker}.")
 
     def _judged(self, request: Request) -> Restartable:
         self._refuse_unknown(request)
         asked, cluster = request.query_params, named(request, "cluster")
-        broker, accepted_topics = number(asked.get("broker", ""), "broker"), asked.getlist("accept_topic")
+        broker, accepted_topics = BrokerId(number(asked.get("broker", ""), "broker")), asked.getlist("accept_topic")
         try:
             answer = self._hypothetical.restartable(cluster, broker, now_ms(), accepted_topics)
         except UnknownBrokersError as error:

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from dashboards.drawn_timeline.picture import STYLE
 from dashboards.following.cluster_at import kept
 from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
@@ -231,7 +231,7 @@ class LivePage:
     def _partition(self, request: Request) -> Explanation:
         at_ms = self._known_moment(request)
         cluster, topic, number = named(request, "cluster"), named(request, "topic"), named(request, "partition")
-        tp = TopicPartition(topic, int(number)) if NUMBER.fullmatch(number) else None
+        tp = TopicPartition(topic, PartitionId(int(number))) if NUMBER.fullmatch(number) else None
         answer = None if tp is None else self._answers.partition(cluster, tp, at_ms)
         similar = lambda: [] if tp is None else self._answers.partitions_like(cluster, tp)  # noqa: E731
         return found(answer, f"{_there_is(at_ms)} no partition {topic}-{number}.", similar)
@@ -239,7 +239,7 @@ class LivePage:
     def _broker(self, request: Request) -> BrokerAnswer:
         at_ms = self._known_moment(request)
         cluster, number = named(request, "cluster"), named(request, "broker")
-        answer = self._answers.broker(cluster, int(number), at_ms) if NUMBER.fullmatch(number) else None
+        answer = self._answers.broker(cluster, BrokerId(int(number)), at_ms) if NUMBER.fullmatch(number) else None
         return found(answer, f"{_there_is(at_ms)} no broker {number} that is registered or hosts replicas.")
 
     def _controller(self, request: Request) -> Explanation:
@@ -283,7 +283,7 @@ class LivePage:
 
     def _losses(self, request: Request) -> Losses:
         asked = request.query_params
-        brokers = {number(said, "broker") for said in asked.getlist("broker")}
+        brokers = {BrokerId(number(said, "broker")) for said in asked.getlist("broker")}
         try:
             for rack in asked.getlist("rack"):
                 brokers |= set(self._answers.brokers_in(named(request, "cluster"), rack))

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.ids import BrokerId
 from controller.rules.partitioner import partition_for_key
 from dashboards.following.view import ClusterSnapshot, View
 from dashboards.page.subjects import subject_of
@@ -108,5 +109,5 @@ def _best_first(names: Iterable[str], words: str) -> list[str]:
     return sorted(names, key=lambda name: (name.lower() != wanted, not name.lower().startswith(wanted), name))
 
 
-def _led(leader: int) -> str:
+def _led(leader: BrokerId) -> str:
     return f"led by broker {leader}" if leader >= 0 else "without a leader"

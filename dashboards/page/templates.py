@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
+from controller.contract.ids import BrokerId
 from controller.contract.records import LATEST_MS
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
 from dashboards.drawn_timeline.strip import folded_lanes
@@ -147,11 +148,11 @@ def _since(moment: Beginning, as_of_ms: int) -> str:
     return f"for {lasted if moment.exact else f'at least {lasted}'}, since {time_in_words(moment.ms)}"
 
 
-def _brokers(brokers: Iterable[int]) -> str:
+def _brokers(brokers: Iterable[BrokerId]) -> str:
     return ", ".join(map(str, brokers)) or "none"
 
 
-def _rolling_text(batches: Iterable[Iterable[int]]) -> str:
+def _rolling_text(batches: Iterable[Iterable[BrokerId]]) -> str:
     """Return a line for each batch of brokers, to be copied."""
     return "\n".join(f"{number}. restart {_brokers(batch)}" for number, batch in enumerate(batches, 1))
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.metadata import MetadataRequest
 
+from controller.contract.ids import NO_BROKER, BrokerId, LeaderEpoch, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from dashboards.probe.config import KafkaLoginConfig
 from outputs.kafka_node import AnswerTooLongError, KafkaNode, NodeError
@@ -28,11 +29,11 @@ class ProbeError(Exception):
 class Leader(NamedTuple):
     """The leader of a partition. The epoch is -1 from brokers before Kafka 2.1, which do not report it."""
 
-    broker: int
-    epoch: int
+    broker: BrokerId
+    epoch: LeaderEpoch
 
 
-BrokerView = Mapping[tuple[str, int], Leader]  # by topic and partition
+BrokerView = Mapping[tuple[str, PartitionId], Leader]  # by topic and partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,10 @@ class BrokerAnswer:
     """A broker's whole metadata answer, as clients get it. Controller -1 is an unknown one."""
 
     leaders: BrokerView
-    isrs: Mapping[tuple[str, int], tuple[int, ...]]
-    replicas: Mapping[tuple[str, int], tuple[int, ...]]
-    controller: int
-    brokers: frozenset[int]
+    isrs: Mapping[tuple[str, PartitionId], tuple[BrokerId, ...]]
+    replicas: Mapping[tuple[str, PartitionId], tuple[BrokerId, ...]]
+    controller: BrokerId
+    brokers: frozenset[BrokerId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def choose_endpoint(endpoints: Sequence[str], login: KafkaLoginConfig) -> Endpoi
     raise ProbeError(f"no listener {wanted} among {', '.join(endpoints) or 'none'}: name one with kafka_listener")
 
 
-def expected_bytes(partitions: Mapping[tuple[str, int], PartitionRow]) -> int:
+def expected_bytes(partitions: Mapping[tuple[str, PartitionId], PartitionRow]) -> int:
     """Return the largest answer about these partitions."""
     topics = {topic for topic, _ in partitions}
     return (
@@ -114,7 +115,7 @@ class BrokerConnection:
             _leaders(answer),
             {(topic, each.partition_index): tuple(each.isr_nodes or ()) for topic, each in partitions},
             {(topic, each.partition_index): tuple(each.replica_nodes or ()) for topic, each in partitions},
-            answer.controller_id if answer.API_VERSION >= 1 else -1,
+            answer.controller_id if answer.API_VERSION >= 1 else NO_BROKER,
             frozenset(broker.node_id for broker in answer.brokers or ()),
         )
 
@@ -159,5 +160,5 @@ def _leaders(answer: Any) -> BrokerView:  # noqa: ANN401 (the same)
     }
 
 
-def _epoch(answer: Any, partition: Any) -> int:  # noqa: ANN401 (kafka-python's own)
-    return partition.leader_epoch if answer.API_VERSION >= 7 else -1
+def _epoch(answer: Any, partition: Any) -> LeaderEpoch:  # noqa: ANN401 (kafka-python's own)
+    return partition.leader_epoch if answer.API_VERSION >= 7 else LeaderEpoch(-1)

@@ -6,13 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from controller.rules.states import PartitionState
 from dashboards.probe.broker import BrokerView, Leader
 
 _NOBODY = -1
 
-PartitionName = tuple[str, int]  # topic and partition
+PartitionName = tuple[str, PartitionId]  # topic and partition
 
 
 class Difference(Enum):
@@ -33,7 +34,7 @@ class Found:
 
 
 def differences(
-    rows: Mapping[PartitionName, PartitionRow], view: BrokerView, live: Collection[int]
+    rows: Mapping[PartitionName, PartitionRow], view: BrokerView, live: Collection[BrokerId]
 ) -> dict[PartitionName, Found]:
     """Return every partition whose view by the broker differs from these rows. `live` are the registered brokers.
 
@@ -62,7 +63,7 @@ def lasting(earlier: Mapping[PartitionName, Found], later: Mapping[PartitionName
     }
 
 
-def _is_stale(expected: Leader, seen: Leader, live: Collection[int]) -> bool:
+def _is_stale(expected: Leader, seen: Leader, live: Collection[BrokerId]) -> bool:
     if seen.epoch >= 0 and seen.epoch != expected.epoch:
         return seen.epoch < expected.epoch
     if seen.broker == _NOBODY:  # also for a leader without a known address, correctly while that broker is not live

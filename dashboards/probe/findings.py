@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId
 from dashboards.alerting.active_alerts import BROKER_VIEW, alert_at
 from dashboards.alerting.message import time_text
 from dashboards.probe.broker import Leader
@@ -27,7 +28,7 @@ _WORDS = {
 class BrokerFindings:
     """The lasting differences of one broker in its newest answer. Times are in milliseconds since 1970."""
 
-    broker: int
+    broker: BrokerId
     found: Mapping[PartitionName, Found]
     since_ms: int
     answered_ms: int
@@ -38,7 +39,7 @@ class BrokerFindings:
         return {difference: counted[difference] for difference in Difference}
 
 
-def alert_id(broker: int) -> str:
+def alert_id(broker: BrokerId) -> str:
     """Return the id of the alert on this broker's metadata."""
     return f"{BROKER_VIEW}/{broker}"
 
@@ -72,12 +73,12 @@ def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
     )
 
 
-def resolved_alert(broker: int, gauges: GaugesRow, cause: str) -> AlertRow:
+def resolved_alert(broker: BrokerId, gauges: GaugesRow, cause: str) -> AlertRow:
     """Return the row that resolves the alert of a broker."""
     return _alert(gauges, broker, state="resolved", since_ms=gauges.time_ms, cause=cause)
 
 
-def _alert(gauges: GaugesRow, broker: int, **fields: object) -> AlertRow:
+def _alert(gauges: GaugesRow, broker: BrokerId, **fields: object) -> AlertRow:
     return alert_at(
         gauges,
         id=alert_id(broker),

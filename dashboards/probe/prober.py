@@ -13,6 +13,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from dashboards.alerting.active_alerts import ActiveAlerts, Source
 from dashboards.errors import ServeError
@@ -37,7 +38,7 @@ _logger = logging.getLogger("kontrast.dashboards.probe")
 class ProbedBroker:
     """State of one broker's probe. One thread writes, and any thread reads."""
 
-    broker: int
+    broker: BrokerId
     answers: int = 0
     failures: int = 0
     seconds: float | None = None  # that the newest answer took
@@ -57,7 +58,7 @@ class ClusterProbe:
         self._view = view
         self._rows = CurrentRows(cluster, view, reading)
         self._lock = threading.Lock()
-        self._brokers: dict[int, ProbedBroker] = {}
+        self._brokers: dict[BrokerId, ProbedBroker] = {}
         self._alerts: dict[str, AlertRow] = {}
         self._resolved: dict[str, AlertRow] = {}
         self._is_current = False
@@ -145,7 +146,7 @@ class ClusterProbe:
         broker.failures_in_a_row, broker.not_before = 0, 0.0
         return seen
 
-    def _judge(self, broker: int, found: dict[PartitionName, Found], since_ms: int) -> None:
+    def _judge(self, broker: BrokerId, found: dict[PartitionName, Found], since_ms: int) -> None:
         gauges = gauges_of(self._rows.now())
         with self._lock:
             probed = self._brokers[broker]
@@ -180,7 +181,7 @@ class ClusterProbe:
             self._let_go(broker)
         return broker
 
-    def _keep_only(self, registered: Collection[int], gauges: GaugesRow) -> None:
+    def _keep_only(self, registered: Collection[BrokerId], gauges: GaugesRow) -> None:
         gone = [broker for broker in self.brokers() if broker.broker not in registered]
         for broker in gone:
             self._let_go(broker)

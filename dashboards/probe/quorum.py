@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.contract.alert_row import AlertRow
+from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
@@ -179,7 +180,7 @@ class QuorumProbe:
         rows = self._rows.view.partitions(self._rows.cluster)
         return {key: one for key, one in differences(_values(rows), said).items() if _is_compared(key, rows)}
 
-    def _addresses(self, snapshot: ClusterSnapshot) -> dict[int, str]:
+    def _addresses(self, snapshot: ClusterSnapshot) -> dict[BrokerId, str]:
         """Return addresses of registered brokers, and the last known ones of brokers in KRaft mode."""
         addresses = {}
         for row in snapshot.brokers:
@@ -217,7 +218,7 @@ def _offset(snapshot: ClusterSnapshot) -> int | None:
     return None if row is None or row.leader < 0 else row.offset
 
 
-def _values(rows: Mapping[tuple[str, int], PartitionRow]) -> dict[Key, str]:
+def _values(rows: Mapping[tuple[str, PartitionId], PartitionRow]) -> dict[Key, str]:
     values = {}
     for (topic, number), row in rows.items():
         replicas = replicas_text(row.replicas, row.adding_replicas, row.removing_replicas)
@@ -227,9 +228,9 @@ def _values(rows: Mapping[tuple[str, int], PartitionRow]) -> dict[Key, str]:
     return values
 
 
-def _is_compared(key: Key, rows: Mapping[tuple[str, int], PartitionRow]) -> bool:
+def _is_compared(key: Key, rows: Mapping[tuple[str, PartitionId], PartitionRow]) -> bool:
     """Return whether the rows contain this. They have no topic ids, and no partition before its first leader."""
     if key.subject not in COMPARED:
         return False
-    row = rows.get((key.group, int(key.name)))
+    row = rows.get((key.group, PartitionId(int(key.name))))
     return row is None or (row.state != PartitionState.NEW.word and row.leader_epoch >= 0)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from ingest.errors import IngestError
 from ingest.files.jute import DamagedFileError
 from ingest.files.snapshot_file import SnapshotNode, read_snapshot
@@ -23,7 +24,7 @@ _SNAPSHOT: Final = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
 _DATA_FOLDER: Final = "version-2"
 # The first transaction of a server without data, alone and in an ensemble's first epoch.
 _FIRST_ZXIDS: Final = (1, (1 << 32) + 1)
-_NEVER: Final = 1 << 64
+_NEVER: Final = Zxid(1 << 64)
 _COUNTER: Final = (1 << 32) - 1
 
 
@@ -31,10 +32,10 @@ _COUNTER: Final = (1 << 32) - 1
 class Until:
     """The end of a history, inclusive: a zxid, or a time in milliseconds since 1970."""
 
-    zxid: int | None = None
+    zxid: Zxid | None = None
     time_ms: int | None = None
 
-    def is_passed(self, zxid: int, time_ms: int) -> bool:
+    def is_passed(self, zxid: Zxid, time_ms: int) -> bool:
         """Return whether this zxid and time are after the end."""
         return (self.zxid is not None and zxid > self.zxid) or (self.time_ms is not None and time_ms > self.time_ms)
 
@@ -45,7 +46,7 @@ class Snapshot(NamedTuple):
     `continues` means that no transaction is missing before it. A reader of the history may then know all its znodes.
     """
 
-    zxid: int
+    zxid: Zxid
     time_ms: int
     nodes: tuple[SnapshotNode, ...]
     continues: bool = False
@@ -54,7 +55,7 @@ class Snapshot(NamedTuple):
 class _File(NamedTuple):
     """A file with a zxid in its name: a log's first transaction, or a snapshot's last."""
 
-    zxid: int
+    zxid: Zxid
     path: Path
 
 
@@ -70,7 +71,7 @@ class ZooKeeperFiles:
         directories: Sequence[Path],
         *,
         wanted: Callable[[str], bool] = lambda _: True,
-        start_zxid: int | None = None,
+        start_zxid: Zxid | None = None,
         until: Until | None = None,
     ) -> None:
         folders = [_data_folder(directory) for directory in directories]
@@ -83,7 +84,7 @@ class ZooKeeperFiles:
         self._wanted = wanted
         self._start_zxid = start_zxid
         self._damage: DamagedFileError | None = None
-        self._zxid = -1
+        self._zxid = UNKNOWN_ZXID
         self.until = until or Until()
         self.notes: list[str] = []
         self.stopped_before_ms: int | None = (
@@ -138,7 +139,7 @@ class ZooKeeperFiles:
             if snapshot := self._load(file):
                 return self._with_time(snapshot)
         if first_log in _FIRST_ZXIDS:
-            return self._with_time(Snapshot(first_log - 1, 0, ()))
+            return self._with_time(Snapshot(Zxid(first_log - 1), 0, ()))
         # If a snapshot is too old for the logs, a newer one may bridge the gap.
         too_old = [file for file in self._snapshots if file not in usable]
         for file in [*(file for file in usable if file.zxid >= start), *reversed(too_old)]:
@@ -185,7 +186,7 @@ class ZooKeeperFiles:
 
     # --- gaps
 
-    def _snapshots_before(self, zxid: int) -> Iterator[Snapshot]:
+    def _snapshots_before(self, zxid: Zxid) -> Iterator[Snapshot]:
         """Return snapshots that may bridge the gap before the transaction."""
         follows, damage = _follows(self._zxid, zxid), self._damage
         self._damage = None
@@ -204,7 +205,7 @@ class ZooKeeperFiles:
                 f"back, or begin after them with --from {zxid:#x} if there is a snapshot"
             )
 
-    def _bridge(self, zxid: int) -> Snapshot | None:
+    def _bridge(self, zxid: Zxid) -> Snapshot | None:
         """Return the newest good snapshot right before the transaction, else the oldest after it."""
         later = [file for file in self._snapshots if file.zxid > self._zxid]
         right_before = [file for file in later if file.zxid < zxid and _follows(file.zxid, zxid)]
@@ -213,7 +214,7 @@ class ZooKeeperFiles:
         return next((snapshot for snapshot in candidates if snapshot is not None), None)
 
 
-def _follows(before: int, zxid: int) -> bool:
+def _follows(before: int, zxid: Zxid) -> bool:
     """Return whether two zxids are adjacent. In a new epoch the count restarts."""
     return zxid == before + 1 or (zxid >> 32 > before >> 32 and zxid & _COUNTER <= 1)
 
@@ -232,4 +233,4 @@ def _numbered(folders: Sequence[Path], name: re.Pattern[str]) -> list[_File]:
         found = [(name.fullmatch(path.name), path) for folder in folders for path in folder.iterdir()]
     except OSError as error:
         raise IngestError(f"{error.filename} cannot be read: {error.strerror}") from error
-    return sorted(_File(int(match[1], 16), path) for match, path in found if match)
+    return sorted(_File(Zxid(int(match[1], 16)), path) for match, path in found if match)

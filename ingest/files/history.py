@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import LATEST_MS, Record, RecordKind, data_fields
 from controller.contract.znodes import REPLAYED, ForwarderStatus
 from controller.rules.timing import CLOCK_STEP_MS
@@ -65,8 +66,8 @@ class _Chroot:
 class _Znode(NamedTuple):
     """A watched znode's stat, as far as ZooKeeper's next change needs it."""
 
-    czxid: int
-    mzxid: int
+    czxid: Zxid
+    mzxid: Zxid
     version: int
     ephemeral_owner: int
 
@@ -117,7 +118,7 @@ class History:
         cluster: str,
         *,
         chroot: str = "",
-        start_zxid: int | None = None,
+        start_zxid: Zxid | None = None,
         until: Until | None = None,
     ) -> None:
         self._below = _Chroot(chroot)
@@ -126,7 +127,7 @@ class History:
         self._watched = _WatchedZnodes()
         self._generation = 0
         self._next_seq = 0
-        self._zxid = -1
+        self._zxid = UNKNOWN_ZXID
         self._now_ms = 0
         self._heartbeat_ms = 0
         self._silent_since_ms = 0
@@ -152,7 +153,7 @@ class History:
                 yield from self._transaction(item)
         yield from self._heartbeats(self._end_ms())
 
-    def _record(self, kind: RecordKind, zxid: int, **fields: Any) -> Record:  # noqa: ANN401 (a record's fields)
+    def _record(self, kind: RecordKind, zxid: Zxid, **fields: Any) -> Record:  # noqa: ANN401 (a record's fields)
         record = Record(
             cluster=self._cluster,
             generation=self._generation,
@@ -165,7 +166,7 @@ class History:
         self._next_seq += 1
         return record
 
-    def _value_record(self, path: str, value: Value, zxid: int, **evidence: int) -> Record:
+    def _value_record(self, path: str, value: Value, zxid: Zxid, **evidence: int) -> Record:
         return self._record(
             RecordKind.NODE,
             zxid,
@@ -233,7 +234,7 @@ class History:
                 ended[path] = None
         return ended
 
-    def _change(self, path: str, change: Change, zxid: int, ended: dict[str, Value | None]) -> None:
+    def _change(self, path: str, change: Change, zxid: Zxid, ended: dict[str, Value | None]) -> None:
         if change.kind is ChangeKind.DELETED:
             self._watched.remove(path)
             ended[path] = None
@@ -242,7 +243,7 @@ class History:
         if change.kind is ChangeKind.CREATED:
             znode = _Znode(zxid, zxid, change.version, change.ephemeral_owner)
         elif known is None:
-            znode = _Znode(-1, zxid, change.version, 0)  # deleted while the snapshot was written
+            znode = _Znode(UNKNOWN_ZXID, zxid, change.version, 0)  # deleted while the snapshot was written
         elif known.mzxid >= zxid and path not in ended:
             return  # the snapshot has it already
         else:

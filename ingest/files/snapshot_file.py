@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
+from controller.contract.ids import Zxid
 from ingest.errors import IngestError
 from ingest.files.jute import DamagedFileError, Jute, JuteError
 
@@ -30,8 +31,8 @@ class SnapshotNode(NamedTuple):
 
     path: str
     data: bytes | None
-    czxid: int
-    mzxid: int
+    czxid: Zxid
+    mzxid: Zxid
     ctime_ms: int
     mtime_ms: int
     version: int

@@ -16,6 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from controller.contract.ids import Zxid
 from ingest.errors import IngestError
 from ingest.files.jute import DamagedFileError, Jute, JuteError
 
@@ -66,7 +67,7 @@ class LoggedTransaction(NamedTuple):
 
     session: int
     cxid: int
-    zxid: int
+    zxid: Zxid
     time_ms: int
     changes: tuple[Change, ...] = ()
     closed: tuple[str, ...] | None = None

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import RecordKind
-from ingest.observed.observations import UNKNOWN_ZXID, EventKind, Known, Observation, Value, Values, ZnodeEvent
+from ingest.observed.observations import EventKind, Known, Observation, Value, Values, ZnodeEvent
 from ingest.observed.paths import Rank, is_partition_state, rank
 
 _Indexed = tuple[int, ZnodeEvent]

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import LATEST_MS, RecordKind
-
-UNKNOWN_ZXID = -1
 
 
 class EventKind(Enum):
@@ -32,7 +31,7 @@ class ZnodeEvent:
 
     kind: EventKind
     path: str
-    zxid: int = UNKNOWN_ZXID
+    zxid: Zxid = UNKNOWN_ZXID
     received_at: float = field(default=0.0, compare=False)  # by the monotonic clock, in seconds
 
 
@@ -40,8 +39,8 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     """A znode as it was read."""
 
     data: bytes | None
-    czxid: int
-    mzxid: int
+    czxid: Zxid
+    mzxid: Zxid
     version: int
     ephemeral_owner: int
     mtime_ms: int = 0  # time of the last write by ZooKeeper's clock, 0 if not requested
@@ -60,8 +59,8 @@ Values = Mapping[str, Value | None]
 class Known(NamedTuple):
     """The last published state of a znode. mzxid and version are -1 if only its existence was published."""
 
-    czxid: int
-    mzxid: int
+    czxid: Zxid
+    mzxid: Zxid
     version: int
 
 
@@ -72,5 +71,5 @@ class Observation:
     kind: RecordKind
     path: str
     value: Value | None = None
-    zxid: int = UNKNOWN_ZXID
+    zxid: Zxid = UNKNOWN_ZXID
     resync: bool = False

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller.contract.ensemble import LargeZnode
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import RecordKind
 from ingest.observed.observations import Known, Observation, Value
 from ingest.observed.paths import rank
@@ -38,7 +39,7 @@ class Tree:
                     self._count_in_list(path, -1)
                 self._large.pop(path, None)
             elif observation.kind is RecordKind.CREATED:
-                self._put(path, Known(observation.zxid, -1, -1))
+                self._put(path, Known(observation.zxid, UNKNOWN_ZXID, -1))
             elif observation.value is not None:
                 value = observation.value
                 self._put(path, Known(value.czxid, value.mzxid, value.version))
@@ -64,13 +65,13 @@ class Tree:
         by_size = sorted([*self._large.items(), *lists], key=lambda item: (-item[1], item[0]))
         return tuple(LargeZnode(path, size_bytes) for path, size_bytes in by_size[:_LARGEST_NAMED])
 
-    def newest_lost_zxid(self, values: Mapping[str, Value]) -> int:
+    def newest_lost_zxid(self, values: Mapping[str, Value]) -> Zxid:
         """Return the newest published change of a znode that now shows an older one, -1 without such a znode."""
         known = self._known
         lost = (
             known[path].mzxid for path, value in values.items() if path in known and value.mzxid < known[path].mzxid
         )
-        return max(lost, default=-1)
+        return max(lost, default=UNKNOWN_ZXID)
 
     def differences(self, values: Mapping[str, Value]) -> list[Observation]:
         """Return the observations that a complete read adds, causes first. The order inside the gap is lost."""

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import Record
 
 
@@ -16,7 +17,9 @@ class Pace:
     the pace continues from there.
     """
 
-    def __init__(self, speed: float, *, from_zxid: int = 0, now_seconds: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, speed: float, *, from_zxid: Zxid = UNKNOWN_ZXID, now_seconds: Callable[[], float] = time.monotonic
+    ) -> None:
         self._speed = speed
         self._from_zxid = from_zxid
         self._now_seconds = now_seconds

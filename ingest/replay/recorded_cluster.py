@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from controller.contract.ids import BrokerId
 from controller.contract.records import Record, RecordKind
 from controller.contract.znodes import ClusterIdZnode, Place, ZnodeError, decode, locate
 from ingest.errors import IngestError
@@ -18,7 +19,7 @@ class RecordedCluster:
         self._to = to
         self._kafka: KafkaIdentity | None = None
         self._cluster_id: str | None = None
-        self._addresses: dict[int, set[str]] = {}
+        self._addresses: dict[BrokerId, set[str]] = {}
 
     def refuse(self, kafka: KafkaIdentity) -> None:
         """Raise IngestError if this Kafka is the cluster, now or when it is known better."""
@@ -39,7 +40,7 @@ class RecordedCluster:
             with suppress(ZnodeError):
                 self._cluster_id = decode(record.content, ClusterIdZnode).id
         elif where.place is Place.BROKER:
-            self._addresses[where.number] = registered_addresses(record.raw)
+            self._addresses[where.broker] = registered_addresses(record.raw)
         else:
             return
         if self._kafka is not None:

@@ -30,10 +30,11 @@ from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL
 
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.observed.inbox import Inbox, SessionState
-from ingest.observed.observations import UNKNOWN_ZXID, EventKind, ZnodeEvent
+from ingest.observed.observations import EventKind, ZnodeEvent
 from ingest.observed.paths import is_listed, is_recorded
 from ingest.zookeeper.multi_reads import MultiReads
 from ingest.zookeeper.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
@@ -65,9 +66,9 @@ class _Connection(RestorableConnection):
 
     def __init__(self, client: _Client, retry: KazooRetry, login: dict[str, str] | None) -> None:
         super().__init__(client, retry, logger=_KAZOO_LOG, sasl_options=login)
-        self.newest_zxid = 0  # of this connection
+        self.newest_zxid = Zxid(0)  # of this connection
         self.login_failed = False  # or is under way
-        self._header_zxid = 0
+        self._header_zxid = Zxid(0)
         self._complaints = Complaints()
 
     def _read(self, length: int, timeout: float) -> bytes:
@@ -85,7 +86,7 @@ class _Connection(RestorableConnection):
         raise ConnectionDropped(f"a packet of {length} bytes")
 
     def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
-        self.newest_zxid = 0  # the server may have older data than the last one
+        self.newest_zxid = Zxid(0)  # the server may have older data than the last one
         return super()._connect(host, hostip, port)
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
@@ -378,7 +379,7 @@ class WatchedZooKeeper:
             return answer
         raise ConnectionLostError
 
-    def moment(self) -> tuple[int, int]:
+    def moment(self) -> tuple[int, Zxid]:
         """Return the number of events so far and the newest zxid, on the connection's thread."""
         return self._inbox.position, self._client._connection.newest_zxid
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from controller.contract.ensemble import Ensemble, LeftSession, ZooKeeperServer
+from controller.contract.ids import Zxid
 from ingest.config import IngestConfig
 from ingest.zookeeper.four_letter_words import (
     NotServingError,
@@ -197,7 +198,7 @@ def _described(  # noqa: PLR0913 (the answers of a server)
         outstanding=number(values.get("Outstanding")),
         connections=number(values.get("Connections")),
         znodes=number(values.get("Node count")),
-        zxid=number(values.get("Zxid"), 16),
+        zxid=Zxid(number(values.get("Zxid"), 16)),
         data_bytes=number(more.get("zk_approximate_data_size")),
         followers=number(more.get("zk_learners", more.get("zk_followers"))),
         synced_followers=number(more.get("zk_synced_followers")),

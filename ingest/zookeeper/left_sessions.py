@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import Final, NamedTuple
 
 from controller.contract.ensemble import LeftSession
+from controller.contract.ids import BrokerId
 from ingest.observed.paths import BROKERS
 
 _EXPIRY: Final = re.compile(r"expire at \w+ (\w+ +\d+ \d+:\d+:\d+) \S+ (\d+):")
@@ -63,7 +64,7 @@ def left_sessions(answers: Collection[Sessions], chroot: str, now_seconds: float
         name = path.removeprefix(parent)
         is_broker = path.startswith(parent) and name.isdecimal() and len(name) <= _BROKER_ID_DIGITS
         if is_broker and session not in connected:
-            yield LeftSession(int(name), _signed(session), _expires_ms(expiries.get(session), now_seconds))
+            yield LeftSession(BrokerId(int(name)), _signed(session), _expires_ms(expiries.get(session), now_seconds))
 
 
 def _signed(session: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from kazoo.protocol.serialization import GetChildren, GetData
 
+from controller.contract.ids import UNKNOWN_ZXID
 from ingest.observed.observations import ZnodeEvent
 from ingest.zookeeper.reading import Answers, Promise, Session, WatchMode
 from ingest.zookeeper.requests import Answer, MultiRead
@@ -45,7 +46,7 @@ class MultiReads:
     def _read(self, operation: int, paths: Sequence[str], show: Callable[[int], None]) -> Answers:
         results: dict[str, Any] = {}
         has_failures = False
-        position = zxid = -1
+        position, zxid = -1, UNKNOWN_ZXID
         self._bytes_a_path = _FIRST_GUESS_BYTES_A_PATH
         for chunk, answer in self._answers(operation, paths):
             if position < 0:

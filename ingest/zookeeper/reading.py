@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from ingest.observed.observations import Value, ZnodeEvent
 
 
@@ -31,7 +32,7 @@ class Reading:
 
     values: dict[str, Value | None]
     position: int
-    zxid: int
+    zxid: Zxid
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Answers:
     results: dict[str, Any]
     has_failures: bool  # whether a result is an exception
     position: int = -1
-    zxid: int = -1
+    zxid: Zxid = UNKNOWN_ZXID
 
 
 class Promise(Protocol):
@@ -66,7 +67,7 @@ class Session(Protocol):
     def absolute(self, path: str) -> str:
         """Return the path with the chroot."""
 
-    def moment(self) -> tuple[int, int]:
+    def moment(self) -> tuple[int, Zxid]:
         """Return the number of events so far and the newest zxid, on the connection's thread."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from kazoo.exceptions import ConnectionLoss, NoAuthError, NoNodeError
 from kazoo.protocol.serialization import Exists, GetChildren, GetData, write_string
 
+from controller.contract.ids import Zxid
 from ingest.observed.observations import Value
 
 _PERSISTENT_RECURSIVE = 1
@@ -26,7 +27,7 @@ class Answer:
     results: list[Any]
     has_failures: bool  # whether a result is an exception
     position: int
-    zxid: int
+    zxid: Zxid
     size_bytes: int
 
 
@@ -58,7 +59,7 @@ class MultiRead:
     type = 22
     BYTES_A_PATH = 14  # beside the path itself
 
-    def __init__(self, operation: int, paths: Sequence[bytes], moment: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, operation: int, paths: Sequence[bytes], moment: Callable[[], tuple[int, Zxid]]) -> None:
         self._header = _MULTI_HEADER.pack(operation, False, -1)
         self._paths = paths
         self._moment = moment
@@ -125,7 +126,7 @@ class MomentRequest:
 
     type = Exists.type
 
-    def __init__(self, moment: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, moment: Callable[[], tuple[int, Zxid]]) -> None:
         self._moment = moment
 
     def serialize(self) -> bytes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from controller.contract.ids import BrokerId, LeaderEpoch
 from migration.nodes.nodes import Node
 
 NOT_SHOWN = "set, not shown"
@@ -94,13 +95,15 @@ def brokers(ids: Iterable[int]) -> str:
     return f"[{', '.join(map(str, ids))}]"
 
 
-def replicas_text(replicas: Iterable[int], adding: Iterable[int] = (), removing: Iterable[int] = ()) -> str:
+def replicas_text(
+    replicas: Iterable[BrokerId], adding: Iterable[BrokerId] = (), removing: Iterable[BrokerId] = ()
+) -> str:
     """Return the assignment of a partition. The order of added and removed replicas does not matter."""
     moves = (("adding", sorted(adding)), ("removing", sorted(removing)))
     return ", ".join([f"replicas {brokers(replicas)}", *(f"{word} {brokers(ids)}" for word, ids in moves if ids)])
 
 
-def leadership_text(leader: int, leader_epoch: int, isr: Iterable[int]) -> str:
+def leadership_text(leader: BrokerId, leader_epoch: LeaderEpoch, isr: Iterable[BrokerId]) -> str:
     """Return the state of a partition."""
     return f"leader {leader}, leader epoch {leader_epoch}, ISR {brokers(isr)}"
 

@@ -10,6 +10,7 @@ from typing import Any
 from kafka.errors import for_code
 from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest, DescribeQuorumRequest
 
+from controller.contract.ids import BrokerId
 from migration.nodes.api_versions import ApiVersions, ask_api_versions
 from migration.nodes.modes import mode_of
 from migration.nodes.nodes import Node, Nodes, Quorum
@@ -28,7 +29,9 @@ _BROKER = 4  # ConfigResource.Type
 UNREADABLE_ANSWERS = (ValueError, TypeError, AttributeError, LookupError)
 
 
-def ask_nodes(addresses: Sequence[str], registered: dict[int, str], login: NodeLogin, timeout_seconds: float) -> Nodes:
+def ask_nodes(
+    addresses: Sequence[str], registered: dict[BrokerId, str], login: NodeLogin, timeout_seconds: float
+) -> Nodes:
     """Return the modes of these nodes, of the registered brokers, and of the nodes that they name.
 
     Modes need no login, but the quorum and the list of brokers do. A broker in ZooKeeper mode names those in KRaft
@@ -73,7 +76,7 @@ def with_voters(nodes: Nodes, login: NodeLogin, timeout_seconds: float) -> Nodes
     return replace(nodes, nodes=(*nodes.nodes, *(replace(node, node_id=voters[node.address]) for node in found)))
 
 
-def _ask_settings(broker: int, names: Sequence[str], kafka: KafkaNode) -> dict[str, str]:
+def _ask_settings(broker: BrokerId, names: Sequence[str], kafka: KafkaNode) -> dict[str, str]:
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=_BROKER, resource_name=str(broker), configuration_keys=list(names)
     )
@@ -107,7 +110,7 @@ def ask_quorum(node: Node, kafka: KafkaNode) -> Quorum | None:
     return None
 
 
-def ask_brokers(node: Node, kafka: KafkaNode) -> dict[int, str] | None:
+def ask_brokers(node: Node, kafka: KafkaNode) -> dict[BrokerId, str] | None:
     """Return the live brokers' addresses as this broker reports them. A controller has no answer. Raise NodeError."""
     if node.mode is None or node.mode.is_controller:
         return None

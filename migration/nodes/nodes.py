@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from controller.contract.ids import BrokerId
 from migration.nodes.modes import Mode
 
 VOTERS = "controller.quorum.voters"
@@ -19,7 +20,7 @@ class Node:
     """
 
     address: str
-    node_id: int | None = None
+    node_id: BrokerId | None = None
     mode: Mode | None = None
     apis: frozenset[int] = frozenset()
     metadata_version: int | None = None
@@ -40,15 +41,15 @@ class Quorum:
     `log_ends` is each voter's and broker's position in the quorum's log, by its leader.
     """
 
-    leader: int
+    leader: BrokerId
     leader_epoch: int
     high_watermark: int
-    voters: tuple[int, ...]
-    addresses: Mapping[int, str] = field(default_factory=dict)
-    log_ends: Mapping[int, int] = field(default_factory=dict)
+    voters: tuple[BrokerId, ...]
+    addresses: Mapping[BrokerId, str] = field(default_factory=dict)
+    log_ends: Mapping[BrokerId, int] = field(default_factory=dict)
 
     @property
-    def observers(self) -> frozenset[int]:
+    def observers(self) -> frozenset[BrokerId]:
         """Return the brokers that read the quorum's log, in KRaft mode or with the migration's flag."""
         return frozenset(self.log_ends) - frozenset(self.voters)
 
@@ -61,12 +62,12 @@ class Nodes:
     quorum: Quorum | None
 
     @property
-    def voter_addresses(self) -> Iterator[tuple[int, str]]:
+    def voter_addresses(self) -> Iterator[tuple[BrokerId, str]]:
         """Yield each voter with an address of it, as the quorum and the brokers' settings name it."""
         yield from (self.quorum.addresses if self.quorum else {}).items()
         for node in self.nodes:
             for voter, address in re.findall(r"(\d{1,10})@([^,\s]+)", node.settings.get(VOTERS, "")):
-                yield int(voter), address
+                yield BrokerId(int(voter)), address
 
     def in_mode(self, *modes: Mode) -> list[Node]:
         """Return the nodes in one of these modes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from controller.contract.ids import NO_BROKER, BrokerId
 from migration.nodes.modes import METADATA_VERSIONS, Mode
 from migration.nodes.nodes import VOTERS, Node
 from migration.preflight.check import Finding
@@ -60,8 +61,8 @@ def unreachable_voters(tree: Tree) -> Iterator[Finding]:
             yield Finding(address, f"a {node.mode.words} answers by the address of voter {named}")
 
 
-def _voters_by_address(tree: Tree) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = defaultdict(set)
+def _voters_by_address(tree: Tree) -> dict[str, set[BrokerId]]:
+    found: dict[str, set[BrokerId]] = defaultdict(set)
     for voter, address in tree.nodes.voter_addresses if tree.nodes else ():
         found[address].add(voter)
     return found
@@ -134,11 +135,11 @@ def silent_voters(tree: Tree) -> str:
 def unread_settings(tree: Tree) -> str:
     """Find brokers in ZooKeeper mode with unknown settings."""
     nodes = _in_mode(tree, Mode.ZOOKEEPER, Mode.ZOOKEEPER_MIGRATING)
-    unread = [node.node_id if node.node_id is not None else -1 for node in nodes if not node.settings]
+    unread = [node.node_id if node.node_id is not None else NO_BROKER for node in nodes if not node.settings]
     return _sentence("broker", unread, ": its settings may not be described with this login") or silent_brokers(tree)
 
 
-def _sentence(kind: str, ids: list[int], reason: str) -> str:
+def _sentence(kind: str, ids: list[BrokerId], reason: str) -> str:
     if not ids:
         return ""
     more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""

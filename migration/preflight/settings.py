@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.ids import BrokerId
 from migration.preflight.check import Finding
 from migration.preflight.tree import BROKER_CONFIGS, TOPIC_CONFIGS, USERS, Tree
 
@@ -56,7 +57,7 @@ _Number = Annotated[str, msgspec.Meta(pattern=r"^[+-]?[0-9]{1,19}$")]
 
 
 class _ProducerIds(msgspec.Struct, frozen=True):
-    broker: int
+    broker: BrokerId
     block_start: _Number
     block_end: _Number
 

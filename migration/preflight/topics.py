@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from controller.contract.ids import BrokerId
 from migration.preflight.check import Finding
 from migration.preflight.tree import BROKERS, DELETIONS, TOPIC_CONFIGS, TOPICS, Tree
 from wording.sentences import listed
@@ -24,8 +25,8 @@ def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
     """Yield the brokers in assignments that are not registered, each once, unless all have new ids."""
     if any(new_broker_ids(tree)):
         return
-    partitions: dict[int, list[str]] = defaultdict(list)
-    topics: dict[int, set[str]] = defaultdict(set)
+    partitions: dict[BrokerId, list[str]] = defaultdict(list)
+    topics: dict[BrokerId, set[str]] = defaultdict(set)
     registered = frozenset(tree.brokers)
     for partition in tree.partitions:
         if registered.issuperset(partition.replicas):
@@ -134,7 +135,7 @@ def log_directories(tree: Tree) -> Iterator[Finding]:
     parent = "/log_dir_event_notification"
     for name in tree.children(parent):
         yield Finding(f"{parent}/{name}", "a broker reports a failed log directory, and no controller has taken it up")
-    lagging: dict[int, list[str]] = defaultdict(list)
+    lagging: dict[BrokerId, list[str]] = defaultdict(list)
     for partition in tree.partitions:
         state = partition.state
         if state is not None and state.leader >= 0 and len(state.isr) < len(partition.replicas):

@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple, Protocol
 import msgspec
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.znodes import (
     BrokerZnode,
     ControllerZnode,
@@ -70,8 +71,8 @@ class Partition(msgspec.Struct, frozen=True, gc=False):
     """A partition in a topic's znode. `state` is None if ZooKeeper has no readable one."""
 
     topic: str
-    number: int
-    replicas: tuple[int, ...]
+    number: PartitionId
+    replicas: tuple[BrokerId, ...]
     state: StateZnode | None
 
     @property
@@ -128,9 +129,9 @@ class Tree:
     # --- meaning of the znodes
 
     @cached_property
-    def brokers(self) -> Mapping[int, BrokerZnode]:
+    def brokers(self) -> Mapping[BrokerId, BrokerZnode]:
         """Return the registered brokers. A broker with an unreadable znode has no fields."""
-        return {int(name): self._broker(name) for name in self.children(BROKERS) if _ID.fullmatch(name)}
+        return {BrokerId(int(name)): self._broker(name) for name in self.children(BROKERS) if _ID.fullmatch(name)}
 
     def _broker(self, name: str) -> BrokerZnode:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from controller.contract.ids import NO_LEADER
+from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.row import Row
@@ -65,7 +65,7 @@ def of_context(context: Context) -> Iterator[tuple[Subject, Fields]]:
     """Return ZooKeeper's state as the replica knows it, with the controller's state of each partition."""
     header = context.header
     yield CONTROLLER, {"broker": header.controller, "epoch": header.controller_epoch}
-    hosts: set[int] = set()
+    hosts: set[BrokerId] = set()
     for subject, topic, partition in _partitions(context):
         hosts.update(partition.replicas)
         yield (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from controller.contract.ids import BrokerId
 from controller.contract.row import NOT_KNOWN_MS
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context, Partition
@@ -14,7 +15,7 @@ from questions.picture import Origin, Picture
 from wording.sentences import counted, plural
 
 
-def is_known(picture: Picture, broker: int) -> bool:
+def is_known(picture: Picture, broker: BrokerId) -> bool:
     """Return whether anything in the cluster names the broker."""
     header = picture.header
     return broker in header.brokers or broker in header.departures.last or broker in replicas_by_broker(header)
@@ -30,7 +31,7 @@ class Hosted(NamedTuple):
     alone: int = 0  # no other in-sync replica is live
 
 
-def explain_broker(picture: Picture, broker: int) -> Explanation:
+def explain_broker(picture: Picture, broker: BrokerId) -> Explanation:
     """Explain a known broker. The picture needs only the partitions that it hosts."""
     header = picture.header
     registered, departure = header.brokers.get(broker), header.departures.last.get(broker)
@@ -49,7 +50,7 @@ def explain_broker(picture: Picture, broker: int) -> Explanation:
     )
 
 
-def _hosted(context: Context, broker: int) -> Hosted:
+def _hosted(context: Context, broker: BrokerId) -> Hosted:
     others = context.header.brokers.keys() - {broker}
     count = preferred = led = lagging = alone = 0
     for partition in _partitions(context):
@@ -71,7 +72,7 @@ def _partitions(context: Context) -> Iterator[Partition]:
             yield from topic.partitions.values()
 
 
-def _statements(picture: Picture, broker: int) -> Iterator[Statement]:
+def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
     header, hosted = picture.header, _hosted(picture.context, broker)
     registered = header.brokers.get(broker)
     if registered is not None and registered.inferred:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from controller.contract.effect_rows import FINAL, WITHDRAWN, Transition
-from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.ids import NO_LEADER, BrokerId, LeaderEpoch, PartitionId, TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import NOT_KNOWN_MS, Row
 from questions.explain.explanation import Cause, Certainty
@@ -36,7 +36,7 @@ def about_topic(topic: str) -> Keeps:
     return lambda row: isinstance(row, Transition) and row.subject == "topic" and row.topic == topic
 
 
-def about_broker(broker: int) -> Keeps:
+def about_broker(broker: BrokerId) -> Keeps:
     """Return the rows of the broker, as broker and as controller."""
     return lambda row: isinstance(row, Transition) and row.broker == broker and row.subject in ("broker", "controller")
 
@@ -58,7 +58,7 @@ def happenings(rows: Sequence[Row]) -> Iterator[Happening]:
     """Yield each row with its step, a transition that moved a state or a leader's change of its ISR."""
     final = {row.effect for row in rows if isinstance(row, Transition) and row.status is FINAL}
     withdrawn = {row.effect for row in rows if isinstance(row, Transition) and row.status is WITHDRAWN}
-    known: dict[tuple[str, int], PartitionRow] = {}
+    known: dict[tuple[str, PartitionId], PartitionRow] = {}
     for row in rows:
         if isinstance(row, Transition):
             is_repeated = row.status is not FINAL and row.effect in final
@@ -75,7 +75,7 @@ def happenings(rows: Sequence[Row]) -> Iterator[Happening]:
             yield Happening(row, None)
 
 
-def causes_of(rows: Sequence[Row] | None, brokers: Iterable[int] | None = None) -> tuple[Cause, ...] | None:
+def causes_of(rows: Sequence[Row] | None, brokers: Iterable[BrokerId] | None = None) -> tuple[Cause, ...] | None:
     """Return the steps in these rows, oldest first, from shortly before the present trouble.
 
     `brokers` limits the brokers' steps. Without rows the steps are unknown, and the result is None.
@@ -120,7 +120,7 @@ def _isr_change(row: PartitionRow) -> Cause:
     return Cause(row.time_ms, row.zxid, says, f"leader {row.leader} changed its ISR", Certainty.SEEN)
 
 
-def _leadership(leader: int, epoch: int | None, isr: tuple[int, ...]) -> str:
+def _leadership(leader: BrokerId, epoch: LeaderEpoch | None, isr: tuple[BrokerId, ...]) -> str:
     return f"leader {'none' if leader == NO_LEADER else leader} (epoch {epoch}), in sync {bracketed(isr)}"
 
 

@@ -8,6 +8,7 @@ from enum import Enum
 import msgspec
 
 from controller.contract.alert_row import AlertRow
+from controller.contract.ids import BrokerId, Zxid
 from controller.view.whereabouts import whereabouts
 from questions.check import Finding, finding_of
 from questions.picture import Beginning, Picture
@@ -34,7 +35,7 @@ class Cause(msgspec.Struct, frozen=True):
     """A step in Kafka's words. `event` is its reason."""
 
     time_ms: int
-    zxid: int
+    zxid: Zxid
     says: str
     event: str
     certainty: Certainty
@@ -55,7 +56,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def findings_about(
-    picture: Picture, names: Iterable[str] = (), brokers: Iterable[int] = (), group: str = ""
+    picture: Picture, names: Iterable[str] = (), brokers: Iterable[BrokerId] = (), group: str = ""
 ) -> tuple[Finding, ...]:
     """Return the open alerts about one of these partitions, topics or brokers, or of this group."""
     wanted, of_brokers = set(names), set(brokers)
@@ -68,12 +69,12 @@ def findings_about(
     return tuple(finding_of(row, picture) for row in picture.alerts if is_about(row))
 
 
-def whereabout(broker: int, picture: Picture) -> str:
+def whereabout(broker: BrokerId, picture: Picture) -> str:
     """Return whether the broker is live, or how it left. Without a past, only its absence is known."""
     (where,) = whereabouts((broker,), picture.header)
     return where.replace("was never seen", "is not registered")
 
 
-def since_zxid(zxid: int) -> str:
+def since_zxid(zxid: Zxid) -> str:
     """Return the change of ZooKeeper since which something is due, if it was seen."""
     return f", since zxid {zxid:#x}" if zxid >= 0 else ""

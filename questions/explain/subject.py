@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.contract.row import Row
 from questions.explain import causes
 from questions.explain.broker import explain_broker, is_known
@@ -30,7 +30,7 @@ class Subject(msgspec.Struct, frozen=True):
     words: str
     partition: TopicPartition | None = None
     topic: str | None = None
-    broker: int | None = None
+    broker: BrokerId | None = None
     is_controller: bool = False
 
     @property
@@ -83,7 +83,7 @@ def read_partition(word: str) -> TopicPartition:
     found = _PARTITION.fullmatch(word)
     if found is None:
         raise ValueError(f"{word!r} is no partition. Write TOPIC-PARTITION, like orders-7")
-    return TopicPartition(found["topic"], int(found["number"]))
+    return TopicPartition(found["topic"], PartitionId(int(found["number"])))
 
 
 def read_subject(words: Sequence[str], *, is_topic: bool = False) -> Subject:
@@ -95,9 +95,11 @@ def read_subject(words: Sequence[str], *, is_topic: bool = False) -> Subject:
         case ["controller"]:
             return Subject(said, is_controller=True)
         case ["broker", number] if _BROKER.fullmatch(number):
-            return Subject(said, broker=int(number))
+            return Subject(said, broker=BrokerId(int(number)))
         case [name] if found := _PARTITION.fullmatch(name):
-            return Subject(said, partition=TopicPartition(found["topic"], int(found["number"])), topic=name)
+            return Subject(
+                said, partition=TopicPartition(found["topic"], PartitionId(int(found["number"]))), topic=name
+            )
         case [name] if name != "broker":
             return Subject(said, topic=name)
     raise ValueError(f"{said!r} is no subject. Write TOPIC-PARTITION, TOPIC, broker N or controller")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.problem import UNUSABLE
 from controller.rules.states import ReplicaState
 from controller.view.types import Partition, Topic
@@ -37,13 +37,13 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
     )
 
 
-def _unwell(topic: Topic) -> list[tuple[int, Partition]]:
+def _unwell(topic: Topic) -> list[tuple[PartitionId, Partition]]:
     """Return the partitions with a problem, the unusable first."""
     found = [(number, partition) for number, partition in topic.partitions.items() if partition.problem is not None]
     return sorted(found, key=lambda item: (item[1].problem not in UNUSABLE, item[0]))
 
 
-def _headline(topic: Topic, unwell: list[tuple[int, Partition]]) -> str:
+def _headline(topic: Topic, unwell: list[tuple[PartitionId, Partition]]) -> str:
     if topic.queued_for_deletion:
         return "being deleted"
     if not unwell:
@@ -57,7 +57,9 @@ def _headline(topic: Topic, unwell: list[tuple[int, Partition]]) -> str:
     return f"of {counted(len(topic.partitions), 'partition')} {', '.join(said)}"
 
 
-def _statements(picture: Picture, name: str, topic: Topic, unwell: list[tuple[int, Partition]]) -> Iterator[Statement]:
+def _statements(
+    picture: Picture, name: str, topic: Topic, unwell: list[tuple[PartitionId, Partition]]
+) -> Iterator[Statement]:
     if topic.topic_id:
         yield Statement("id", topic.topic_id)
     factors = sorted({len(partition.replicas) for partition in topic.partitions.values()})

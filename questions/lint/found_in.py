@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import NO_LEADER
+from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.records import Record
 from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znodes import TopicZnode, ZnodeError, decode, decode_config, locate
@@ -109,8 +109,8 @@ def orphan_states(cluster: Linted) -> Iterator[str]:
         return  # each is a partition's, and a look-up of 200,000 takes longer than a count
     for where in map(locate, cluster.states):
         topic = cluster.picture.context.topics.get(where.name)
-        if topic is None or not topic.exists or where.number not in topic.partitions:
-            yield f"{where.name}-{where.number}"
+        if topic is None or not topic.exists or where.partition not in topic.partitions:
+            yield f"{where.name}-{where.partition}"
 
 
 def topics_without_assignment(cluster: Linted) -> Iterator[str]:
@@ -126,7 +126,7 @@ def stray_states(cluster: Linted) -> Iterator[str]:
         yield f"{name} {sorted(_strays(partition))}"
 
 
-def _strays(partition: Partition) -> set[int]:
+def _strays(partition: Partition) -> set[BrokerId]:
     value = partition.zk_state
     return set() if value is None else {value.leader, *value.isr}.difference(partition.replicas, (NO_LEADER,))
 
@@ -213,7 +213,7 @@ def without_rack(cluster: Linted) -> Iterable[str]:
     return lacking if len(lacking) < len(brokers) else ()
 
 
-def _racks(cluster: Linted) -> dict[int, str]:
+def _racks(cluster: Linted) -> dict[BrokerId, str]:
     return {number: broker.rack for number, broker in cluster.picture.header.brokers.items() if broker.rack}
 
 
@@ -233,7 +233,7 @@ def in_one_rack(cluster: Linted) -> Iterator[str]:
         return
 
     @cache  # most partitions share their replicas with others
-    def are_in_one(replicas: tuple[int, ...]) -> bool:
+    def are_in_one(replicas: tuple[BrokerId, ...]) -> bool:
         used = set(map(racks.get, replicas))
         return len(replicas) > 1 and len(used) == 1 and None not in used
 

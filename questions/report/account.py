@@ -10,6 +10,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BeginningRow, BrokerRow, ControllerRow, PartitionRow
 from controller.contract.records import LATEST_MS, Record
 from controller.contract.row import Row
@@ -32,7 +33,7 @@ class Part(msgspec.Struct, kw_only=True):
     seen: SeenTime = msgspec.field(default_factory=SeenTime)
     topics: dict[str, TopicTime] = {}
     controllers: ControllerTime = msgspec.field(default_factory=ControllerTime)
-    brokers: dict[int, BrokerTime] = {}
+    brokers: dict[BrokerId, BrokerTime] = {}
     alerts: list[AlertSpan] = []
     counted: list[tuple[Key, int]] = []
     complete_from_ms: int = 0  # before it the rows have only the state that held then

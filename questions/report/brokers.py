@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from questions.report.seen_time import Level, rise
 
@@ -22,8 +23,8 @@ class Brokers:
     """The brokers' rows as they come."""
 
     def __init__(self) -> None:
-        self.time: dict[int, BrokerTime] = {}
-        self._newest: dict[int, BrokerRow] = {}
+        self.time: dict[BrokerId, BrokerTime] = {}
+        self._newest: dict[BrokerId, BrokerRow] = {}
 
     def take(self, row: BrokerRow) -> None:
         """Note a broker's end, return or bounce."""

@@ -9,6 +9,7 @@ import msgspec
 
 from controller.contract.alert_row import Severity
 from controller.contract.gauges_row import REACTION_BUCKETS_MS
+from controller.contract.ids import BrokerId
 from controller.contract.writes import Writes
 from questions.picture import WORST_FIRST
 from questions.report import counters
@@ -61,7 +62,7 @@ class ReactionTime(msgspec.Struct, frozen=True, kw_only=True):
 class BrokerFailures(msgspec.Struct, frozen=True, kw_only=True):
     """Departures of a broker by kind, and its time away."""
 
-    broker: int
+    broker: BrokerId
     crashes: int
     shutdowns: int  # in order
     bounces: int  # back before it was missed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from controller.contract.ids import NO_BROKER
+from controller.contract.ids import NO_BROKER, BrokerId, ControllerEpoch
 from controller.contract.metadata_rows import ControllerRow
 from questions.report.seen_time import Level, rise
 
@@ -13,9 +13,9 @@ class Failover(msgspec.Struct, frozen=True, kw_only=True):
     """Change of the controller, from a loss until the next one in /controller, None while there is none."""
 
     began_ms: int
-    from_broker: int
-    to_broker: int | None = None
-    to_epoch: int | None = None
+    from_broker: BrokerId
+    to_broker: BrokerId | None = None
+    to_epoch: ControllerEpoch | None = None
     without_controller_ms: int | None = None
 
 
@@ -49,7 +49,7 @@ class Controllers:
             elif self.time.failovers and row.epoch != before.epoch and before.since_ms == row.since_ms:
                 self._raise_epoch(row)
 
-    def _lose(self, at_ms: int, broker: int) -> None:
+    def _lose(self, at_ms: int, broker: BrokerId) -> None:
         self._lost = Failover(began_ms=at_ms, from_broker=broker)
         self.time.failovers.append(self._lost)
         rise(self.time.absent, at_ms, 1)

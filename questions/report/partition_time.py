@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from controller.contract.ids import PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS
 from questions.report.seen_time import Level, rise
@@ -35,7 +36,7 @@ class PartitionTime:
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicTime] = {}
-        self._standing: dict[tuple[str, int], _Standing] = {}
+        self._standing: dict[tuple[str, PartitionId], _Standing] = {}
 
     def take(self, row: PartitionRow) -> None:
         """Note the partition's contribution from now on."""

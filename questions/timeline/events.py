@@ -9,7 +9,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Transition
-from controller.contract.ids import NO_BROKER, NO_LEADER
+from controller.contract.ids import NO_BROKER, NO_LEADER, UNKNOWN_ZXID, BrokerId, ControllerEpoch, Zxid
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.contract.row import Row
 from questions.explain.causes import Happening, happenings
@@ -29,7 +29,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     certainty: Certainty
     time_ms: int  # of the first
     last_ms: int  # of the last one, or the same
-    zxid: int
+    zxid: Zxid
     partitions: tuple[str, ...] = ()
 
     def took(self, began_ms: int) -> str:
@@ -46,9 +46,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Event of the controller, a leader's change of its ISR, or the beginning or end of an alert."""
 
     time_ms: int
-    zxid: int  # -1: of no change in ZooKeeper
+    zxid: Zxid  # -1: of no change in ZooKeeper
     says: str
-    controller_epoch: int | None = None  # of the controller that handles it
+    controller_epoch: ControllerEpoch | None = None  # of the controller that handles it
     certainty: Certainty = Certainty.SEEN
     rule: str = ""  # of inference, that it rests on
     inferred_from: str = ""  # the write that shows it
@@ -66,7 +66,7 @@ def events_of(story: Sequence[Row], selection: Selection, window: HistorySpan) -
     events: list[_Event] = []
     by_key: dict[Hashable, _Event] = {}
     followed: set[str] = set()  # alerts with a beginning here, because their end no longer names partitions
-    newest_zxid = -1
+    newest_zxid = UNKNOWN_ZXID
     for happening in _news(story):
         row = happening.row
         newest_zxid = max(newest_zxid, row.zxid)
@@ -119,7 +119,7 @@ def _key_of(happening: Happening) -> Hashable:
     return (row.id, row.state, row.seq) if isinstance(row, AlertRow) else None
 
 
-def _joined_and_left(happening: Happening) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _joined_and_left(happening: Happening) -> tuple[tuple[BrokerId, ...], tuple[BrokerId, ...]]:
     row, before = happening.row, happening.before
     assert isinstance(row, PartitionRow)
     assert before is not None, "without an ISR before there is no change"

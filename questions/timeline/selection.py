@@ -6,7 +6,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Transition
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, PartitionId, TopicPartition, Zxid
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
 from controller.contract.row import Row
 
@@ -17,12 +17,12 @@ _HEARTBEAT_MS = 1_000
 class HistorySpan(msgspec.Struct, frozen=True):
     """Part of a history, both ends included. An end is a zxid or a time in milliseconds since 1970."""
 
-    since_zxid: int | None = None
+    since_zxid: Zxid | None = None
     since_ms: int | None = None
-    until_zxid: int | None = None
+    until_zxid: Zxid | None = None
     until_ms: int | None = None
 
-    def has(self, zxid: int, time_ms: int) -> bool:
+    def has(self, zxid: Zxid, time_ms: int) -> bool:
         """Return whether an event at this time, between these zxids, is in the window."""
         begun = zxid >= (self.since_zxid or zxid) and time_ms >= (self.since_ms or time_ms)
         ended = (self.until_zxid is not None and zxid > self.until_zxid) or (
@@ -36,7 +36,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[TopicPartition] = frozenset()
-    brokers: frozenset[int] = frozenset()
+    brokers: frozenset[BrokerId] = frozenset()
     controller: bool = False
 
     @property
@@ -69,7 +69,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         narrows = self.topics or self.partitions or self.brokers
         return not narrows or self._names(row.topic, row.partition) or not self.brokers.isdisjoint(row.replicas)
 
-    def _names(self, topic: str, partition: int) -> bool:
+    def _names(self, topic: str, partition: PartitionId) -> bool:
         return topic in self.topics or TopicPartition(topic, partition) in self.partitions
 
     def _is_transition_about(self, row: Transition, before: PartitionRow | None) -> bool:

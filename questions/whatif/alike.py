@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
+from controller.contract.ids import BrokerId
 from controller.view.health import needed_in_sync
 from controller.view.types import Context, Partition
 
@@ -12,9 +13,9 @@ from controller.view.types import Context, Partition
 class Alike(NamedTuple):
     """Everything that decides the fate of a partition whose brokers are lost."""
 
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]  # its online replicas
-    leader: int
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]  # its online replicas
+    leader: BrokerId
     needed: int  # in-sync replicas that acks=all takes
     unclean: bool  # whether a replica that is not in sync may lead
 
@@ -44,7 +45,7 @@ def partitions_alike(context: Context) -> dict[Alike, Group]:
     return {alike: Group(len(names), frozenset(names)) for alike, names in found.items()}
 
 
-def _online(isr: tuple[int, ...], partition: Partition, live: frozenset[int]) -> tuple[int, ...]:
+def _online(isr: tuple[BrokerId, ...], partition: Partition, live: frozenset[BrokerId]) -> tuple[BrokerId, ...]:
     away = partition.offline_dirs
     if not away and live.issuperset(isr):
         return isr

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from controller.contract.ids import NO_LEADER, ControllerEpoch, LeaderEpoch, TopicPartition
+from controller.contract.ids import NO_LEADER, BrokerId, ControllerEpoch, LeaderEpoch, PartitionId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
 from controller.view.health import reason_for
@@ -19,12 +19,12 @@ class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """A partition before and after. -1 is no leader."""
 
     topic: str
-    partition: int
-    replicas: tuple[int, ...]
-    leader_before: int
-    leader: int
-    isr_before: tuple[int, ...]
-    isr: tuple[int, ...]
+    partition: PartitionId
+    replicas: tuple[BrokerId, ...]
+    leader_before: BrokerId
+    leader: BrokerId
+    isr_before: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
     problem_before: str | None = None
     problem: str | None = None
     reason: str | None = None
@@ -35,14 +35,14 @@ class Consequences(msgspec.Struct, frozen=True):
     """Partitions that changed, the worst first, and how many of the cluster's are how, before and after."""
 
     changes: tuple[PartitionChange, ...]
-    brokers: tuple[int, ...]
-    controller: int
+    brokers: tuple[BrokerId, ...]
+    controller: BrokerId
     offline_before: int
     offline: int
     under_min_isr_before: int
     under_min_isr: int
-    leaders_before: dict[int, int]  # by broker
-    leaders: dict[int, int]
+    leaders_before: dict[BrokerId, int]  # by broker
+    leaders: dict[BrokerId, int]
 
     @property
     def newly_offline(self) -> tuple[PartitionChange, ...]:

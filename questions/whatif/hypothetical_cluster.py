@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.contract.ids import NO_BROKER, BrokerId, TopicPartition, Zxid
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import Record, RecordKind
@@ -63,15 +63,15 @@ class HypotheticalCluster:
         self.context = context
         self.touched: set[TopicPartition] = set()
         self._unwritten: set[TopicPartition] = set()
-        self._registrations: dict[int, Broker] = {}
+        self._registrations: dict[BrokerId, Broker] = {}
         self._finish_what_is_due()
 
     @property
-    def brokers(self) -> Collection[int]:
+    def brokers(self) -> Collection[BrokerId]:
         """Return registered brokers."""
         return self.context.header.brokers.keys()
 
-    def lose(self, brokers: Collection[int]) -> None:
+    def lose(self, brokers: Collection[BrokerId]) -> None:
         """Crash these brokers at the same moment. Unregistered ones are lost already."""
         header = self.context.header
         lost = [broker for broker in sorted(brokers) if broker in header.brokers]
@@ -84,7 +84,7 @@ class HypotheticalCluster:
         self._play()
         self.context = without_departures(self.context, lost)  # no transaction of ZooKeeper shows when they left
 
-    def shut_down(self, broker: int) -> None:
+    def shut_down(self, broker: BrokerId) -> None:
         """Let a broker ask for its shutdown until it leads no movable partition, and then close its session."""
         if broker not in self.context.header.brokers:
             return
@@ -92,7 +92,7 @@ class HypotheticalCluster:
         self._play()
         self.lose((broker,))
 
-    def restore(self, brokers: Iterable[int]) -> None:
+    def restore(self, brokers: Iterable[BrokerId]) -> None:
         """Let brokers register again, with the listeners and racks they had, and let their replicas catch up."""
         header = self.context.header
         for broker in sorted(set(brokers) - header.brokers.keys()):
@@ -107,7 +107,7 @@ class HypotheticalCluster:
         self._play()
         self._catch_up()
 
-    def reassign(self, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
+    def reassign(self, targets: dict[TopicPartition, tuple[BrokerId, ...]]) -> None:
         """Request a reassignment and play it as far as the live brokers allow.
 
         Partitions that surely complete are requested in parts, and the others at once after them. A controller takes
@@ -123,14 +123,14 @@ class HypotheticalCluster:
             touched |= self.touched
         self.touched |= touched
 
-    def _can_finish(self, tp: TopicPartition, target: tuple[int, ...]) -> bool:
+    def _can_finish(self, tp: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
         partition = self.context.topics.partition(tp)
         value = partition.zk_state if partition else None
         if partition is None or value is None or not self._is_live(value.leader, partition):
             return False
         return not partition.reassigning and all(self._is_live(replica, partition) for replica in target)
 
-    def _reassign_at_once(self, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
+    def _reassign_at_once(self, targets: dict[TopicPartition, tuple[BrokerId, ...]]) -> None:
         entries = [{"topic": tp.topic, "partition": tp.partition, "replicas": to} for tp, to in targets.items()]
         self._write(_REASSIGN, {"version": 1, "partitions": entries}, created=True)
         self._play()
@@ -230,7 +230,7 @@ class HypotheticalCluster:
         isr = (*value.isr, *lagging)
         return LeaderAndIsr(value.leader, value.leader_epoch, isr, value.controller_epoch) if lagging else None
 
-    def _is_live(self, broker: int, partition: Partition) -> bool:
+    def _is_live(self, broker: BrokerId, partition: Partition) -> bool:
         return broker in self.context.header.brokers and broker not in partition.offline_dirs
 
     def _state_record(self, tp: TopicPartition, value: LeaderAndIsr, after: int) -> Record:
@@ -250,7 +250,7 @@ class HypotheticalCluster:
             path=f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state",
             data=json.dumps(content),
             version=before.partition_epoch + 1 if before else 0,
-            mzxid=self._next_zxid() + after,
+            mzxid=Zxid(self._next_zxid() + after),
         )
 
     def _write(self, path: str, content: object, *, owner: int = 0, created: bool = False) -> None:
@@ -279,8 +279,8 @@ class HypotheticalCluster:
         self.touched |= changed
         self._unwritten |= changed
 
-    def _next_zxid(self) -> int:
-        return self.context.header.zxid + 1
+    def _next_zxid(self) -> Zxid:
+        return Zxid(self.context.header.zxid + 1)
 
     def _record(self, kind: RecordKind, after: int = 0, **fields: object) -> Record:
         header = self.context.header
@@ -290,6 +290,6 @@ class HypotheticalCluster:
             seq=header.position.seq + 1 + after,
             kind=kind,
             observed_ms=header.wall_ms + _BETWEEN_CHANGES_MS * (1 + after),
-            zxid=self._next_zxid() + after,
+            zxid=Zxid(self._next_zxid() + after),
             **fields,  # type: ignore[arg-type]
         )

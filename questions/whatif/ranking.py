@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.ids import BrokerId
 from controller.rules.election import elect_offline
 from controller.view.types import Context
 from questions.whatif.alike import Alike, Group, partitions_alike
@@ -20,7 +21,7 @@ class Loss(msgspec.Struct, frozen=True, omit_defaults=True):
     """Loss of one broker or rack by a crash, in numbers of partitions."""
 
     lost: str  # "broker 3" or "rack eu-1"
-    brokers: tuple[int, ...]
+    brokers: tuple[BrokerId, ...]
     offline: int
     unwritable: int  # led, and refusing acks=all
     unclean: int  # led by a replica that was not in sync
@@ -43,16 +44,16 @@ def rank_losses(context: Context) -> tuple[Loss, ...]:
     context = at_rest(context)
     brokers = context.header.brokers
     alike = partitions_alike(context)
-    hosted: dict[int, set[Alike]] = defaultdict(set)
+    hosted: dict[BrokerId, set[Alike]] = defaultdict(set)
     for each in alike:
         for replica in each.replicas:
             hosted[replica].add(each)
-    racks: dict[str, list[int]] = defaultdict(list)
+    racks: dict[str, list[BrokerId]] = defaultdict(list)
     for broker in sorted(brokers):
         racks[brokers[broker].rack or ""].append(broker)
-    named: list[tuple[str, tuple[int, ...]]] = [(f"broker {broker}", (broker,)) for broker in sorted(brokers)]
+    named: list[tuple[str, tuple[BrokerId, ...]]] = [(f"broker {broker}", (broker,)) for broker in sorted(brokers)]
     named += [(f"rack {rack}", tuple(members)) for rack, members in sorted(racks.items()) if rack and members[1:]]
-    led: Counter[int] = Counter()
+    led: Counter[BrokerId] = Counter()
     for each, group in alike.items():
         led[each.leader] += group.partitions
     losses = [_loss(name, lost, context, hosted, alike, led) for name, lost in named]
@@ -65,11 +66,11 @@ def _worst_first(loss: Loss) -> tuple[int, int, int, int, str]:
 
 def _loss(  # noqa: PLR0913 (all that it is counted from)
     name: str,
-    lost: tuple[int, ...],
+    lost: tuple[BrokerId, ...],
     context: Context,
-    hosted: Mapping[int, Iterable[Alike]],
+    hosted: Mapping[BrokerId, Iterable[Alike]],
     alike: Mapping[Alike, Group],
-    led: Counter[int],
+    led: Counter[BrokerId],
 ) -> Loss:
     left = context.header.brokers.keys() - set(lost)
     counts: Counter[str] = Counter()
@@ -96,7 +97,7 @@ def _loss(  # noqa: PLR0913 (all that it is counted from)
 
 
 def _fate(
-    alike: Alike, lost: Collection[int], left: Collection[int], leaders: Counter[int], count: int
+    alike: Alike, lost: Collection[BrokerId], left: Collection[BrokerId], leaders: Counter[BrokerId], count: int
 ) -> Iterable[str]:
     isr = tuple(member for member in alike.isr if member in left)
     words = []

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.view.types import Context, CountingRules
 from questions.whatif.consequences import PartitionChange
 from questions.whatif.representatives import Targets
@@ -37,7 +37,7 @@ def check_reassignment(context: Context, targets: Targets) -> Taken:
     return Taken(counted(after.newly_offline), counted(after.newly_unwritable), scenario.is_harmless)
 
 
-def _kind(context: Context, rules: CountingRules, tp: TopicPartition, target: tuple[int, ...]) -> object:
+def _kind(context: Context, rules: CountingRules, tp: TopicPartition, target: tuple[BrokerId, ...]) -> object:
     """Return a key of partitions with equal ends. Neither the controller nor a leader depends on brokers' ids.
 
     A partition with a due write or a failed log directory is a kind of its own.
@@ -49,7 +49,7 @@ def _kind(context: Context, rules: CountingRules, tp: TopicPartition, target: tu
     if partition.queue or partition.reassigning or partition.pending_assignments or partition.offline_dirs:
         return tp
     live = context.header.brokers
-    number_of: dict[int, int] = {}
+    number_of: dict[BrokerId, int] = {}
     roles = tuple(
         tuple(number_of.setdefault(broker, len(number_of)) for broker in brokers)
         for brokers in (partition.replicas, target, value.isr, (value.leader,))

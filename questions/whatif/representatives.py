@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.restore.altered_context import with_gauges, with_partitions
 from controller.view.counting import GaugeIndex
 from controller.view.types import Context, InTopic, Partition, Topic
 from questions.whatif.consequences import Consequences, worst_first
 
-Targets = Mapping[TopicPartition, tuple[int, ...]]
+Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 
 
 class Representatives(NamedTuple):
@@ -65,7 +65,7 @@ def represent(context: Context, targets: Sequence[Targets], *, brokers_change: b
         return Representatives(context, {})
     of_kind: dict[Hashable, list[TopicPartition]] = {}
     reassigned = [each for each in targets if each]
-    kept: dict[str, dict[int, Partition]] = {}
+    kept: dict[str, dict[PartitionId, Partition]] = {}
     may_change = context.topics if brokers_change else _topics_in(context, reassigned)
     for name, topic in may_change:
         kept[name] = {}

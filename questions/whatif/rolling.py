@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.ids import BrokerId
 from controller.view.types import Context
 from questions.whatif.alike import Alike, Group, partitions_alike
 from questions.whatif.hypothetical_cluster import at_rest
@@ -28,7 +29,7 @@ class Obstacle(msgspec.Struct, frozen=True):
 class RollingOrder(msgspec.Struct, frozen=True):
     """Batches of brokers, to be restarted one batch after the other once all replicas are in sync again."""
 
-    batches: tuple[tuple[int, ...], ...]
+    batches: tuple[tuple[BrokerId, ...], ...]
     obstacles: tuple[Obstacle, ...]
 
 
@@ -48,7 +49,7 @@ def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrd
     brokers = context.header.brokers
     controller = context.header.controller
     order = sorted(brokers, key=lambda broker: (broker == controller, brokers[broker].rack or "", broker))
-    batches: list[list[int]] = []
+    batches: list[list[BrokerId]] = []
     taken: list[Counter[Alike]] = []
     for broker in order:
         at = _first_that_fits(hosted[broker], batches, taken, at_once, alone=broker == controller)
@@ -61,7 +62,7 @@ def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrd
 
 
 def _first_that_fits(
-    hosted: list[Alike], batches: list[list[int]], taken: list[Counter[Alike]], at_once: int | None, *, alone: bool
+    hosted: list[Alike], batches: list[list[BrokerId]], taken: list[Counter[Alike]], at_once: int | None, *, alone: bool
 ) -> int:
     if alone:
         return len(batches)  # each batch may wait for elections, and the last failover is then the only one

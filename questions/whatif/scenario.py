@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.view.types import Context
 from questions.whatif.consequences import Consequences, consequences
 from questions.whatif.hypothetical_cluster import HypotheticalCluster
@@ -29,8 +29,8 @@ class Step(NamedTuple):
     """One change of brokers at once, or of assignments."""
 
     change: Change
-    brokers: tuple[int, ...] = ()
-    targets: Mapping[TopicPartition, tuple[int, ...]] = {}
+    brokers: tuple[BrokerId, ...] = ()
+    targets: Mapping[TopicPartition, tuple[BrokerId, ...]] = {}
 
     @property
     def title(self) -> str:
@@ -68,7 +68,7 @@ class UnknownBrokersError(ValueError):
     """Brokers or racks that the cluster does not have."""
 
 
-def brokers_in(context: Context, rack: str) -> tuple[int, ...]:
+def brokers_in(context: Context, rack: str) -> tuple[BrokerId, ...]:
     """Return the registered brokers of a rack. Raise UnknownBrokersError for an empty rack."""
     brokers, departed = context.header.brokers, context.header.departures.last
     found = tuple(sorted(broker for broker, each in brokers.items() if each.rack == rack))

@@ -32,6 +32,7 @@ from rich.table import Table
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId, ControllerEpoch, PartitionId
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
@@ -93,26 +94,28 @@ class Outputs:
             "isr": hosts,
             "replicas": hosts,
         }
-        topic, number = f"topic-{at // PARTITIONS_A_TOPIC:05}", at % PARTITIONS_A_TOPIC
+        topic, number = f"topic-{at // PARTITIONS_A_TOPIC:05}", PartitionId(at % PARTITIONS_A_TOPIC)
         return PartitionRow(**self.place(), topic=topic, partition=number, **{**well, **fields})
 
     def broker(self, broker: int) -> BrokerRow:
+        well: dict[str, Any] = {"broker": broker, "registered": True, "epoch": 1, "since_ms": 1}
         endpoints = (f"PLAINTEXT://b{broker}:9092",)
-        return BrokerRow(**self.place(), broker=broker, registered=True, epoch=1, since_ms=1, endpoints=endpoints)
+        return BrokerRow(**self.place(), **well, endpoints=endpoints)
 
     def controller(self) -> ControllerRow:
-        return ControllerRow(**self.place(), broker=1, epoch=1, since_ms=1)
+        return ControllerRow(**self.place(), broker=BrokerId(1), epoch=ControllerEpoch(1), since_ms=1)
 
     def gauges(self) -> GaugesRow:
         """Return gauges that count one topic more each time, so that a reader can identify them."""
         self._topics += 1
-        shares = dict.fromkeys(range(BROKERS), self.partitions // BROKERS)
+        shares = dict.fromkeys(map(BrokerId, range(BROKERS)), self.partitions // BROKERS)
         states: dict[str, Any] = {"partitions_by_state": {"OnlinePartition": self.partitions}, "replicas_by_state": {}}
         none: dict[str, Any] = dict.fromkeys(_NO_COUNTS, 0)
         return GaugesRow(
             **self.place(), **none, **states, ready=True, session="connected",
-            watch_mode="persistent", controller=1, controller_epoch=1, controller_changes=1, active_brokers=BROKERS,
-            topics=self._topics, partitions=self.partitions, leaders_by_broker=shares, replicas_by_broker=shares,
+            watch_mode="persistent", controller=BrokerId(1), controller_epoch=ControllerEpoch(1), controller_changes=1,
+            active_brokers=BROKERS, topics=self._topics, partitions=self.partitions,
+            leaders_by_broker=shares, replicas_by_broker=shares,
             records={}, elections={}, isr_changes={}, divergences={},
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from controller.contract.ids import BrokerId
 from controller.rules.placement import place_replicas
 
 PARTITIONS_A_TOPIC: Final = 100
@@ -43,7 +44,7 @@ class Shape:
                 while len(lists) < partitions:
                     start_index, shift = drawn.randrange(self.brokers), drawn.randrange(self.brokers)
                     size = min(PARTITIONS_A_TOPIC, partitions - len(lists))
-                    ring = dict.fromkeys(brokers)
+                    ring = dict.fromkeys(map(BrokerId, brokers))
                     lists += place_replicas(
                         ring, size, REPLICATION_FACTOR, start_index=start_index, shift=shift
                     ).values()

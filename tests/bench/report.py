@@ -65,7 +65,9 @@ def write_outputs(directory: Path, changes: list[bytes]) -> None:
     """Write the job's outputs for a cluster's changes."""
     records = [decode_record(line) for line in changes]
     effects = steps(new_context("bench", chunk_count=CHUNKS), records).effects
-    beginning = BeginningRow(cluster="bench", generation=1, seq=0, ordinal=-1, zxid=1, time_ms=records[0].observed_ms)
+    beginning = BeginningRow(
+        cluster="bench", generation=1, seq=0, ordinal=-1, zxid=records[0].zxid, time_ms=records[0].observed_ms
+    )
     for output in OUTPUTS:
         first = [encode_row(beginning)] if output in STANDING_OUTPUTS else []
         write(directory / output, [*first, *(encode_row(row) for row in effects if row.output == output)])

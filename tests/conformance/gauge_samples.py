@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from tests.conformance.recording import Recording, Replay
 
@@ -30,7 +31,7 @@ OF_CONTROLLER: Mapping[str, Callable[[GaugesRow], int]] = {
     "replicasineligibletodeletecount": lambda row: row.replicas_ineligible_to_delete,
 }
 
-OF_BROKER: Mapping[str, Callable[[GaugesRow, int], int]] = {
+OF_BROKER: Mapping[str, Callable[[GaugesRow, BrokerId], int]] = {
     "rm_leadercount": lambda row, broker: row.leaders_by_broker.get(broker, 0),
     "rm_partitioncount": lambda row, broker: row.replicas_by_broker.get(broker, 0),
     "rm_underreplicatedpartitions": lambda row, broker: row.under_replicated_by_broker.get(broker, 0),

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import cast
 
+from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import Record, RecordKind
 from ingest.clocks import Clocks
 from ingest.election import Term
 from ingest.maintenance import MaintenanceFile
 from ingest.observed.batch import observe_window
 from ingest.observed.inbox import SessionState
-from ingest.observed.observations import UNKNOWN_ZXID, EventKind, Value, ZnodeEvent
+from ingest.observed.observations import EventKind, Value, ZnodeEvent
 from ingest.observed.tree import complete
 from ingest.publisher import Publisher
 from ingest.sinks.sink import Sink
@@ -53,7 +54,7 @@ class _Forwarder:
         self._publisher = Publisher(cast(Sink, self), term, threading.Event(), forwarding, no_windows, clocks)
         self._published: list[Record] = []
         self._now_ms = 0
-        self._zxid = -1
+        self._zxid = UNKNOWN_ZXID
         self._values: dict[str, Value] = {}
         self._events: list[ZnodeEvent] = []
         self._ends_ms = 0

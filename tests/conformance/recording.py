@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import Zxid
 from controller.contract.records import Record
 from controller.contract.row import Row
 from controller.model.context import Context
@@ -69,9 +70,9 @@ class Recording:
         history = History([self.directory / "zk"], "recorded", until=None if last is None else Until(zxid=last))
         return history.records()
 
-    def last_zxid(self) -> int | None:
+    def last_zxid(self) -> Zxid | None:
         """Return the last transaction that counts, or None for all."""
-        last: int | None = self._description().get("last_zxid", LAST_ZXID.get(self.name))
+        last: Zxid | None = self._description().get("last_zxid", LAST_ZXID.get(self.name))
         return last
 
     def profile(self) -> Profile | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from controller.contract.ensemble import LeftSession
+from controller.contract.ids import BrokerId, Zxid
 from controller.contract.records import Record, RecordKind
 from controller.model.feed_state import Quarantines
 from controller.restore.quarantine import quarantine, quarantines_with
@@ -953,7 +954,7 @@ def two_watchers_run() -> Telling:
     history.start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
     for second in range(70):
         record = Record(
-            cluster="c", generation=6, seq=0, kind=RecordKind.HEARTBEAT, observed_ms=second * 1_000, zxid=10**6
+            cluster="c", generation=6, seq=0, kind=RecordKind.HEARTBEAT, observed_ms=second * 1_000, zxid=Zxid(10**6)
         )
         outcome = steps(history.context, [record])
         history.context = outcome.context
@@ -1089,7 +1090,7 @@ def two_brokers_lose_their_sessions_after_a_pause() -> Telling:
 @of("BrokerBlockedByOldSession")
 def an_old_session_owns_a_registration() -> Telling:
     history = a_cluster([1, 2], [1, 2])
-    left = LeftSession(2, history.sessions[2], 12_400)
+    left = LeftSession(BrokerId(2), history.sessions[2], 12_400)
     described(history, ensemble(left_sessions=(left,)))
     yield history
     _until_well(history)

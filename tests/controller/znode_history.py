@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from controller.contract.ensemble import Ensemble
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.refused_row import RefusedRow
@@ -46,7 +47,7 @@ class ZnodeHistory:
         *,
         release: tuple[int, int] | None = None,
         settings: GivenSettings | None = None,
-        preferred_controllers: tuple[int, ...] = (),
+        preferred_controllers: tuple[BrokerId, ...] = (),
     ) -> None:
         profile = None if release is None else profile_of(release)
         self.context: Context = new_context(cluster, settings, profile, preferred_controllers, chunk_count=chunk_count)
@@ -316,7 +317,7 @@ class ZnodeHistory:
         partition: int,
         leader: int,
         leader_epoch: int,
-        isr: list[int],
+        isr: Sequence[int],
         controller_epoch: int | None = None,
         **more: object,
     ) -> tuple[Row, ...]:
@@ -366,7 +367,7 @@ class ZnodeHistory:
         """Return the state that the controller must still write, as leader, leader epoch, ISR."""
         in_topic = self.context.topics.get(topic)
         assert in_topic is not None
-        known = in_topic.partitions[partition]
+        known = in_topic.partitions[PartitionId(partition)]
         if not known.write_due:
             return None
         value = known.value(self.context.header.controller_epoch)
@@ -476,7 +477,7 @@ def topic_znode(assignment: dict[int, list[int]], **more: object) -> dict[str, A
 
 
 def state_znode(
-    leader: int, leader_epoch: int, isr: list[int], controller_epoch: int = 1, **more: object
+    leader: int, leader_epoch: int, isr: Sequence[int], controller_epoch: int = 1, **more: object
 ) -> dict[str, Any]:
     base = {"version": 1, "leader": leader, "leader_epoch": leader_epoch, "controller_epoch": controller_epoch}
     return base | {"isr": isr} | more

@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from controller.contract.ensemble import LargeZnode
 from controller.contract.gauges_row import GaugesRow, Maintenance
+from controller.contract.ids import UNKNOWN_ZXID, BrokerId
 from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
@@ -84,7 +85,7 @@ LAST_BATCH_AGE_SECONDS = 0.3
 MISHAP = BEGIN + 100  # the watchers' sessions are lost, two lines of the stream are spoilt, rows are missed
 RECORDS_OF_THE_QUORUM_A_SECOND = 2
 DIFFERS_AFTER_RECORDS = 20
-MAINTENANCE = {"east": (Maintenance((2,), (BEGIN + 3600) * 1000), Maintenance((), (BEGIN + 7200) * 1000))}
+MAINTENANCE = {"east": (Maintenance((BrokerId(2),), (BEGIN + 3600) * 1000), Maintenance((), (BEGIN + 7200) * 1000))}
 STATE_BYTES, STATE_VALUES, STATE_COMMIT_MS = 2_000_000, 130, 9
 
 
@@ -208,7 +209,9 @@ class _Quorum:
             "kraft": len(row.kraft_brokers),
             "controller-migrating": 3,
         }
-        quorum = Quorum(row.leader, row.kraft_epoch, row.offset + 1 + behind, voters=(3001, 3002, 3003))
+        quorum = Quorum(
+            row.leader, row.kraft_epoch, row.offset + 1 + behind, voters=tuple(map(BrokerId, (3001, 3002, 3003)))
+        )
         differing = {Subject.REPLICAS: 0, Subject.PARTITIONS: 1 if behind > DIFFERS_AFTER_RECORDS else 0}
         return QuorumSeen(modes, quorum, differing, row.offset)
 
@@ -266,7 +269,7 @@ class _Pipeline:
             return
         self._reading.row(cluster, row.output)
         if self._view.apply(row):
-            self._reading.lag(cluster, END_TO_END_LAG_SECONDS, zxid=-1, at_seconds=0.0)
+            self._reading.lag(cluster, END_TO_END_LAG_SECONDS, zxid=UNKNOWN_ZXID, at_seconds=0.0)
 
     def _job(self, now: int) -> JobRow:
         batches = now - BEGIN + 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from controller.contract.ids import BrokerId
 from controller.contract.znodes import MaintenanceWindow
 from controller.model.feed_state import Quarantines
 from controller.restore.quarantine import quarantine
@@ -317,7 +318,7 @@ def a_rolling_restart(cluster: LiveCluster) -> None:
 
 @heard("look BrokerCrashed of broker 3", "look PartitionsOffline of broker 3")
 def a_maintenance_window(cluster: LiveCluster) -> None:
-    cluster.maintenance = (MaintenanceWindow((3,), cluster.history.now_ms + 3_600_000, "disks"),)
+    cluster.maintenance = (MaintenanceWindow((BrokerId(3),), cluster.history.now_ms + 3_600_000, "disks"),)
     cluster.later(2)
     cluster.do(dies(3))
     until_all_is_heard(cluster)

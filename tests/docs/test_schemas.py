@@ -37,6 +37,7 @@ def any_row(kind):
 
 
 def _any(hint):
+    hint = getattr(hint, "__supertype__", hint)  # of an id's own type
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) is typing.Annotated:
         return _within(hint.__origin__, [each for each in hint.__metadata__ if isinstance(each, msgspec.Meta)])

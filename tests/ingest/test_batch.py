@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import RecordKind
 from ingest.observed.batch import observe_window
-from ingest.observed.observations import UNKNOWN_ZXID, EventKind, Known, Observation, Value, ZnodeEvent
+from ingest.observed.observations import EventKind, Known, Observation, Value, ZnodeEvent
 
 CREATED, DELETED, CHANGED = EventKind.CREATED, EventKind.DELETED, EventKind.CHANGED
 STATE = "/brokers/topics/t/partitions/0/state"

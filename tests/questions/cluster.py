@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping
 
+from controller.contract.ids import Zxid
 from controller.restore.stored_context import new_context
 from controller.rules.releases import profile_of
 from ingest.complete_read import CompleteRead
@@ -67,7 +68,7 @@ def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None,
     values = {}
     for at, (path, content) in enumerate(znodes.items(), start=100):
         written_ms = now_ms - (ages_ms or {}).get(path, HOUR_MS)
-        stat = (at, at, 0, owner(path, content), written_ms, written_ms)
+        stat = (Zxid(at), Zxid(at), 0, owner(path, content), written_ms, written_ms)
         values[path] = Value(b"" if content is None else json.dumps(content).encode(), *stat)
     read = CompleteRead(values)
     major, minor = map(int, release.split("."))

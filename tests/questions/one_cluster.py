@@ -19,7 +19,7 @@ from cli.following import Where
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from cli.sources.stream import StreamSource
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind, encode_record
 from controller.contract.row import Row
@@ -244,7 +244,7 @@ def _hypothetical(context: Context) -> dict[str, Callable[[], Any]]:
     away = tuple(sorted(_hosts(context) - context.header.brokers.keys()))
     asked["whatif restore"] = lambda: play(context, [Step(Change.RESTORE, away)])
     live = tuple(sorted(context.header.brokers))
-    targets = {TopicPartition(name, 0): live[:2] for name in _topics(context)}
+    targets = {TopicPartition(name, PartitionId(0)): live[:2] for name in _topics(context)}
     asked["whatif reassign"] = lambda: play(context, [Step(Change.REASSIGN, targets=targets)])
     topics = tuple(_topics(context))
     asked["place"] = lambda: _listed(placed_by_kafka(context, topics, live, rack_aware=None, start_index=0, shift=0))
@@ -277,12 +277,12 @@ def _topics(context: Context) -> Iterator[str]:
     return (name for name, topic in sorted(context.topics) if topic.exists)
 
 
-def _hosts(context: Context) -> set[int]:
+def _hosts(context: Context) -> set[BrokerId]:
     partitions = (partition for _, topic in context.topics for partition in topic.partitions.values())
     return {broker for partition in partitions for broker in partition.replicas}
 
 
-def _chosen(context: Context) -> tuple[int, ...]:
+def _chosen(context: Context) -> tuple[BrokerId, ...]:
     """Return two brokers to lose, the controller among them."""
     brokers = sorted(context.header.brokers, key=lambda broker: (broker != context.header.controller, broker))
     return tuple(brokers[:2])

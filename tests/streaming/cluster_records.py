@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from controller.contract.ids import Zxid
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from controller.contract.records import Record, RecordKind, encode_record
@@ -41,7 +42,7 @@ class ClusterLife:
                 observed_ms=1_700_000_000_000 + 100 * seq,
                 path=path,
                 data=None if value is None else json.dumps(value),
-                zxid=self._zxid,
+                zxid=Zxid(self._zxid),
                 **({"mzxid": self._zxid, "czxid": self._zxid} | fields),
             )
         )

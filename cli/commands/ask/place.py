@@ -12,6 +12,7 @@ from cli.running import ExitCode
 from cli.settings.id_lists import read_ids
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
+from controller.contract.ids import BrokerId
 
 if TYPE_CHECKING:
     from controller.contract.ids import TopicPartition
@@ -55,12 +56,12 @@ Exit codes:
 def place(  # noqa: PLR0913 (one parameter an option)
     topics: tuple[str, ...],
     *,
-    brokers: tuple[int, ...],
+    brokers: tuple[BrokerId, ...],
     rack_aware: bool | None,
     start_index: int | None,
     shift: int | None,
     from_cluster: bool,
-    drain: tuple[int, ...],
+    drain: tuple[BrokerId, ...],
     replication_factor: int | None,
     **flags: object,
 ) -> int:
@@ -99,12 +100,12 @@ def place(  # noqa: PLR0913 (one parameter an option)
 
 def _refuse_what_does_nothing(  # noqa: PLR0913 (options that exclude others)
     from_cluster: bool,
-    drain: tuple[int, ...],
+    drain: tuple[BrokerId, ...],
     replication_factor: int | None,
     rack_aware: bool | None,
     draws: tuple[int | None, int | None],
     topics: tuple[str, ...],
-    brokers: tuple[int, ...],
+    brokers: tuple[BrokerId, ...],
 ) -> None:
     if from_cluster and not (drain or replication_factor or rack_aware):
         raise click.UsageError("--from-cluster needs a goal. Give --drain, --rack-aware or --replication-factor.")
@@ -119,7 +120,7 @@ def _refuse_what_does_nothing(  # noqa: PLR0913 (options that exclude others)
 
 
 def _print(
-    picture: Picture, movement: Movement, placed: dict[TopicPartition, tuple[int, ...]] | None = None
+    picture: Picture, movement: Movement, placed: dict[TopicPartition, tuple[BrokerId, ...]] | None = None
 ) -> ExitCode:
     """Print the JSON to standard output, and its effect to standard error."""
     from questions.reassignment_json import encode_reassignment

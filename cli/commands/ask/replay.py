@@ -22,7 +22,8 @@ from cli.running import ExitCode, run_until_stopped
 from cli.settings import config
 from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
-from cli.sources.moments import MomentParameter, Zxid, chroot_option
+from cli.sources.moments import MomentParameter, ZxidParameter, chroot_option
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
 from wording.sentences import counted
@@ -106,7 +107,7 @@ Exit codes:
 )
 @chroot_option("The znode that contains Kafka's znodes.")
 @click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="Name of the cluster.")
-@click.option("--from", "start", type=Zxid(), help="First transaction to print.")
+@click.option("--from", "start", type=ZxidParameter(), help="First transaction to print.")
 @click.option(
     "--until", type=MomentParameter(), help="Last moment: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970."
 )
@@ -173,7 +174,7 @@ class _Replay:
     directories: tuple[Path, ...]
     chroot: str
     cluster: str
-    start: int | None
+    start: Zxid | None
     until: Until | None
     emit: frozenset[str]
     settings: GivenSettings
@@ -189,7 +190,7 @@ class _Replay:
         from ingest.replay.pace import Pace
 
         history = History(self.directories, self.cluster, chroot=self.chroot, start_zxid=self.start, until=self.until)
-        pace = Pace(self.speed, from_zxid=self.start or 0)
+        pace = Pace(self.speed, from_zxid=self.start or UNKNOWN_ZXID)
         if self.into is None:
             has_znodes = self._print(history, pace, stop)
         else:
@@ -209,7 +210,9 @@ class _Replay:
     def _print(self, history: History, pace: Pace, stop: threading.Event) -> bool:
         from controller.restore.stored_context import new_context
 
-        writer = RowWriter(self.emit, as_json=self.as_json, from_zxid=self.start or 0, unchanged=self.unchanged)
+        writer = RowWriter(
+            self.emit, as_json=self.as_json, from_zxid=self.start or UNKNOWN_ZXID, unchanged=self.unchanged
+        )
         _replay(history, new_context(self.cluster, self.settings, self.profile), writer, pace, stop)
         flush()
         if not stop.is_set() and not reader_has_left():

@@ -23,6 +23,7 @@ from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, ask_as_long_as, present_ms
+from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 
@@ -105,7 +106,7 @@ With --probe, as monitoring plugins end:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def restartable(  # noqa: PLR0913 (one parameter an option)
     *,
-    broker: int,
+    broker: BrokerId,
     patience: timedelta | None,
     every_seconds: float,
     accepted_topics: tuple[str, ...],
@@ -154,7 +155,7 @@ def _refuse_combinations(*, waits: bool, holds: bool, release: bool, probe: bool
 
 
 def _own_look(
-    flags: Mapping[str, Any], broker: int, accepted_topics: tuple[str, ...], *, probe: bool, waits: bool
+    flags: Mapping[str, Any], broker: BrokerId, accepted_topics: tuple[str, ...], *, probe: bool, waits: bool
 ) -> _Look:
     """Return a function that asks the source of the flags."""
     if flags["holder"] is not None or flags["ca_file"] is not None:
@@ -189,7 +190,7 @@ def _served(flags: Mapping[str, Any]) -> ServedRestarts:
     return ServedRestarts(flags["url"] or serve_url(settings), settings, cluster, holder, flags["ca_file"])
 
 
-def _released(served: ServedRestarts, broker: int, *, as_json: bool) -> ExitCode:
+def _released(served: ServedRestarts, broker: BrokerId, *, as_json: bool) -> ExitCode:
     from cli.served_restarts import NoLeaseError
 
     try:

@@ -15,6 +15,7 @@ from cli.settings.options import GroupedCommand
 from cli.sources.moments import MomentParameter
 from cli.sources.options import source_of, source_options
 from cli.sources.source import NotFoundError, Scope, Source, ask, present_ms
+from controller.contract.ids import BrokerId
 from questions.doubts import doubts
 from wording.suggestions import did_you_mean
 
@@ -89,7 +90,7 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
     *,
     topics: tuple[str, ...],
     partitions: frozenset[TopicPartition],
-    brokers: tuple[int, ...],
+    brokers: tuple[BrokerId, ...],
     controller: bool,
     since: Until | None,
     html_file: Path | None,

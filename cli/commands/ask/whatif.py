@@ -11,6 +11,7 @@ import click
 from cli.running import ExitCode
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
+from controller.contract.ids import BrokerId
 
 if TYPE_CHECKING:
     from questions.picture import Picture
@@ -175,9 +176,9 @@ def _steps(picture: Picture, said: Sequence[_Said], *, controlled: bool) -> list
         if name == "reassign":
             step = Step(Change.REASSIGN, targets=_targets(value))
         elif name == "restore":
-            step = Step(Change.RESTORE, (int(value),))
+            step = Step(Change.RESTORE, (BrokerId(int(value)),))
         else:
-            step = Step(lost, brokers_in(picture.context, value) if name == "lose_rack" else (int(value),))
+            step = Step(lost, brokers_in(picture.context, value) if name == "lose_rack" else (BrokerId(int(value)),))
         last = steps[-1] if steps and not parted and step.change is not Change.REASSIGN else None
         if last is not None and last.change is step.change:
             steps[-1] = last._replace(brokers=tuple(dict.fromkeys((*last.brokers, *step.brokers))))
@@ -187,7 +188,7 @@ def _steps(picture: Picture, said: Sequence[_Said], *, controlled: bool) -> list
     return steps
 
 
-def _targets(path: str | Path) -> dict[Any, tuple[int, ...]]:
+def _targets(path: str | Path) -> dict[Any, tuple[BrokerId, ...]]:
     from questions.reassignment_json import ReassignmentJsonError, decode_reassignment
 
     try:

@@ -31,6 +31,7 @@ from cli.settings.duration import Duration
 from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
+from controller.contract.ids import BrokerId
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.maintenance import LONGEST_REASON, AnnouncedWindow, changing_windows, read_windows
@@ -93,7 +94,7 @@ def start(
     config_file: Path | None,
     *,
     cluster: str,
-    brokers: tuple[int, ...],
+    brokers: tuple[BrokerId, ...],
     whole_cluster: bool,
     duration: timedelta,
     reason: str,

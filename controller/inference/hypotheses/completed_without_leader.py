@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.events import controlled_shutdown, partition_reassignment
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.model.event import Event
@@ -34,7 +34,7 @@ def _completion(tx: Transaction, tp: TopicPartition) -> Event | None:
     return None if event.begun else event
 
 
-def _complete_without(tx: Transaction, event: Event, tp: TopicPartition, leaving: int) -> None:
+def _complete_without(tx: Transaction, event: Event, tp: TopicPartition, leaving: BrokerId) -> None:
     tx.requests.undo(event.id)
     partition = tx.state.partition(tp)
     assert partition is not None, f"{tp} was reassigned, and is not known"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from controller.contract.ids import BrokerId
 from controller.events import controlled_shutdown
 from controller.inference.deferral import is_created_by
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
@@ -23,7 +24,7 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
         yield lambda trial: _create_without(trial, trial.events.open_event(event.id), missing)
 
 
-def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None, set[int]]:
+def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None, set[BrokerId]]:
     """Return the live brokers that a partition was created without, if any, and the event that creates it."""
     create = next((action for action in write.partition.queue if isinstance(action, Create)), None)
     if write.before is not None or create is None:
@@ -34,7 +35,7 @@ def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None
     return tx.events.open_event(create.event), missing
 
 
-def _create_without(tx: Transaction, event: Event, leaving: set[int]) -> None:
+def _create_without(tx: Transaction, event: Event, leaving: set[BrokerId]) -> None:
     tps = [tp for tp in tx.certainty.waiting(event) if is_created_by(tx.state, tp, event)]
     tx.requests.undo(event.id)
     for broker in sorted(leaving):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.events.broker_change import trigger_online
 from controller.events.controller_failover import load
 from controller.inference.expected_writes import match_expected_write
@@ -30,7 +30,7 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
         yield lambda trial: _load_before(trial, trial.events.open_event(event.id), missing)
 
 
-def _load_before(tx: Transaction, event: Event, registered: set[int]) -> None:
+def _load_before(tx: Transaction, event: Event, registered: set[BrokerId]) -> None:
     """Load the topic that this event creates in the failover, before these brokers had registered."""
     (name,) = event.topics
     tx.requests.undo(event.id)

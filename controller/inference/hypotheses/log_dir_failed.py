@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.contract.ids import NO_BROKER, BrokerId, TopicPartition
 from controller.events.log_dir_event_notification import failed, named, reported_lately
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.transaction.transaction import Transaction
@@ -25,7 +25,7 @@ def propose(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
             yield partial(_failed_unnamed, broker=broker, tp=write.tp)
 
 
-def _failed_unnamed(tx: Transaction, broker: int, tp: TopicPartition) -> None:
+def _failed_unnamed(tx: Transaction, broker: BrokerId, tp: TopicPartition) -> None:
     """Run the failure of a broker whose report vanished before it could be read. This write shows the broker."""
     named(tx, broker)
     failed(tx, broker, tp)

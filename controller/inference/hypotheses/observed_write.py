@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
-from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.ids import NO_LEADER, BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.topics import Partition
 from controller.transaction.transaction import Transaction
@@ -38,16 +38,16 @@ class ObservedWrite(NamedTuple):
         return self.moves_leader and self.written.leader != NO_LEADER
 
     @property
-    def left_isr(self) -> set[int]:
+    def left_isr(self) -> set[BrokerId]:
         """Return the brokers that are no longer in the ISR."""
         return set(self.before.isr) - set(self.written.isr) if self.before is not None else set()
 
-    def live_that_left_isr(self, live: Collection[int]) -> list[int]:
+    def live_that_left_isr(self, live: Collection[BrokerId]) -> list[BrokerId]:
         """Return the live brokers that are no longer in the ISR."""
         return sorted(self.left_isr.intersection(live))
 
     @property
-    def kept_as_last_in_isr(self) -> set[int]:
+    def kept_as_last_in_isr(self) -> set[BrokerId]:
         """Return the broker that leads nothing here and stays in the ISR as its last member.
 
         The write repeats the state.
@@ -56,6 +56,6 @@ class ObservedWrite(NamedTuple):
         repeats = before is not None and before.leader == written.leader and before.isr == written.isr
         return set(written.isr) if repeats and len(written.isr) == 1 and written.leader not in written.isr else set()
 
-    def departed(self, live: Collection[int]) -> list[int]:
+    def departed(self, live: Collection[BrokerId]) -> list[BrokerId]:
         """Return the live brokers that the partition may have lost, its former leader and brokers that left the ISR."""
         return sorted({self.before.leader, *self.left_isr}.intersection(live)) if self.before is not None else []
