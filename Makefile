@@ -3,7 +3,7 @@
 .PHONY: help install install-dev demo test test-faults check check-deploy bench bench-core bench-ingest
 .PHONY: bench-exporter bench-page bench-streaming bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated prose audit format docs docs-site
-.PHONY: boards board-schema lighthouse pictures previews record dist release lock clean
+.PHONY: boards board-schema lighthouse pictures record dist release lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -155,9 +155,6 @@ boards: install-dev ## Write the Grafana boards, the rules by kind of alert, and
 	.venv/bin/python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
 	for rules in self cluster; do .venv/bin/python deploy/prometheus/prometheus_rule.py $$rules \
 		> deploy/kubernetes/kontrast-$$rules-prometheusrule.yml || exit 1; done
-
-previews: boards ## Draw docs/boards/*.svg: the boards over recorded incidents, as a real Prometheus answers
-	.venv/bin/python docs/previews.py
 
 pictures: install-dev ## Take the screenshots in docs/page: the live page in every state, in a real browser
 	.venv/bin/python -m tests.dashboards.page_pictures

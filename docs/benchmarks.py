@@ -13,7 +13,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from dashboards.preview.svg import Drawing  # noqa: E402 (needs the path above)
+from tests.svg import Drawing  # noqa: E402 (needs the path above)
 
 FOLDER = Path(__file__).parent
 MEASURED = FOLDER / "benchmarks.json"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from kazoo.client import KazooClient
 from cli.embedded.cluster import KafkaCluster
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.java.installation import find_java
+from tests import recorded_moment
 from tests.process_logs import LOGS, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401 (hooks of pytest)
 from tests.rows import Rows
 from tests.shared_servers import STARTS, OwnedServers, SharedServers
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 # Programs that were put beside Python, like promtool, are found however the tests are started.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+
+# Tests begin without settings of this machine.
+for name in [name for name in os.environ if name == "KONTRAST_CONFIG" or re.match("KONTRAST_[A-Z]+__", name)]:
+    del os.environ[name]
 
 StartKafkaCluster = Callable[..., KafkaCluster]
 
@@ -158,6 +164,12 @@ shared_broker = _shared("shared_broker")
 def rows() -> Rows:
     """Return a maker of output rows."""
     return Rows()
+
+
+@pytest.fixture(scope="session")
+def recorded_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the dataDir of a recorded cluster's ZooKeeper, up to a bad moment. Tests only read it."""
+    return recorded_moment.zk_data(tmp_path_factory.mktemp("recording"))
 
 
 @pytest.fixture

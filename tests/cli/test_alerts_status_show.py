@@ -39,12 +39,6 @@ from transport.listening import Listening
 EFFECT = {"effect": "1-e-0", "status": Status.FINAL, "cause": "BrokerChange: broker 3 left", "controller_epoch": 1}
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
-        monkeypatch.delenv(name)
-
-
 @pytest.fixture
 def derived(tmp_path: Path) -> Path:
     return tmp_path / "derived"

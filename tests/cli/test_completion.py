@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import recorded_moment
-
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 _ASK = """
 {install}
@@ -74,11 +72,6 @@ def test_a_mistyped_command_gets_a_suggestion(arguments, says):
     assert (done.returncode, says in done.stderr) == (2, True), done.stderr
 
 
-@pytest.fixture(scope="module")
-def zk_data(tmp_path_factory) -> list[str]:
-    return ["--zk-data", str(recorded_moment.zk_data(tmp_path_factory.mktemp("mistyped")))]
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -89,6 +82,6 @@ def zk_data(tmp_path_factory) -> list[str]:
         (["explain", "zzzzzz-0"], "there is no zzzzzz-0 in cluster cluster\n"),
     ],
 )
-def test_a_mistyped_topic_or_partition_gets_a_suggestion(zk_data, arguments, says):
-    done = kontrast(*arguments, *zk_data)
+def test_a_mistyped_topic_or_partition_gets_a_suggestion(recorded_files, arguments, says):
+    done = kontrast(*arguments, "--zk-data", str(recorded_files))
     assert (done.returncode, says in done.stderr) == (2, True), done.stderr

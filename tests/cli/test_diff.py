@@ -20,7 +20,7 @@ from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import steps
 from streaming.sinks.standing_rows import StandingRows
-from tests.recorded_moment import MOMENT_MS, history, zk_data
+from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
 
 ANSWERS = Path(__file__).with_name("differences")
@@ -35,24 +35,13 @@ COMPARED = {
 }
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
-        monkeypatch.delenv(name)
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return zk_data(tmp_path_factory.mktemp("recording"))
-
-
 def diff(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["diff", *map(str, arguments)])
 
 
 @pytest.mark.parametrize("name", COMPARED)
-def test_a_comparison_is_as_before(name, files):
-    done = diff(*COMPARED[name].split(), "--zk-data", files, "--cluster", "shop")
+def test_a_comparison_is_as_before(name, recorded_files):
+    done = diff(*COMPARED[name].split(), "--zk-data", recorded_files, "--cluster", "shop")
     answer = f"$ kontrast diff {COMPARED[name]}\n{done.stdout}exit code {done.exit_code}\n"
     is_as_before(answer, ANSWERS / f"{name}.txt")
 
@@ -65,10 +54,10 @@ def is_as_before(answer: str, file: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def written(files, tmp_path_factory) -> dict[str, str]:
+def written(recorded_files, tmp_path_factory) -> dict[str, str]:
     """Write the output of `kontrast watch` and `kontrast stream` for the recorded cluster, beside another cluster."""
     directory = tmp_path_factory.mktemp("written")
-    records = [record for name in ("shop", "other") for record in history(files, name).records()]
+    records = [record for name in ("shop", "other") for record in history(recorded_files, name).records()]
     with JournalWriter(directory / "changes") as journal:
         journal.append([encode_record(record) for record in records])
     write_metadata(directory / "derived", metadata_of(records, "shop") + metadata_of(records, "other"))
@@ -102,9 +91,9 @@ def test_two_moments_of_what_kontrast_wrote_are_compared(name, written):
 
 
 @pytest.mark.parametrize("moments", [(BEFORE, MOMENT_MS), ("0x198", "0x1f0"), ("0x2a0", "0x2a0")])
-def test_moments_differ_alike_wherever_the_history_is(moments, files, written):
+def test_moments_differ_alike_wherever_the_history_is(moments, recorded_files, written):
     asked = ["--at", moments[0], "--at", moments[1], "--all", "--cluster", "shop"]
-    expected = diff(*asked, "--zk-data", files)
+    expected = diff(*asked, "--zk-data", recorded_files)
     for address in written.values():
         found = diff(*asked, "--from", address)
         assert without_names(found.stdout) == without_names(expected.stdout)
@@ -126,8 +115,8 @@ def test_a_moment_that_is_not_there_is_refused(name, asked, says, written):
     assert (done.exit_code, says in done.stderr) == (2, True), done.stderr
 
 
-def test_what_is_void_does_not_count_and_what_was_compacted_is_refused(files, tmp_path):
-    rows = metadata_of(list(history(files, "shop").records()), "shop")
+def test_what_is_void_does_not_count_and_what_was_compacted_is_refused(recorded_files, tmp_path):
+    rows = metadata_of(list(history(recorded_files, "shop").records()), "shop")
     asked = ["--at", "0x198", "--at", MOMENT_MS, "--from"]
     write_metadata(tmp_path / "whole", rows)
     write_metadata(tmp_path / "rebuilt", [*rows[:500], *rows])  # the first row of a new state marks its beginning

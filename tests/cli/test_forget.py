@@ -19,12 +19,6 @@ from tests.integration.conftest import lines_of
 from transport.journal import JournalWriter
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
-        monkeypatch.delenv(name)
-
-
 @pytest.fixture
 def changes(tmp_path: Path) -> Path:
     """Write a stream with two clusters, whose clock is in the future."""

@@ -22,12 +22,6 @@ KONTRAST = [sys.executable, "-m", "cli"]
 WIRED = ["watch", "stream", "serve"]
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
-        monkeypatch.delenv(name)
-
-
 @pytest.fixture
 def taken_port() -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -37,9 +37,8 @@ ARGUMENTS: dict[str, dict[str, object]] = {
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory) -> list[str]:
-    data = recorded_moment.zk_data(tmp_path_factory.mktemp("mcp"))
-    return ["--zk-data", str(data), "--cluster", "north", "--until", str(recorded_moment.MOMENT_MS)]
+def source(recorded_files) -> list[str]:
+    return ["--zk-data", str(recorded_files), "--cluster", "north", "--until", str(recorded_moment.MOMENT_MS)]
 
 
 @pytest.fixture

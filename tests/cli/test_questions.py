@@ -30,7 +30,7 @@ from questions.explain.topic import explain_topic
 from questions.lint.table import lint
 from questions.picture import Beginning, Picture
 from tests.questions.cluster import broker, brokers, controller, look, state, topic
-from tests.recorded_moment import MOMENT_MS, zk_data
+from tests.recorded_moment import MOMENT_MS
 
 ANSWERS = Path(__file__).with_name("answers")
 ASKED = {
@@ -71,16 +71,9 @@ ASKED = {
 }
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
-        monkeypatch.delenv(name)
-
-
 @pytest.fixture(scope="module")
-def where(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    files = zk_data(tmp_path_factory.mktemp("recording"))
-    return ["--zk-data", str(files), "--until", str(MOMENT_MS), "--cluster", "shop"]
+def where(recorded_files: Path) -> list[str]:
+    return ["--zk-data", str(recorded_files), "--until", str(MOMENT_MS), "--cluster", "shop"]
 
 
 def ask(question: str, *arguments: str) -> Result:

@@ -24,7 +24,6 @@ from cli.printing.replay_lines import row_object, sentence, time_in_words
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from controller.contract.writes import Writes
-from tests import recorded_moment
 from tests.rows import Rows
 from tests.waiting import eventually
 from transport.journal import end_offset
@@ -44,12 +43,6 @@ def zk_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         members = [member for member in archive if member.name.startswith("dev39/zk/")]
         archive.extractall(directory, members, filter="data")
     return directory / "dev39" / "zk"
-
-
-@pytest.fixture(scope="module")
-def operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the ZooKeeper of a recorded cluster with failovers."""
-    return recorded_moment.zk_data(tmp_path_factory.mktemp("recording"))
 
 
 def invoke(*arguments: object) -> Result:
@@ -133,9 +126,9 @@ def test_the_last_object_says_how_far_it_agrees_with_the_controller(everything: 
     assert last["inferences"] == {"preferred-election": 20, "deletion-answered": 1, "shutdown-asked": 1}
 
 
-def test_the_summary_is_one_object_and_some_lines(operator: Path):
-    (summary,) = [row for row in objects(invoke("--zk-data", operator, "--json")) if row["kind"] == "summary"]
-    lines = invoke("--zk-data", operator, "--emit", "refused").stdout.splitlines()
+def test_the_summary_is_one_object_and_some_lines(recorded_files: Path):
+    (summary,) = [row for row in objects(invoke("--zk-data", recorded_files, "--json")) if row["kind"] == "summary"]
+    lines = invoke("--zk-data", recorded_files, "--emit", "refused").stdout.splitlines()
     begin = next(at for at, line in enumerate(lines) if line.startswith("summary of "))
     text = "\n".join([*lines[begin:-1], json.dumps(summary, indent=1)]) + "\n"
     if "REWRITE" in os.environ:
@@ -143,9 +136,9 @@ def test_the_summary_is_one_object_and_some_lines(operator: Path):
     assert text == SUMMARY.read_text(encoding="utf-8")
 
 
-def test_the_summary_counts_what_is_printed(operator: Path):
+def test_the_summary_counts_what_is_printed(recorded_files: Path):
     def summary(*arguments: object) -> dict:
-        return objects(invoke("--zk-data", operator, "--emit", "refused", "--json", *arguments))[-2]
+        return objects(invoke("--zk-data", recorded_files, "--emit", "refused", "--json", *arguments))[-2]
 
     whole, before, behind = summary(), summary("--until", "0x240"), summary("--from", "0x241")
     for kind, count in whole["elections"].items():

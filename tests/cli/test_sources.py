@@ -33,30 +33,20 @@ from ingest.errors import IngestError
 from questions.explain.broker import explain_broker
 from questions.explain.partition import explain_partition
 from questions.picture import Beginning, Origin, Picture
-from tests.recorded_moment import MOMENT_MS, history, zk_data
+from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
 
 AskedOf = Callable[..., Picture]
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return zk_data(tmp_path_factory.mktemp("recording"))
+def records(recorded_files: Path) -> list[Record]:
+    return list(history(recorded_files, "shop").records())
 
 
 @pytest.fixture(scope="module")
-def records(files: Path) -> list[Record]:
-    return list(history(files, "shop").records())
-
-
-@pytest.fixture(scope="module")
-def from_files(files: Path) -> Picture:
-    return picture("--zk-data", files, "--until", MOMENT_MS)
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KONTRAST_CONFIG", raising=False)
+def from_files(recorded_files: Path) -> Picture:
+    return picture("--zk-data", recorded_files, "--until", MOMENT_MS)
 
 
 def picture(*arguments: object, scope: Scope = EVERYTHING_NOW) -> Picture:
@@ -226,8 +216,8 @@ def test_a_source_that_is_not_one_is_refused_in_a_sentence(arguments, said):
         source(*arguments)
 
 
-def test_of_several_clusters_one_must_be_named(tmp_path, files, records):
-    write_changes(tmp_path / "changes", records, list(history(files, "depot").records()))
+def test_of_several_clusters_one_must_be_named(tmp_path, recorded_files, records):
+    write_changes(tmp_path / "changes", records, list(history(recorded_files, "depot").records()))
     address = f"journal:{tmp_path / 'changes'}"
     with pytest.raises(NotFoundError, match="which cluster.*depot, shop"):
         picture("--from", address)
@@ -254,16 +244,16 @@ def test_outputs_without_transitions_are_asked_without_their_past(tmp_path, reco
     assert "the causes are unknown, because" in caplog.text
 
 
-def test_files_without_a_cluster_below_the_chroot_say_where_one_is(files):
+def test_files_without_a_cluster_below_the_chroot_say_where_one_is(recorded_files):
     with pytest.raises(NotFoundError, match="they have one below /: give --chroot"):
-        picture("--zk-data", files, "--chroot", "/kafka")
+        picture("--zk-data", recorded_files, "--chroot", "/kafka")
     with pytest.raises(IngestError, match="is no directory"):
-        picture("--zk-data", files / "absent")
+        picture("--zk-data", recorded_files / "absent")
 
 
-def test_a_moment_that_is_none_is_a_mistake_of_the_command_line(files):
+def test_a_moment_that_is_none_is_a_mistake_of_the_command_line(recorded_files):
     with pytest.raises(click.BadParameter, match="neither a zxid"):
-        source("--zk-data", files, "--until", "yesterday")
+        source("--zk-data", recorded_files, "--until", "yesterday")
     with pytest.raises(click.BadParameter, match="no stream address"):
         source("--from", "elsewhere")
 

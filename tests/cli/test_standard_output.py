@@ -19,7 +19,7 @@ from cli.printing import standard_output
 from controller.contract.outputs import encode_row
 from controller.contract.refused_row import RefusedRow
 from tests.questions.cluster import broker, brokers, controller, settings, state, topic
-from tests.recorded_moment import MOMENT_MS, zk_data
+from tests.recorded_moment import MOMENT_MS
 from transport.journal import JournalWriter
 
 CLI = Path(__file__).parents[2] / "cli"
@@ -44,12 +44,6 @@ OF_ZOOKEEPER = (
     "migration check",
 )
 OF_OUTPUTS = ("alerts", "alerts --long", "show alerts", "show metadata", "show refused", "show gauges", "status")
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
-        monkeypatch.delenv(name)
 
 
 def asked(command: str, *where: object, as_json: bool = False) -> str:
@@ -181,9 +175,8 @@ def _writes(node: ast.AST) -> bool:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    data = zk_data(tmp_path_factory.mktemp("recording"))
-    return ["--zk-data", str(data), "--until", str(MOMENT_MS), "--cluster", "shop"]
+def files(recorded_files: Path) -> list[str]:
+    return ["--zk-data", str(recorded_files), "--until", str(MOMENT_MS), "--cluster", "shop"]
 
 
 def exit_code(arguments: list[str], standard_out: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,34 +21,23 @@ from questions.explain.explanation import Certainty
 from questions.timeline.events import Change, Event
 from questions.timeline.lanes import Condition, Lane, Lanes, Span
 from questions.timeline.timeline import Timeline
-from tests.recorded_moment import MOMENT_MS, history, zk_data
+from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
 
 _VOID = {"meta", "br"}
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
-        monkeypatch.delenv(name)
-
-
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return zk_data(tmp_path_factory.mktemp("recording"))
-
-
-@pytest.fixture(scope="module")
-def records(files: Path) -> list[Record]:
-    return list(history(files, "shop").records())
+def records(recorded_files: Path) -> list[Record]:
+    return list(history(recorded_files, "shop").records())
 
 
 def ask(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["timeline", *map(str, arguments)])
 
 
-def of_files(files: Path, *arguments: object) -> dict:
-    done = ask("--zk-data", files, "--cluster", "shop", "--json", *arguments)
+def of_files(recorded_files: Path, *arguments: object) -> dict:
+    done = ask("--zk-data", recorded_files, "--cluster", "shop", "--json", *arguments)
     assert done.exit_code == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -97,13 +85,13 @@ def check_is_self_contained(page: str) -> Parsed:
     return parsed
 
 
-def test_the_page_draws_what_the_json_has_and_takes_nothing_from_elsewhere(files, tmp_path):
+def test_the_page_draws_what_the_json_has_and_takes_nothing_from_elsewhere(recorded_files, tmp_path):
     until = ("--until", MOMENT_MS)
-    done = ask("--zk-data", files, "--cluster", "shop", *until, "--html", tmp_path / "page.html")
+    done = ask("--zk-data", recorded_files, "--cluster", "shop", *until, "--html", tmp_path / "page.html")
     assert (done.exit_code, done.stdout) == (0, "")
     assert f"wrote {tmp_path / 'page.html'}" in done.stderr
     parsed = check_is_self_contained((tmp_path / "page.html").read_text(encoding="utf-8"))
-    timeline = of_files(files, *until)
+    timeline = of_files(recorded_files, *until)
     spans = [span for lane in timeline["pictured"]["lanes"] for span in lane["spans"]]
     drawn = Counter(value for tag, name, value in parsed.attributes if (tag, name) == ("rect", "class"))
     by_word = {condition.value: condition.name.lower() for condition in Condition}
@@ -118,8 +106,10 @@ def test_the_page_draws_what_the_json_has_and_takes_nothing_from_elsewhere(files
     assert all(sentence in words for sentence in timeline["pictured"]["left_out"])
 
 
-def test_the_lanes_show_the_ghost_controller_and_when_brokers_were_away(files):
-    lanes = {lane["name"]: lane["spans"] for lane in of_files(files, "--until", MOMENT_MS)["pictured"]["lanes"]}
+def test_the_lanes_show_the_ghost_controller_and_when_brokers_were_away(recorded_files):
+    lanes = {
+        lane["name"]: lane["spans"] for lane in of_files(recorded_files, "--until", MOMENT_MS)["pictured"]["lanes"]
+    }
     assert list(lanes)[:5] == ["controller", "broker 1", "broker 2", "broker 3", "broker 4"]
     assert list(lanes)[5:] == sorted(
         lanes.keys() - set(list(lanes)[:5]), key=lambda name: [*map(int, name[1:].split("-"))]
@@ -137,14 +127,14 @@ def test_the_lanes_show_the_ghost_controller_and_when_brokers_were_away(files):
     assert {span["condition"] for span in lanes["t3-2"]} >= {Condition.WELL.value, Condition.DOWN.value}
 
 
-def test_the_changes_and_the_outputs_give_the_same_as_the_files(tmp_path, records, files):
+def test_the_changes_and_the_outputs_give_the_same_as_the_files(tmp_path, records, recorded_files):
     with JournalWriter(tmp_path / "changes") as journal:
         journal.append([encode_record(record) for record in records])
     effects = steps(new_context("shop"), records).effects
     for output in OUTPUTS:
         with JournalWriter(tmp_path / "derived" / output, batches=True) as journal:
             journal.append_batch(1, [encode_row(row) for row in effects if row.output == output])
-    wanted = of_files(files, "--until", MOMENT_MS)
+    wanted = of_files(recorded_files, "--until", MOMENT_MS)
     for name in ("changes", "derived"):
         done = ask("--from", f"journal:{tmp_path / name}", "--json")
         assert done.exit_code == 0, done.stderr
@@ -154,15 +144,15 @@ def test_the_changes_and_the_outputs_give_the_same_as_the_files(tmp_path, record
 
 
 @pytest.mark.parametrize("ends", [("0x198", "0x199"), ("1795373040000", "1795373040001")])
-def test_a_window_is_the_same_in_files_and_in_a_stream(tmp_path, records, files, ends):
+def test_a_window_is_the_same_in_files_and_in_a_stream(tmp_path, records, recorded_files, ends):
     with JournalWriter(tmp_path / "changes") as journal:
         journal.append([encode_record(record) for record in records])
     stream = ("--from", f"journal:{tmp_path / 'changes'}", "--json")
     until, since = ends
     before = json.loads(ask(*stream, "--until", until).stdout)
     after = json.loads(ask(*stream, "--since", since).stdout)
-    assert headlines(before) == headlines(of_files(files, "--until", until))
-    whole = of_files(files, "--until", MOMENT_MS)
+    assert headlines(before) == headlines(of_files(recorded_files, "--until", until))
+    whole = of_files(recorded_files, "--until", MOMENT_MS)
     assert before["events"]
     assert after["events"]
     assert changes(before) + changes(after) == changes(whole)
@@ -178,8 +168,8 @@ def changes(timeline: dict) -> Counter:
     )
 
 
-def test_the_end_of_an_alert_is_shown_with_its_beginning(files):
-    said = [event["says"] for event in of_files(files, "--partition", "t3-2", "--until", "0x120")["events"]]
+def test_the_end_of_an_alert_is_shown_with_its_beginning(recorded_files):
+    said = [event["says"] for event in of_files(recorded_files, "--partition", "t3-2", "--until", "0x120")["events"]]
     alerts = [words.partition(":")[0] for words in said if words.startswith("PartitionsOffline")]
     assert alerts[:2] == ["PartitionsOffline of broker 2 opened", "PartitionsOffline of broker 2 resolved"]
 
@@ -240,7 +230,7 @@ def test_the_last_moment_of_the_calendar_is_drawn(tmp_path, records):
 
 @pytest.mark.parametrize("option", ["--since", "--until"])
 @pytest.mark.parametrize("moment", ["9" * 16, "9" * 5_000, "9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00"])
-def test_a_moment_outside_the_calendar_is_one_sentence(files, option, moment):
-    done = ask("--zk-data", files, option, moment)
+def test_a_moment_outside_the_calendar_is_one_sentence(recorded_files, option, moment):
+    done = ask("--zk-data", recorded_files, option, moment)
     assert (done.exit_code, "not within the years 1970 to 9999" in done.stderr) == (2, True)
     assert len(done.stderr.splitlines()) == 1

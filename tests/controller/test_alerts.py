@@ -481,14 +481,6 @@ def test_a_failed_log_directory_is_alerted_with_what_it_takes_offline():
 # --- the controller
 
 
-def test_the_controllers_moves_are_alerted_by_name():
-    history = a_cluster()
-    history.delete("/controller")
-    history.controller(2, 2)
-    history.heartbeat()
-    assert history.open_alerts()["ControllerMoved"].cause == "broker 2 became controller in epoch 2 after broker 1"
-
-
 def test_the_first_controller_of_a_cluster_did_not_move():
     history = ZnodeHistory()
     history.snapshot(("/controller_epoch", b"0"), ("/brokers/ids/1", {"version": 4, "host": "h", "port": 1}))
@@ -555,13 +547,6 @@ def test_a_deposed_controller_that_writes_on_is_alerted():
     history.heartbeat()
     assert history.open_alerts()["StaleController"].cause.startswith("the controller of epoch 1 wrote t-0 after")
     assert history.gauges().divergences["stale_controller_epoch"] == 1
-
-
-def test_an_epoch_that_goes_back_is_alerted():
-    history = a_cluster(epoch=5)
-    history.write("/controller_epoch", b"3")
-    history.heartbeat()
-    assert history.open_alerts()["ControllerEpochWentBack"].cause.startswith("/controller_epoch went back from 5 to 3:")
 
 
 def test_notifications_that_nobody_reads_are_alerted():
@@ -693,40 +678,6 @@ def test_leaders_that_are_not_brought_back_are_alerted():
     assert "without a request" in by_hand.open_alerts()["PreferredImbalance"].expected
 
 
-def test_topics_made_at_risk_are_alerted():
-    history = a_cluster()
-    history.topic("alone", {0: [1]})
-    history.topic("dead", {0: [1, 8]})
-    history.heartbeat()
-    assert {"TopicWithOneReplica", "TopicWithDeadReplica"} <= set(history.open_alerts())
-
-
-def test_a_topic_removed_by_hand_and_a_deletion_taken_back_are_alerted():
-    history = a_cluster()
-    history.delete("/brokers/topics/one")
-    history.delete_topic("t")
-    history.delete("/admin/delete_topics/t")
-    history.heartbeat()
-    assert {"TopicRemovedByHand", "DeletionGivenUp"} <= set(history.open_alerts())
-
-
-def test_an_assignment_edited_by_hand_is_alerted_with_both():
-    history = a_cluster()
-    history.topic("t", {0: [1, 2, 9], 1: [2, 3, 1]})
-    history.heartbeat()
-    assert history.open_alerts()["AssignmentEdited"].cause == (
-        "the assignment of t-0 was edited by hand from [1, 2, 3] to [1, 2, 9]: it has no effect until the next failover"
-    )
-
-
-def test_topics_without_an_id_among_others_are_alerted():
-    history = a_cluster(release=(3, 9), topics=on([1], 1, 0, [1]), topic_id="an id")
-    history.topic("none", {0: [1]})
-    history.the_controller_writes_its_due()
-    history.heartbeat()
-    assert "MissingTopicId" in opened(history.heartbeat(6 * MINUTE_MS))
-
-
 # --- writes that differ
 
 
@@ -739,14 +690,6 @@ def test_another_leader_than_expected_is_alerted_with_both_values():
     assert alert.cause == "t-0 got leader 1, but the controller's rules give leader 2"
     assert alert.evidence[1].startswith("before or predicted: leader 2, leader epoch 5, ISR [2, 1]")
     assert alert.evidence[2].startswith("written: leader 1, leader epoch 7, ISR [1]")
-
-
-def test_another_isr_than_expected_is_alerted():
-    history = a_cluster(topics=on([3, 2, 1], 3, 4, [3, 2, 1]))
-    history.broker_leaves(3)
-    history.state("t", 0, 2, 9, [2])
-    history.heartbeat()
-    assert history.open_alerts()["UnexpectedIsr"].cause == "t-0 got ISR [2], but the controller's rules give [2, 1]"
 
 
 def test_a_state_that_no_controller_writes_is_alerted():

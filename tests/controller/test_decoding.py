@@ -122,8 +122,6 @@ OWN_FILES = {
     "transport/segments.py",
     "streaming/checkpoint/directory.py",
     "dashboards/boards/board.py",
-    "dashboards/preview/board.py",
-    "dashboards/preview/prometheus.py",
 }
 
 

@@ -33,14 +33,6 @@ def test_a_death_takes_offline_what_another_dead_broker_led_from_1_0_on(release,
     assert "provisional u-0 OnlinePartition -> OfflinePartition" in history.transitions(effects)
 
 
-@pytest.mark.parametrize(("release", "stays"), [((1, 0), False), ((1, 1), True)])
-def test_up_to_1_0_the_last_replica_leaves_the_isr_with_unclean_elections_allowed(release, stays):
-    history = ZnodeHistory(release=release, settings={"unclean.leader.election.enable": True})
-    history.start(1, 2, topics={"t": {0: ([2], 2, 0, [2])}})
-    history.broker_leaves(2)
-    assert history.predicted("t", 0) == (-1, 1, (2,) if stays else ())
-
-
 @pytest.mark.parametrize(("release", "writes", "moves"), [((1, 0), 0, 1), ((1, 1), 1, 1), ((2, 2), 0, 0)])
 def test_a_preferred_replica_that_leads_is_written_again_from_1_1_to_2_1_only(release, writes, moves):
     history = ZnodeHistory(release=release).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))

@@ -92,13 +92,6 @@ def test_the_prediction_and_its_confirmation_have_one_key(history):
     assert moves[0].effect == moves[1].effect
 
 
-def test_trap_2_a_partition_without_a_live_replica_stays_new(history):
-    history.topic("new", {0: [8, 9]})
-    assert history.row("new", 0).state == "NewPartition"
-    assert history.row("new", 0).problem == "no_live_replica_at_creation"
-    assert history.gauges().offline_partitions == 0
-
-
 def test_a_dead_leader_is_replaced_and_a_sole_replica_goes_offline_by_name(history):
     effects = history.broker_leaves(3)
     assert history.transitions(effects) == [
@@ -148,13 +141,6 @@ def test_a_partition_comes_back_with_its_broker(history):
     history.state("t", 1, 3, 2, [3])
     assert history.alerts()[-1] == ("resolved", "PartitionsOffline/broker 3")
     assert history.gauges().offline_partitions == 0
-
-
-def test_trap_8_a_new_czxid_under_the_same_name_is_a_bounce(history):
-    del history.znodes["/brokers/ids/3"]
-    effects = history.broker(3)
-    assert history.transitions(effects)[0] == "final broker 3 live -> dead"
-    assert "final broker 3 dead -> live" in history.transitions(effects)
 
 
 def test_a_change_of_the_isr_keeps_what_is_still_to_be_written(history):
@@ -230,13 +216,6 @@ def test_what_the_lost_controller_had_not_written_is_withdrawn(history):
     ]
     effects = history.heartbeat(19_000)  # its session lives on, so its process did too, up to its fenced write
     assert "final t-0 OnlinePartition -> OfflinePartition" in history.transitions(effects)
-
-
-def test_trap_11_who_edits_the_controller_znode_makes_a_ghost(history):
-    history.write("/controller", controller_znode(2))
-    effects = history.broker_leaves(3)
-    assert history.transitions(effects) == []
-    assert history.row("t", 1).problem == "no_live_in_sync_replica"
 
 
 def test_a_cluster_without_controller_is_alerted_after_the_grace(history):

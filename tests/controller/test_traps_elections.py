@@ -112,10 +112,12 @@ def test_trap_04_the_last_member_of_the_isr_is_never_removed():
     assert t0(history) == (-1, 6, (2,))
 
 
-@pytest.mark.parametrize(("unclean", "isr"), [(True, ()), (False, (2,))])
-def test_trap_04_up_to_1_0_the_isr_becomes_empty_with_unclean_elections_allowed(unclean, isr):
+@pytest.mark.parametrize(
+    ("release", "unclean", "isr"), [((1, 0), True, ()), ((1, 0), False, (2,)), ((1, 1), True, (2,))]
+)
+def test_trap_04_up_to_1_0_the_isr_becomes_empty_with_unclean_elections_allowed(release, unclean, isr):
     settings = {"unclean.leader.election.enable": unclean}
-    history = ZnodeHistory(release=(1, 0), settings=settings).start(1, 2, topics={"t": {0: ([2], 2, 5, [2])}})
+    history = ZnodeHistory(release=release, settings=settings).start(1, 2, topics={"t": {0: ([2], 2, 5, [2])}})
     history.broker_leaves(2)
     assert t0(history) == (-1, 6, isr)
 

@@ -21,11 +21,11 @@ from controller.contract.outputs import encode_row
 from controller.contract.row import Row
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.server import run
-from dashboards.preview.prometheus import Prometheus
 from tests.certificates import make_self_signed
 from tests.dashboards.prometheus_server import prometheus_over
 from tests.dashboards.visits import Visit
 from tests.programs import program
+from tests.prometheus import Prometheus
 from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.journal import JournalWriter

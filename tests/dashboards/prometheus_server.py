@@ -1,6 +1,6 @@
-"""A real Prometheus for tests and previews, over a target that it scrapes or over prepared data.
+"""A real Prometheus for tests, over a target that it scrapes or over prepared data.
 
-Starting and stopping belong here. `dashboards.preview.prometheus` asks the questions.
+Starting and stopping belong here. `tests.prometheus` asks the questions.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cli.embedded.process import ChildProcess, free_port
-from dashboards.preview.prometheus import Prometheus
 from tests.programs import program
+from tests.prometheus import Prometheus
 
 _START_SECONDS = 60
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from dashboards.preview.board import Filling, Panel, Query, all_boards
-from dashboards.preview.prometheus import Prometheus, Series
+from tests.dashboards.grafana_boards import Filling, Panel, Query, all_boards
 from tests.dashboards.incident import BEGIN, CLUSTERS, END, RATE_INTERVAL, SCRAPE_SECONDS
+from tests.prometheus import Prometheus, Series
 
 ANSWERS = json.loads((Path(__file__).parent / "board_answers.json").read_text(encoding="utf-8"))
 # In the recordings no write stays due for long, and no znode is spoilt.
@@ -130,12 +130,12 @@ def test_a_chosen_cluster_is_the_only_one(prometheus):
 def test_annotations_mark_every_failover_and_unclean_election(prometheus):
     """The controllers' logs show East's failovers, epochs 2 to 5. Its one unclean election is c-3's."""
     expected = {"Failovers": [97, 131, 148, 171], "Unclean elections": [178]}
-    for annotation in all_boards()[0].annotations:
-        expression = Filling(clusters="east", rate_interval=RATE_INTERVAL).concrete(annotation.expression)
+    for name, expression in all_boards()[0].annotations.items():
+        expression = Filling(clusters="east", rate_interval=RATE_INTERVAL).concrete(expression)
         (series,) = prometheus.query_range(expression, BEGIN + 20, END, SCRAPE_SECONDS)
         times = [at - BEGIN for at, _ in series.points]
         starts = [at for at in times if at - SCRAPE_SECONDS not in times]
-        assert starts == pytest.approx(expected[annotation.name], abs=2 * SCRAPE_SECONDS)
+        assert starts == pytest.approx(expected[name], abs=2 * SCRAPE_SECONDS)
 
 
 @pytest.mark.parametrize("gauge", KAFKAS_OWN)

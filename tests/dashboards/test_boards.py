@@ -20,7 +20,7 @@ import pytest
 
 from dashboards.catalogue.metric import CLUSTER_LABEL, PARTITIONS_PAGE, MetricType
 from dashboards.catalogue.table import CATALOGUE
-from dashboards.preview.board import GRAFANA, all_boards, read_board
+from tests.dashboards.grafana_boards import GRAFANA, all_boards, read_board
 
 SCHEMA = json.loads((Path(__file__).parent / "grafana_schema" / "board.schema.json").read_text(encoding="utf-8"))
 RULES = "".join(
@@ -77,7 +77,7 @@ def panels(name: str) -> list[dict]:
 
 def expressions(name: str) -> list[str]:
     read = read_board(GRAFANA / name)
-    return [query.expression for _, query in read.queries()] + [each.expression for each in read.annotations]
+    return [query.expression for _, query in read.queries()] + [*read.annotations.values()]
 
 
 def selectors(expression: object) -> Iterator[promql_parser.VectorSelector]:

@@ -37,11 +37,10 @@ LATER_MS = 5 * 60_000
 
 
 @pytest.fixture(scope="module")
-def exporter(tmp_path_factory, start_exporter):
+def exporter(recorded_files, tmp_path_factory, start_exporter):
     """Run an exporter of a recorded cluster in a bad moment."""
     directory = tmp_path_factory.mktemp("interface")
-    data = recorded_moment.zk_data(directory)
-    records = list(recorded_moment.history(data, "north").records())
+    records = list(recorded_moment.history(recorded_files, "north").records())
     rows = [row for row in steps(new_context("north", chunk_count=8), records).effects if row.output in OUTPUTS]
     config = ServeConfig(source=JournalAddress(directory / "outputs"), listen="127.0.0.1:0")
     (directory / "outputs").mkdir()

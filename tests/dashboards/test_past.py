@@ -25,10 +25,9 @@ CLUSTER = "north"
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory) -> list[Row]:
+def recorded(recorded_files) -> list[Row]:
     """Return the rows of a recorded cluster up to its bad moment, in causal order."""
-    directory = recorded_moment.zk_data(tmp_path_factory.mktemp("recorded"))
-    records = list(recorded_moment.history(directory, CLUSTER).records())
+    records = list(recorded_moment.history(recorded_files, CLUSTER).records())
     rows = steps(new_context(CLUSTER, chunk_count=8), records).effects
     return [row for row in rows if row.output in FOLLOWED_OUTPUTS]
 

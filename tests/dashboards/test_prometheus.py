@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from dashboards.preview.board import GRAFANA, Filling, read_board
-from dashboards.preview.prometheus import Prometheus
+from tests.dashboards.grafana_boards import GRAFANA, Filling, read_board
 from tests.dashboards.prometheus_server import running_prometheus
+from tests.prometheus import Prometheus
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]

@@ -29,11 +29,10 @@ RECEIVERS = {
 
 
 @pytest.fixture(scope="module")
-def message(tmp_path_factory) -> dict[str, Any]:
+def message(recorded_files) -> dict[str, Any]:
     """Return an Alertmanager message with one cause's alerts in a recorded incident, as `kontrast serve` sends them."""
-    directory = recorded_moment.zk_data(tmp_path_factory.mktemp("recorded"))
     rows: dict[str, AlertRow] = {}
-    outcome = steps(new_context("orders"), list(recorded_moment.history(directory, "orders").records()))
+    outcome = steps(new_context("orders"), list(recorded_moment.history(recorded_files, "orders").records()))
     for row in outcome.effects:
         if isinstance(row, AlertRow):
             rows[row.id] = row

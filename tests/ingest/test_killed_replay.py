@@ -14,7 +14,7 @@ import pytest
 from cli.embedded.process import ChildProcess
 from controller.contract.records import Record, decode_record
 from tests.ingest.test_kafka_sink import consume
-from tests.recorded_moment import MOMENT_MS, history, zk_data
+from tests.recorded_moment import MOMENT_MS, history
 from tests.waiting import eventually
 from transport.address import KafkaAddress
 from transport.journal import end_offset, read_journal
@@ -27,13 +27,8 @@ _SPEED = "40"  # the recorded 94 seconds in 2.4
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return zk_data(tmp_path_factory.mktemp("recording"))
-
-
-@pytest.fixture(scope="module")
-def records(files: Path) -> list[Record]:
-    return list(history(files, _CLUSTER).records())
+def records(recorded_files: Path) -> list[Record]:
+    return list(history(recorded_files, _CLUSTER).records())
 
 
 def journal_of(directory: Path) -> list[Record]:
@@ -44,19 +39,19 @@ def topic_of(to: KafkaAddress) -> list[Record]:
     return [record for messages in consume(to).values() for _, record in messages]
 
 
-def command(files: Path, into: str, speed: str = "max") -> list[str]:
+def command(recorded_files: Path, into: str, speed: str = "max") -> list[str]:
     return [
-        *(sys.executable, "-m", "cli", "replay", "--zk-data", str(files), "--cluster", _CLUSTER),
+        *(sys.executable, "-m", "cli", "replay", "--zk-data", str(recorded_files), "--cluster", _CLUSTER),
         *("--until", str(MOMENT_MS), "--into", into, "--speed", speed),
     ]
 
 
-def replayed(files: Path, into: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(files, into), capture_output=True, text=True, check=False, timeout=120)
+def replayed(recorded_files: Path, into: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(recorded_files, into), capture_output=True, text=True, check=False, timeout=120)
 
 
-def kill_behind(files: Path, into: str, log: Path, is_far_enough: Callable[[], bool]) -> None:
-    replay = ChildProcess("kontrast replay", command(files, into, _SPEED), log)
+def kill_behind(recorded_files: Path, into: str, log: Path, is_far_enough: Callable[[], bool]) -> None:
+    replay = ChildProcess("kontrast replay", command(recorded_files, into, _SPEED), log)
     replay.launch()
     try:
         eventually(lambda: is_far_enough() or not replay.running, pause_seconds=0.002)
@@ -66,33 +61,35 @@ def kill_behind(files: Path, into: str, log: Path, is_far_enough: Callable[[], b
 
 @pytest.mark.parametrize("kill", range(4))
 def test_a_journal_holds_the_beginning_of_the_past(
-    files: Path, records: list[Record], tmp_path: Path, kill: int
+    recorded_files: Path, records: list[Record], tmp_path: Path, kill: int
 ) -> None:
     journal = tmp_path / "past"
     target_bytes = random.Random(_SEED + kill).randrange(1, 150_000)
     log = tmp_path / "log"
-    kill_behind(files, f"journal:{journal}", log, lambda: journal.exists() and end_offset(journal) >= target_bytes)
+    kill_behind(
+        recorded_files, f"journal:{journal}", log, lambda: journal.exists() and end_offset(journal) >= target_bytes
+    )
     left = journal_of(journal)
     assert 0 < len(left) < len(records), "it was not killed in the middle"
     assert left == records[: len(left)]
-    again = replayed(files, f"journal:{journal}")
+    again = replayed(recorded_files, f"journal:{journal}")
     assert again.returncode == 3
     assert "past has records already. Name a new or empty stream" in again.stderr
     assert journal_of(journal) == left
-    assert replayed(files, f"journal:{tmp_path / 'another'}").returncode == 0
+    assert replayed(recorded_files, f"journal:{tmp_path / 'another'}").returncode == 0
     assert journal_of(tmp_path / "another") == records
 
 
 def test_a_topic_holds_the_beginning_of_the_past(
-    files: Path, records: list[Record], tmp_path: Path, shared_broker: str, own_name: str
+    recorded_files: Path, records: list[Record], tmp_path: Path, shared_broker: str, own_name: str
 ) -> None:
     to = KafkaAddress(shared_broker, own_name)
     target = random.Random(_SEED).randrange(1, len(records) // 2)
-    kill_behind(files, str(to), tmp_path / "log", lambda: len(topic_of(to)) >= target)
+    kill_behind(recorded_files, str(to), tmp_path / "log", lambda: len(topic_of(to)) >= target)
     left = topic_of(to)
     assert 0 < len(left) < len(records), "it was not killed in the middle"
     assert left == records[: len(left)]
-    again = replayed(files, str(to))
+    again = replayed(recorded_files, str(to))
     assert again.returncode == 3
     assert f"{own_name} has records already" in again.stderr
     assert topic_of(to) == left

@@ -24,7 +24,7 @@ from ingest.replay.publication import Publication
 from ingest.sinks.kafka_sink import KafkaSink, identity_of
 from ingest.sinks.sink import SinkUnavailableError
 from tests.ingest.test_kafka_sink import consume
-from tests.recorded_moment import history, zk_data
+from tests.recorded_moment import history
 from tests.waiting import eventually
 from transport.address import Address, JournalAddress, KafkaAddress
 from transport.journal import JournalFullError, JournalWriter, read_journal
@@ -34,13 +34,8 @@ AT_ONCE = Pace(math.inf)
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return zk_data(tmp_path_factory.mktemp("recording"))
-
-
-@pytest.fixture(scope="module")
-def records(files: Path) -> list[Record]:
-    return list(history(files, CLUSTER).records())
+def records(recorded_files: Path) -> list[Record]:
+    return list(history(recorded_files, CLUSTER).records())
 
 
 def publish(records: Iterator[Record], to: Address, pace: Pace = AT_ONCE, stop: threading.Event | None = None) -> bool:
@@ -55,8 +50,8 @@ def rows_of(records: list[Record]) -> tuple[Row, ...]:
     return steps(new_context(CLUSTER, chunk_count=8), records).effects
 
 
-def test_a_journal_gets_the_records_of_the_files(files, records, tmp_path):
-    assert publish(history(files, CLUSTER).records(), JournalAddress(tmp_path / "past"))
+def test_a_journal_gets_the_records_of_the_files(recorded_files, records, tmp_path):
+    assert publish(history(recorded_files, CLUSTER).records(), JournalAddress(tmp_path / "past"))
     assert journal_of(tmp_path / "past") == records
 
 
@@ -218,8 +213,8 @@ def test_a_cluster_that_is_recognised_later_gets_no_more(shared_broker, own_name
         publish([*before, its_own], to)
 
 
-def test_files_without_a_cluster_make_no_stream(files, tmp_path):
-    nothing = History((files,), CLUSTER, chroot="/elsewhere")
+def test_files_without_a_cluster_make_no_stream(recorded_files, tmp_path):
+    nothing = History((recorded_files,), CLUSTER, chroot="/elsewhere")
     assert not publish(nothing.records(), JournalAddress(tmp_path / "past"))
     assert not (tmp_path / "past").exists()
     assert nothing.other_chroots == {"/"}

@@ -25,12 +25,6 @@ from tests.reports.conftest import Recorded
 ANSWERS = Path(__file__).parent / "answers"
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("KONTRAST_")]:
-        monkeypatch.delenv(name)
-
-
 @pytest.fixture
 def ask(spark, monkeypatch):
     """Ask in the existing session, because this process cannot have a second one."""

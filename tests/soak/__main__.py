@@ -17,9 +17,9 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 
-from dashboards.preview.prometheus import Prometheus
 from tests.conformance.record.steps import Steps
 from tests.dashboards.prometheus_server import running_prometheus
+from tests.prometheus import Prometheus
 from tests.soak import report
 from tests.soak.clusters import REAL, SYNTHETIC, Clusters
 from tests.soak.kontrast import SERVE, Kontrast

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dashboards.preview.svg import SERIES, Area, Drawing
 from tests.soak.measurements import Sample
 from tests.soak.verdict import Judged
+from tests.svg import SERIES, Area, Drawing
 
 _PANEL = Area(0, 0, 560, 200)
 _MARGIN_LEFT, _MARGIN_TOP, _MARGIN_BOTTOM, _MARGIN_RIGHT = 70, 34, 24, 16

@@ -79,10 +79,5 @@ class Drawing:
         return "\n".join([head, page, *self._parts, "</svg>", ""])
 
 
-def width_of(words: str, size: int = 11) -> float:
-    """Return the approximate width of words, in pixels."""
-    return len(words) * size * _CHARACTER_WIDTH
-
-
 def _color(name: str) -> str:
     return COLORS.get(name, name)
