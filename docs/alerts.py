@@ -23,7 +23,8 @@ alerts](../how-to/alerting.md) connects them to Alertmanager.
 
 An alert is one problem of one subject. Its id is the kind, and the subject unless that is the whole cluster:
 `NoController`, `BrokerCrashed/broker 3`. Kontrast evaluates alerts every second, and immediately when a broker
-registers or leaves, or when clients lose or regain partitions.
+registers or leaves, or when clients lose or regain partitions. Beyond a hundred groups of partitions with different
+causes, lost and regained partitions wait a millisecond for each ten more groups, at most until the next second.
 
 | state | meaning |
 | --- | --- |

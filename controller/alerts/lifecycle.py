@@ -1,6 +1,7 @@
 """Lifecycle of alerts, which open, change and resolve by conditions and occurrences.
 
-Alerts are judged at every heartbeat, and at once when brokers come or go or partitions become unusable.
+Alerts are judged at every heartbeat, and at once when brokers come or go or partitions become unusable. Many groups of
+partitions slow this down (`may_judge_again`).
 """
 
 from __future__ import annotations
@@ -38,10 +39,25 @@ OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 # Least time between two updates of an alert whose counts keep changing.
 _UPDATED_AGAIN_MS: Final = 5_000
 
+# Judging takes up to 10 µs for each group of partitions. The first hundred groups never wait. Each ten more wait a
+# millisecond, so that judging takes at most a tenth of the time beside the cost of a hundred groups.
+_NEVER_WAIT: Final = 100
+_WAIT_A_MS: Final = 10
+
+
+def may_judge_again(header: Header) -> bool:
+    """Return whether alerts are judged for a changed group of partitions before the next heartbeat.
+
+    Each write of a takeover can add or remove a group. Without a pause, n writes would judge n groups each.
+    """
+    pause_ms = (len(header.tally.issues) - _NEVER_WAIT) // _WAIT_A_MS
+    return header.time_ms - header.alerts.judged_ms >= pause_ms
+
 
 def judge(state: MutableState, rows: PublishedRows) -> None:
     """Open, update and resolve alerts by the present conditions. Unseen ones become unknown, not resolved."""
     header = state.header
+    header.alerts.judged_ms = header.time_ms
     header.alerts.recent_elections = _pace(header)
     forget_old(header)
     blind = _is_blind(header)

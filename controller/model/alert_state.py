@@ -71,3 +71,4 @@ class AlertState(msgspec.Struct, array_like=True):
     suspected_ms: dict[str, int] = {}  # when a condition that may become an alert began, by the alert's id
     open: dict[str, OpenAlert] = {}  # by id
     recent_elections: ElectionPace = ElectionPace(0, 0, 0)
+    judged_ms: int = 0  # when all conditions were last judged

@@ -85,7 +85,8 @@ class Conclusion:
         """Publish certain and expected effects, and judge the touched partitions."""
         if not self._events.is_idle:
             self._certainty.publish_certain({**self._header.events, **self._events.open})
-        wants_judging = self._conclude_touched() or self._header.brokers is not self._state.judged_brokers
+        wants_judging = self._conclude_touched() and lifecycle.may_judge_again(self._header)
+        wants_judging = wants_judging or self._header.brokers is not self._state.judged_brokers
         if self._events.fresh:
             self._requests.publish_expected_requests()
         if self._events.open:

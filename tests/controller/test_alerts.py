@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 
 import pytest
 
@@ -215,6 +216,20 @@ def test_a_live_in_sync_replica_that_nobody_elects_is_alerted():
         "1 partition has no leader (t-0): no client can use it, though broker 2 or 3 is live and in sync. "
         "Delete /controller, so that the next controller elects a leader"
     )
+
+
+def test_beyond_many_groups_of_partitions_the_next_ones_wait():
+    isrs = [list(isr) for isr in combinations(range(1, 14), 3)]
+    topic = {number: (isr, isr[0], 1, isr) for number, isr in enumerate(isrs)}
+    history = ZnodeHistory(release=(1, 1)).start(*range(1, 14), topics={"t": topic})
+    judged = []
+    for number, isr in enumerate(isrs):  # every 10 ms
+        history.state("t", number, -1, 2, isr)
+        judged.append(history.context.header.alerts.judged_ms == history.context.header.time_ms)
+    assert judged.index(False) == 209
+    assert sum(judged[209:]) == len(isrs[209:]) // 2
+    history.heartbeat(11_000)
+    assert history.open_alerts()["PartitionsLeaderless/partitions"].partitions == len(isrs)
 
 
 def test_what_only_waits_to_be_elected_for_less_than_a_heartbeat_is_no_news():
