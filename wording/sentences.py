@@ -1,7 +1,8 @@
-"""Counts with their nouns, and brokers as a subject, a list or a choice."""
+"""Counts with their nouns, brokers as a subject, a list or a choice, and figures of a report."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from typing import Final
 
@@ -54,3 +55,13 @@ def first_sentence(text: str) -> str:
 def event_of(cause: str) -> str:
     """Return the event in an alert's sentences, which a colon separates from its effect."""
     return first_sentence(cause).partition(": ")[0]
+
+
+def share(availability: float) -> str:
+    """Round an availability down to per cent, so that 100 % means never away."""
+    return f"{math.floor(round(availability * 100_000, 6)) / 1_000:.3f} %"
+
+
+def minutes_of(minutes: float) -> str:
+    """Return minutes with enough digits to show a short outage."""
+    return f"{minutes:,.1f}" if minutes >= 100 or not minutes else f"{minutes:.4g}"

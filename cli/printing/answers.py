@@ -13,6 +13,7 @@ from cli.printing.tables import age_of
 from questions.picture import Beginning
 from transport.printable import printable
 
+_LONGEST: Final = 1_000
 COLOURS: Final = {"page": "bold red", "warn": "yellow", "info": "cyan", "ok": "green", "unknown": "magenta"}
 
 
@@ -36,6 +37,11 @@ def line(*parts: str | tuple[str, str], indent: int = 0) -> RenderableType:
         said, colour = (part, "") if isinstance(part, str) else part
         text.append(printable(said), style=colour)
     return Padding(text, (0, 0, 0, indent), expand=False) if indent else text
+
+
+def cut(text: str) -> str:
+    """Return foreign text without control characters, cut to a readable length."""
+    return printable(text, _LONGEST)
 
 
 def severity_word(word: str) -> tuple[str, str]:

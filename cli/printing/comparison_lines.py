@@ -7,16 +7,14 @@ from typing import Any, Final
 
 from rich.console import RenderableType
 
-from cli.printing.answers import line
+from cli.printing.answers import cut, line
 from cli.printing.standard_output import print_json as print_object, print_renderables
 from migration.comparison.comparing import Comparison, SubjectResult, Verdict
 from migration.comparison.view import Difference, Key
 from migration.nodes.modes import Mode
 from migration.nodes.nodes import Node, Nodes
-from transport.printable import printable
 
 _SHOWN: Final = 20  # differences of a subject
-_LONGEST: Final = 1_000
 _COLOURS: Final = {Verdict.DIFFERENT: "red", Verdict.LAGGING: "yellow", Verdict.EQUAL: "green"}
 _SENTENCES: Final = {
     Verdict.EQUAL: "ZooKeeper equals the quorum",
@@ -34,7 +32,7 @@ def print_comparison(nodes: Nodes, comparison: Comparison) -> None:
 
 def _lines(nodes: Nodes, comparison: Comparison) -> Iterator[RenderableType]:
     for node in nodes.nodes:
-        yield line(f"{_cut(node.name)}: {_cut(node.mode.words if node.mode else node.reason)}")
+        yield line(f"{cut(node.name)}: {cut(node.mode.words if node.mode else node.reason)}")
     for result in comparison.subjects:
         yield from _subject(result)
     if comparison.verdict is not Verdict.EQUAL and nodes.in_mode(Mode.CONTROLLER):
@@ -54,20 +52,20 @@ def _lines(nodes: Nodes, comparison: Comparison) -> Iterator[RenderableType]:
 def _subject(result: SubjectResult) -> Iterator[RenderableType]:
     word = (f"{result.verdict.value:<12}", _COLOURS.get(result.verdict, ""))
     if result.verdict is Verdict.NOT_COMPARED:
-        yield line(word, f"  {result.subject.value}: {_cut(result.reason)}")
+        yield line(word, f"  {result.subject.value}: {cut(result.reason)}")
         return
     count = f"{len(result.differences)} of {result.compared}" if result.differences else f"{result.compared}"
-    yield line(word, f"  {result.subject.value}: {count}, by {_cut(result.source)}")
+    yield line(word, f"  {result.subject.value}: {count}, by {cut(result.source)}")
     for key, difference in list(result.differences.items())[:_SHOWN]:
-        yield line(f"{_cut(str(key))}: {_sides(difference)}", indent=2)
+        yield line(f"{cut(str(key))}: {_sides(difference)}", indent=2)
     if len(result.differences) > _SHOWN:
         yield line(f"and {len(result.differences) - _SHOWN} more (--json names all)", indent=2)
     for group, reason in sorted(result.withheld.items()):
-        yield line(f"not compared: {_cut(group)}: {_cut(reason)}", indent=2)
+        yield line(f"not compared: {cut(group)}: {cut(reason)}", indent=2)
 
 
 def _sides(difference: Difference) -> str:
-    zookeeper, quorum = ("nothing" if side is None else _cut(side) or '""' for side in difference)
+    zookeeper, quorum = ("nothing" if side is None else cut(side) or '""' for side in difference)
     return f"ZooKeeper has {zookeeper}, the quorum has {quorum}"
 
 
@@ -117,7 +115,3 @@ def _subject_row(result: SubjectResult) -> dict[str, Any]:
 
 def _difference_row(key: Key, difference: Difference) -> dict[str, Any]:
     return {"of": key.group, "name": key.name, "zookeeper": difference.zookeeper, "quorum": difference.quorum}
-
-
-def _cut(text: str) -> str:
-    return printable(text, _LONGEST)

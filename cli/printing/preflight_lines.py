@@ -8,16 +8,14 @@ from typing import Final
 
 from rich.console import RenderableType
 
-from cli.printing.answers import line
+from cli.printing.answers import cut, line
 from cli.printing.standard_output import print_json as print_object, print_renderables
 from migration.preflight.check import Check, Outcome, written
 from migration.preflight.lifecycle import AS_OF, LAST_RELEASES
 from migration.preflight.report import Found, Report
-from transport.printable import printable
 
 _SHOWN: Final = 5  # findings of a check in full
 _NAMED: Final = 50  # by znode, as half of a fleet
-_LONGEST: Final = 1_000
 _COLOURS: Final = {"loses": "red", "kills": "red", "sticks": "red", "blocks": "yellow", "rollback": "yellow"}
 
 
@@ -32,7 +30,7 @@ def _lines(report: Report) -> Iterator[RenderableType]:
     for found in report.advice:
         yield from _found(found, "advice")
     for unchecked in report.unchecked:
-        yield line(f"not checked: {unchecked.check.name} ({unchecked.check.what}): {_cut(unchecked.reason)}")
+        yield line(f"not checked: {unchecked.check.name} ({unchecked.check.what}): {cut(unchecked.reason)}")
     yield line(_sum(report))
     yield line(f"the end of ZooKeeper, as of {AS_OF}:")
     for last in LAST_RELEASES:
@@ -44,10 +42,10 @@ def _found(found: Found, word: str) -> Iterator[RenderableType]:
     check = found.check
     yield line((word, _COLOURS.get(word, "")), f"  {check.name}: {check.what}")
     for finding in found.findings[:_SHOWN]:
-        yield line(f"{_cut(finding.znode)}: {_cut(finding.detail)}", indent=2)
+        yield line(f"{cut(finding.znode)}: {cut(finding.detail)}", indent=2)
     if more := found.findings[_SHOWN:]:
         named = ", ".join(finding.znode for finding in more[:_NAMED])
-        yield line(f"and {len(more)} more: {_cut(named)}{', …' if len(more) > _NAMED else ''}", indent=2)
+        yield line(f"and {len(more)} more: {cut(named)}{', …' if len(more) > _NAMED else ''}", indent=2)
     yield line(f"means: {check.means}", indent=2)
     yield line(f"do: {check.mend}", indent=2)
     yield line(f"releases: {check.releases}. Source: {check.source}", indent=2)
@@ -105,7 +103,3 @@ def _print_line(kind: str, check: Check, **fields: object) -> None:
         "source": check.source,
     }
     print_object(fields_of_check)
-
-
-def _cut(text: str) -> str:
-    return printable(text, _LONGEST)

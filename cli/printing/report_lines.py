@@ -11,7 +11,7 @@ import msgspec
 from rich.console import RenderableType
 
 from cli.printing.answers import line, severity_word, time_of
-from cli.printing.summary_lines import figures, minutes_of, share
+from cli.printing.summary_lines import figures
 from questions.report.cluster_report import (
     AlertsOfKind,
     BrokerFailures,
@@ -22,7 +22,7 @@ from questions.report.cluster_report import (
 )
 from questions.report.failovers import Failover
 from questions.report.report import Miss, Report
-from wording.sentences import counted
+from wording.sentences import counted, minutes_of, share
 
 _NAMED: Final = 10
 

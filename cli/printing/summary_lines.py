@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Final
 
 from cli.printing.answers import time_of
 from questions.report.cluster_report import ClusterReport, TopicAvailability
 from questions.report.failovers import Failover
-from wording.sentences import counted, plural
+from wording.sentences import counted, minutes_of, plural, share
 
 _NAMED: Final = 10
 
@@ -67,13 +66,3 @@ def _topic(topic: TopicAvailability) -> str:
         f"{topic.topic}: offline {minutes_of(topic.offline_partition_minutes)} (online {share(topic.online)}), "
         f"refusing acks=all {minutes_of(topic.unwritable_partition_minutes)} (writable {share(topic.writable)})"
     )
-
-
-def share(availability: float) -> str:
-    """Round an availability down to per cent, so that 100 % means never away."""
-    return f"{math.floor(round(availability * 100_000, 6)) / 1_000:.3f} %"
-
-
-def minutes_of(minutes: float) -> str:
-    """Return minutes with enough digits to show a short outage."""
-    return f"{minutes:,.1f}" if minutes >= 100 or not minutes else f"{minutes:.4g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Final
@@ -13,7 +12,7 @@ from dashboards.drawn_timeline.page import begun_page, written
 from questions.report.cluster_report import ClusterReport
 from questions.report.report import Report, allowed_partition_minutes
 from transport.printable import printable
-from wording.sentences import counted
+from wording.sentences import counted, minutes_of, share
 
 _STYLE: Final = """
 svg.lanes line.objective { stroke: #c9313c; opacity: 1; stroke-dasharray: 5 3; }
@@ -60,8 +59,9 @@ def _cluster(body: Element, cluster: ClusterReport, objective_percent: float | N
     SubElement(body, "p").text = (
         f"Seen from {_day(window.seen_from_ms)} to {_day(window.seen_until_ms)} UTC, {window.seen_seconds / 3600:.2f} "
         f"hours in all. {counted(len(cluster.failovers), 'failover')}, {cluster.without_controller_seconds:.3f} s "
-        f"without a controller. {_figure(cluster.offline_partition_minutes)} partition-minutes offline and "
-        f"{_figure(cluster.unwritable_partition_minutes)} refusing acks=all, of {_figure(cluster.partition_minutes)}."
+        f"without a controller. {minutes_of(cluster.offline_partition_minutes)} partition-minutes offline and "
+        f"{minutes_of(cluster.unwritable_partition_minutes)} refusing acks=all, "
+        f"of {minutes_of(cluster.partition_minutes)}."
     )
     _topics(body, cluster, objective_percent)
     _failovers(body, cluster)
@@ -75,12 +75,12 @@ def _topics(body: Element, cluster: ClusterReport, objective_percent: float | No
     rows = [
         (
             topic.topic,
-            _figure(topic.partition_minutes),
-            _figure(topic.offline_partition_minutes),
-            _figure(topic.unwritable_partition_minutes),
-            "-" if objective_percent is None else _figure(allowed_partition_minutes(objective_percent, topic)),
-            _percent(topic.online),
-            _percent(topic.writable),
+            minutes_of(topic.partition_minutes),
+            minutes_of(topic.offline_partition_minutes),
+            minutes_of(topic.unwritable_partition_minutes),
+            "-" if objective_percent is None else minutes_of(allowed_partition_minutes(objective_percent, topic)),
+            share(topic.online),
+            share(topic.writable),
         )
         for topic in shown
     ]
@@ -119,7 +119,7 @@ def _brokers_and_alerts(body: Element, cluster: ClusterReport) -> None:
     brokers = [
         (
             *(str(one.broker), str(one.crashes), str(one.bounces), str(one.shutdowns), str(one.unknown)),
-            _figure(one.away_minutes),
+            minutes_of(one.away_minutes),
         )
         for one in cluster.brokers
     ]
@@ -153,15 +153,6 @@ def _table(body: Element, columns: Sequence[str], rows: Sequence[Sequence[str]])
 
 def _bound(at_most_ms: int | None) -> str:
     return "> 60,000" if at_most_ms is None else f"≤ {at_most_ms:,}"
-
-
-def _figure(minutes: float) -> str:
-    return f"{minutes:,.1f}" if minutes >= 100 or not minutes else f"{minutes:.4g}"
-
-
-def _percent(share: float) -> str:
-    """Round down, so that 100 % means never away."""
-    return f"{math.floor(round(share * 100_000, 6)) / 1_000:.3f} %"
 
 
 def _day(ms: int | None) -> str:

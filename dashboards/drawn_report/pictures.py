@@ -7,21 +7,13 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
-from dashboards.drawn_timeline.picture import TimeScale, clock
+from dashboards.drawn_timeline import picture as lanes
+from dashboards.drawn_timeline.picture import LEFT, TOP, TimeScale, begun_picture, clock
 from questions.report.cluster_report import ClusterReport, TopicAvailability
 from questions.report.report import Report
 from transport.printable import printable
 
-_WIDTH: Final = 1200
-_LEFT: Final = 190  # of the width, for names
-_RIGHT: Final = 12
-_TOP: Final = 26
-_LANE: Final = 20
-_BAR: Final = 14
-_LEAST_BAR: Final = 1.5  # so that a short outage stays visible
-_LONGEST_NAME: Final = 28
 _MOST_BARS: Final = 40
-_MOST_TICKS: Final = 8
 
 
 def drawn_availability(report: Report) -> tuple[Element, int]:
@@ -35,10 +27,11 @@ def drawn_availability(report: Report) -> tuple[Element, int]:
         key=lambda found: (found[1].writable, found[0].cluster, found[1].topic),
     )
     shown = suffered[:_MOST_BARS]
-    picture = _picture(len(shown), "Share of its partition-minutes that each topic refused acks=all, or was offline")
+    title = "Share of its partition-minutes that each topic refused acks=all, or was offline"
+    picture = begun_picture(len(shown), title)
     allowed = None if report.objective_percent is None else (100 - report.objective_percent) / 100
     most = max([allowed or 0.0, *(1 - topic.writable for _, topic in shown)]) * 1.05 or 1.0
-    step = _round_step(most / _MOST_TICKS)
+    step = _round_step(most / lanes.MOST_TICKS)
     for tick in range(int(most / step) + 1):
         _line(picture, _x(tick * step / most), len(shown), f"{tick * step * 100:.3g} %")
     for number, (cluster, topic) in enumerate(shown):
@@ -49,7 +42,7 @@ def drawn_availability(report: Report) -> tuple[Element, int]:
 
 
 def _bar(cluster: ClusterReport, topic: TopicAvailability, number: int, most: float) -> Element:
-    lane, y = Element("g"), _TOP + number * _LANE
+    lane, y = Element("g"), TOP + number * lanes.LANE
     says = (
         f"{cluster.cluster} {topic.topic}: refused acks=all for {topic.unwritable_partition_minutes:.4g} of "
         f"{topic.partition_minutes:.4g} partition-minutes, offline for {topic.offline_partition_minutes:.4g}"
@@ -58,8 +51,8 @@ def _bar(cluster: ClusterReport, topic: TopicAvailability, number: int, most: fl
     _name(lane, f"{cluster.cluster} {topic.topic}", y)
     for word, share in (("refusing", 1 - topic.writable), ("down", 1 - topic.online)):
         if share:
-            width = max(_LEAST_BAR, _x(share / most) - _LEFT)
-            place = {"x": _number(_LEFT), "y": str(y + 2), "width": _number(width), "height": str(_BAR)}
+            width = max(lanes.LEAST_BAR, _x(share / most) - LEFT)
+            place = {"x": _number(LEFT), "y": str(y + 2), "width": _number(width), "height": str(lanes.BAR)}
             SubElement(lane, "rect", {"class": word, **place})
     return lane
 
@@ -73,7 +66,7 @@ def _round_step(least: float) -> float:
 def drawn_failovers(clusters: Sequence[ClusterReport]) -> Element:
     """Draw a lane per cluster over the whole time, with its seen time and its time without a controller."""
     seen = [cluster for cluster in clusters if cluster.window.seen_from_ms is not None]
-    picture = _picture(len(seen), "When each cluster had no controller")
+    picture = begun_picture(len(seen), "When each cluster had no controller")
     begin_ms = min((cluster.window.since_ms for cluster in seen), default=0)
     scale = TimeScale(begin_ms, max((cluster.window.until_ms for cluster in seen), default=0))
     for at_ms, words in scale.ticks():
@@ -84,7 +77,7 @@ def drawn_failovers(clusters: Sequence[ClusterReport]) -> Element:
 
 
 def _lane(cluster: ClusterReport, number: int, scale: TimeScale) -> Element:
-    lane, y, window = Element("g"), _TOP + number * _LANE, cluster.window
+    lane, y, window = Element("g"), TOP + number * lanes.LANE, cluster.window
     _name(lane, cluster.cluster, y)
     _span(lane, "well", scale, (window.seen_from_ms or 0, window.seen_until_ms or 0), y)
     for failover in cluster.failovers:
@@ -101,31 +94,24 @@ def _lane(cluster: ClusterReport, number: int, scale: TimeScale) -> Element:
 
 def _span(lane: Element, word: str, scale: TimeScale, span: tuple[int, int], y: int) -> Element:
     begin, end = scale.x(span[0]), scale.x(span[1])
-    place = {"x": _number(begin), "y": str(y + 2), "height": str(_BAR)}
-    return SubElement(lane, "rect", {"class": word, **place, "width": _number(max(_LEAST_BAR, end - begin))})
+    place = {"x": _number(begin), "y": str(y + 2), "height": str(lanes.BAR)}
+    return SubElement(lane, "rect", {"class": word, **place, "width": _number(max(lanes.LEAST_BAR, end - begin))})
 
 
-def _picture(lanes: int, title: str) -> Element:
-    height = _TOP + _LANE * lanes + 6
-    picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {_WIDTH} {height}", "role": "img"})
-    SubElement(picture, "title").text = title
-    return picture
-
-
-def _line(picture: Element, x: float, lanes: int, words: str, more: dict[str, str] | None = None) -> None:
-    ends = {"x1": _number(x), "x2": _number(x), "y1": str(_TOP - 6), "y2": str(_TOP + _LANE * lanes + 6)}
+def _line(picture: Element, x: float, count: int, words: str, more: dict[str, str] | None = None) -> None:
+    ends = {"x1": _number(x), "x2": _number(x), "y1": str(TOP - 6), "y2": str(lanes.height_of(count))}
     SubElement(picture, "line", {**ends, **(more or {})})
     if words:
         SubElement(picture, "text", {"x": _number(x), "y": "14", "text-anchor": "middle"}).text = words
 
 
 def _name(lane: Element, name: str, y: int) -> None:
-    shown = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-    SubElement(lane, "text", {"x": str(_LEFT - 8), "y": str(y + 13), "text-anchor": "end"}).text = printable(shown)
+    shown = name if len(name) <= lanes.LONGEST_NAME else f"{name[: lanes.LONGEST_NAME - 1]}…"
+    SubElement(lane, "text", {"x": str(LEFT - 8), "y": str(y + 13), "text-anchor": "end"}).text = printable(shown)
 
 
 def _x(share: float) -> float:
-    return _LEFT + share * (_WIDTH - _LEFT - _RIGHT - 20)
+    return LEFT + share * (lanes.WIDTH - LEFT - lanes.RIGHT - 20)
 
 
 def _number(value: float) -> str:

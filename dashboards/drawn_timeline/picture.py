@@ -15,13 +15,13 @@ from transport.printable import printable
 WIDTH: Final = 1200
 LEFT: Final = 190  # of the width, for the lanes' names
 RIGHT: Final = 12
-_TOP: Final = 26  # for the times
-_LANE: Final = 20
-_BAR: Final = 14
-_LEAST_BAR: Final = 1.5  # so that a short outage stays visible
+TOP: Final = 26  # for the times
+LANE: Final = 20
+BAR: Final = 14
+LEAST_BAR: Final = 1.5  # so that a short outage stays visible
 _CHARACTER: Final = 6.2  # on average, at the size of the text
-_MOST_TICKS: Final = 8
-_LONGEST_NAME: Final = 28
+MOST_TICKS: Final = 8
+LONGEST_NAME: Final = 28
 _SECOND: Final = 1_000
 _DAY: Final = 86_400 * _SECOND
 _STEPS_MS: Final = (
@@ -49,21 +49,32 @@ svg.lanes .hatch { stroke: #7a68b8; stroke-width: 3; opacity: 1; }
 def drawn(timeline: Timeline, at_ms: int | None = None) -> Element:
     """Return the picture of the lanes, with a line at a moment. `STYLE` has its colours."""
     lanes = timeline.pictured.lanes
-    height = _TOP + _LANE * len(lanes) + 6
-    picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {WIDTH} {height}", "role": "img"})
-    SubElement(picture, "title").text = f"Healthy and troubled times of cluster {printable(timeline.cluster)}"
+    bottom = str(height_of(len(lanes)))
+    picture = begun_picture(len(lanes), f"Healthy and troubled times of cluster {printable(timeline.cluster)}")
     if any(span.condition is Condition.UNKNOWN for lane in lanes for span in lane.spans):
         picture.append(_hatch())
     scale = TimeScale(timeline.begin_ms, timeline.end_ms)
     for tick_ms, words in scale.ticks():
         x = _number(scale.x(tick_ms))
-        SubElement(picture, "line", {"x1": x, "x2": x, "y1": str(_TOP - 6), "y2": str(height)})
+        SubElement(picture, "line", {"x1": x, "x2": x, "y1": str(TOP - 6), "y2": bottom})
         SubElement(picture, "text", {"x": x, "y": "14", "text-anchor": "middle"}).text = words
     for number, lane in enumerate(lanes):
-        picture.append(_drawn_lane(lane, _TOP + number * _LANE, scale))
+        picture.append(_drawn_lane(lane, TOP + number * LANE, scale))
     if at_ms is not None:
         place = _number(scale.x(at_ms))
-        SubElement(picture, "line", {"x1": place, "x2": place, "y1": "0", "y2": str(height), "class": "at"})
+        SubElement(picture, "line", {"x1": place, "x2": place, "y1": "0", "y2": bottom, "class": "at"})
+    return picture
+
+
+def height_of(lanes: int) -> int:
+    """Return the height of a picture of this many lanes."""
+    return TOP + LANE * lanes + 6
+
+
+def begun_picture(lanes: int, title: str) -> Element:
+    """Return a picture with room for this many lanes, and its title."""
+    picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {WIDTH} {height_of(lanes)}", "role": "img"})
+    SubElement(picture, "title").text = title
     return picture
 
 
@@ -98,8 +109,8 @@ class TimeScale:
 
     def ticks(self) -> Iterator[tuple[float, str]]:
         """Yield round moments with their labels."""
-        steps = (step for step in _STEPS_MS if self._lasts_ms / step <= _MOST_TICKS)
-        step = next(steps, self._lasts_ms / _MOST_TICKS)
+        steps = (step for step in _STEPS_MS if self._lasts_ms / step <= MOST_TICKS)
+        step = next(steps, self._lasts_ms / MOST_TICKS)
         form = "%Y-%m-%d" if step >= _DAY else "%d %H:%M" if self._lasts_ms > _DAY else "%H:%M:%S"
         at_ms = -(-self._begin_ms // step) * step
         last_ms = min(self._begin_ms + self._lasts_ms, LATEST_MS)
@@ -111,16 +122,16 @@ class TimeScale:
 
 def _drawn_lane(lane: Lane, top: int, scale: TimeScale) -> Element:
     group = Element("g")
-    middle = _number(top + _LANE / 2 + 2)
+    middle = _number(top + LANE / 2 + 2)
     name = printable(lane.name)
-    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 9]}…{name[-8:]}"
+    short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 9]}…{name[-8:]}"
     label = SubElement(group, "text", {"x": str(LEFT - 8), "y": middle, "text-anchor": "end"})
     label.text = short
     SubElement(label, "title").text = name
     for span in lane.spans:
         begin = scale.x(span.begin_ms)
-        width = max(_LEAST_BAR, scale.x(span.end_ms) - begin)
-        place = {"x": _number(begin), "y": str(top), "width": _number(width), "height": str(_BAR)}
+        width = max(LEAST_BAR, scale.x(span.end_ms) - begin)
+        place = {"x": _number(begin), "y": str(top), "width": _number(width), "height": str(BAR)}
         fill = {"fill": "url(#unknown-time)"} if span.condition is Condition.UNKNOWN else {}
         bar = SubElement(group, "rect", {**place, **fill, "class": word_of(span.condition)})
         SubElement(bar, "title").text = f"{name} {_said(span)}"
