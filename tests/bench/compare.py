@@ -124,10 +124,6 @@ def keep(file: Path, benchmark: str, base: str, options: list[str], rounds: list
     file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
-def _rounded(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
-
-
 def main() -> None:
     """Compare, and print a table a benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Other options go to the benchmarks.")

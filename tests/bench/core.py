@@ -14,7 +14,6 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from time import process_time
@@ -22,7 +21,6 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import PartitionRow
@@ -31,6 +29,7 @@ from controller.contract.row import Row
 from controller.model.context import Context
 from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import steps
+from tests.bench.figures import Figure, by_size
 from tests.bench.placement import (
     PARTITIONS_A_TOPIC,
     REPLICATION_FACTOR,
@@ -200,16 +199,6 @@ class Lines:
         return tuple(self.victim if place == nth % len(others) else host for place, host in enumerate(others))
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One measured figure, and its goal."""
-
-    name: str
-    unit: str
-    value: float
-    goal: str = ""
-
-
 def apply(context: Context, lines: Iterable[bytes]) -> tuple[Context, list[Row], float]:
     """Return the context and all rows after these lines, and the CPU seconds for decoding and applying them."""
     start = process_time()
@@ -314,26 +303,6 @@ def _inside(value: object) -> Iterable[object]:
     return [getattr(value, name) for name in getattr(type(value), "__slots__", ()) if hasattr(value, name)]
 
 
-def table(sizes: list[int], columns: list[list[Figure]], shape: Shape) -> Table:
-    """Return the figures by size, with the ratio of the last to the first."""
-    shown = Table(title=f"The core on one core, {shape}, replication factor {REPLICATION_FACTOR}", title_justify="left")
-    shown.add_column("")
-    for size in sizes:
-        shown.add_column(f"{size:,}", justify="right")
-    shown.add_column("ratio", justify="right")
-    shown.add_column("goal")
-    for row in zip(*columns, strict=True):
-        first, last = row[0], row[-1]
-        ratio = f"{last.value / first.value:.2f}" if first.value else ""
-        cells = [f"{_rounded(figure.value)} {figure.unit}".rstrip() for figure in row]
-        shown.add_row(first.name, *cells, ratio, last.goal)
-    return shown
-
-
-def _rounded(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
-
-
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -348,7 +317,8 @@ def main() -> None:
         named = [{figure.name: figure.value for figure in column} for column in columns]
         print(json.dumps(dict(zip(map(str, asked.partitions), named, strict=True)), indent=2))
     else:
-        Console().print(table(asked.partitions, columns, shape))
+        title = f"The core on one core, {shape}, replication factor {REPLICATION_FACTOR}"
+        Console().print(by_size(title, asked.partitions, columns))
 
 
 if __name__ == "__main__":

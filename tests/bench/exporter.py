@@ -28,7 +28,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from rich.console import Console
-from rich.table import Table
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
@@ -36,6 +35,7 @@ from controller.contract.ids import BrokerId, ControllerEpoch, PartitionId
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
+from tests.bench.figures import Figure, listed
 from tests.dashboards.page_load import ask_and_leave, asking, at_once, slowest_seconds
 from tests.waiting import eventually
 from transport.journal import JournalWriter
@@ -140,16 +140,6 @@ class Outputs:
                 for at in range(0, len(lines), ROWS_A_BATCH):
                     journal.append_batch(journal.last_batch_id + 1, lines[at : at + ROWS_A_BATCH])
         return gauges.topics
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One measured figure, and its goal."""
-
-    name: str
-    unit: str
-    value: float
-    goal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,17 +355,6 @@ def by_prometheus_client(outputs: Outputs) -> float:
     return time.perf_counter() - started
 
 
-def table(partitions: int, measured: list[Figure]) -> Table:
-    """Return the figures as one column."""
-    shown = Table(title=f"kontrast serve, {partitions:,} partitions, {BROKERS} brokers", title_justify="left")
-    for heading in ("", "figure", "goal"):
-        shown.add_column(heading, justify="right" if heading == "figure" else "left")
-    for figure in measured:
-        value = f"{figure.value:,.0f}" if figure.value >= 1_000 else f"{figure.value:.3g}"
-        shown.add_row(figure.name, f"{value} {figure.unit}", figure.goal)
-    return shown
-
-
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -389,7 +368,8 @@ def main() -> None:
     if asked.json:
         print(json.dumps({figure.name: [figure.value, figure.unit] for figure in measured}, indent=2))
     else:
-        Console().print(table(asked.partitions, measured))
+        title = f"kontrast serve, {asked.partitions:,} partitions, {BROKERS} brokers"
+        Console().print(listed(title, measured))
 
 
 if __name__ == "__main__":

@@ -16,16 +16,16 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 from rich.console import Console
-from rich.table import Table
 
-from tests.bench.exporter import BROKERS, DEADLINE_SECONDS, Exporter, Figure, Outputs, exporter
+from tests.bench.exporter import BROKERS, DEADLINE_SECONDS, Exporter, Outputs, exporter
+from tests.bench.figures import Figure, by_size
 from tests.programs import program
 from tests.waiting import eventually
 
@@ -151,16 +151,6 @@ def figures(outputs: Outputs) -> Iterator[Figure]:
         browser.close()
 
 
-def table(measured: Mapping[int, Sequence[Figure]]) -> Table:
-    """Return the figures with a column for each number of partitions."""
-    shown = Table(title=f"the page of {BROKERS} brokers, by number of partitions", title_justify="left")
-    for heading in ("", *(f"{partitions:,}" for partitions in measured), "goal"):
-        shown.add_column(heading, justify="left" if heading in ("", "goal") else "right")
-    for alike in zip(*measured.values(), strict=True):
-        shown.add_row(alike[0].name, *(f"{figure.value:,.3g} {figure.unit}" for figure in alike), alike[0].goal)
-    return shown
-
-
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -174,10 +164,11 @@ def main() -> None:
             outputs.mkdir()
             measured[partitions] = list(figures(Outputs(outputs, partitions)))
     if asked.json:
-        by_size = {size: {each.name: [each.value, each.unit] for each in found} for size, found in measured.items()}
-        print(json.dumps(by_size, indent=2))
+        shown = {size: {each.name: [each.value, each.unit] for each in found} for size, found in measured.items()}
+        print(json.dumps(shown, indent=2))
     else:
-        Console().print(table(measured))
+        title = f"the page of {BROKERS} brokers, by number of partitions"
+        Console().print(by_size(title, measured, measured.values()))
 
 
 if __name__ == "__main__":

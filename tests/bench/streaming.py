@@ -18,14 +18,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import median
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 
 from controller.contract.outputs import OUTPUTS
 from controller.contract.records import RecordKind, decode_record
@@ -33,6 +31,7 @@ from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import step, steps
 from tests.bench.core import CHUNKS, Lines
+from tests.bench.figures import Figure, by_size
 from tests.bench.placement import Shape, add_options, shape_of
 from tests.processes import descendants
 from tests.waiting import eventually
@@ -63,16 +62,6 @@ class Written(msgspec.Struct):
     seq: int
     cluster: str = ""
     ready: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One measured figure, and its goal with 200,000 partitions."""
-
-    name: str
-    unit: str
-    value: float
-    goal: str = ""
 
 
 class Output:
@@ -342,23 +331,10 @@ def flood(job: Job, lines: Lines, healed: threading.Event) -> None:
         time.sleep(max(0.0, began + ticks / 100 - time.perf_counter()))
 
 
-def table(sizes: Sequence[int], columns: Sequence[Sequence[Figure]], of: str) -> Table:
-    """Return the figures by size, with the ratio of the last to the first."""
-    shown = Table(title=f"The Spark job, {of}; load average {os.getloadavg()[0]:.1f}", title_justify="left")
-    shown.add_column("")
-    for size in sizes:
-        shown.add_column(f"{size:,}", justify="right")
-    shown.add_column("ratio", justify="right")
-    shown.add_column("goal, 200,000")
-    for row in zip(*columns, strict=True):
-        first, last = row[0], row[-1]
-        cells = [f"{_rounded(figure.value)} {figure.unit}" for figure in row]
-        shown.add_row(first.name, *cells, f"{last.value / first.value:.2f}" if first.value else "", first.goal)
-    return shown
-
-
-def _rounded(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+def show(of: str, sizes: Sequence[int], columns: Sequence[Sequence[Figure]]) -> None:
+    """Print the figures by size."""
+    title = f"The Spark job, {of}; load average {os.getloadavg()[0]:.1f}"
+    Console(width=140).print(by_size(title, sizes, columns))
 
 
 def main() -> None:
@@ -377,7 +353,7 @@ def main() -> None:
     screen = Console(stderr=True)
     if asked.forcing:
         forcing = list(forcing_figures(shape, asked.option, lambda word: screen.print(f"forcing: {word}")))
-        Console(width=140).print(table([FORCING_PARTITIONS], [forcing], "two at a time; by partitions"))
+        show("two at a time; by partitions", [FORCING_PARTITIONS], [forcing])
         return
     columns = []
     for size in asked.partitions:
@@ -389,14 +365,12 @@ def main() -> None:
     fleet = list(fleet_figures(shape, asked.option, lambda word: screen.print(f"fleet: {word}"))) if asked.fleet else []
     if asked.json:
         named = [{figure.name: figure.value for figure in column} for column in columns]
-        by_size = dict(zip(map(str, asked.partitions), named, strict=True))
-        print(json.dumps({**by_size, "fleet": {figure.name: figure.value for figure in fleet}}, indent=2))
+        sizes = dict(zip(map(str, asked.partitions), named, strict=True))
+        print(json.dumps({**sizes, "fleet": {figure.name: figure.value for figure in fleet}}, indent=2))
     else:
-        Console(width=140).print(table(asked.partitions, columns, f"one cluster, {shape}; by partitions"))
+        show(f"one cluster, {shape}; by partitions", asked.partitions, columns)
         if fleet:
-            Console(width=140).print(
-                table([FLEET], [fleet], f"clusters of {FLEET_PARTITIONS:,} partitions; by clusters")
-            )
+            show(f"clusters of {FLEET_PARTITIONS:,} partitions; by clusters", [FLEET], [fleet])
 
 
 if __name__ == "__main__":
