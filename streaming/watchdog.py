@@ -5,7 +5,6 @@ It judges by files and by Java's answers, because Spark reports nothing while it
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,8 +16,6 @@ from streaming.errors import StalledError
 from streaming.processes import JAVA, WORKER, job_processes, kill, uses_of
 from transport.address import JournalAddress
 from transport.journal import JournalError, end_offset
-
-logger = logging.getLogger("kontrast.streaming")
 
 _LOOK_SECONDS = 1.0
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -125,7 +125,6 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
 
 
 InTopic = tuple["Topic | None", "Partition | None"]  # a partition with its topic, None if they do not exist
-Chunk = Mapping[str, Topic]
 ChunkLoader = Callable[[int], "dict[str, Topic]"]
 
 

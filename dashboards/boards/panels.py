@@ -164,13 +164,12 @@ def timeline(title: str, description: str, *lines: Line, meaning: Mapping[int, t
     return panel
 
 
-def listing(  # noqa: PLR0913 (settings with defaults)
+def listing(
     title: str,
     description: str,
     labels: Sequence[str],
     *columns: Column,
     sort_by: str,
-    descending: bool = False,
     empty: str = "none known",
 ) -> table.Panel:
     """Return a row for each combination of these labels (after the cluster's), as it is now.
@@ -200,7 +199,7 @@ def listing(  # noqa: PLR0913 (settings with defaults)
         .with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
         .with_transformation(organize)
         .override_by_regexp(".*", [_page_of_row(headings)])
-        .sort_by([common_builders.TableSortByFieldState().display_name(sort_by).desc(descending)])
+        .sort_by([common_builders.TableSortByFieldState().display_name(sort_by).desc(False)])
         .span(24)
         .height(8)
     )

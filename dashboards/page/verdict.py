@@ -48,7 +48,6 @@ BLINDING: Final = {
 }
 """Alerts that hide the state of the cluster, and the reason in words."""
 
-_OF_REPLICA: Final = frozenset(kind.name for kind in kinds.ALERT_KINDS.values() if kind.of_replica)
 _HITS_CLIENTS: Final = frozenset({kinds.ZOOKEEPER_ROLLED_BACK.name, kinds.ZOOKEEPER_NO_QUORUM.name})
 _NOT_KNOWN: Final = "Not known"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,12 +50,12 @@ class Report:
         return not self.found and not any(unchecked.is_withheld for unchecked in self.unchecked)
 
 
-def examine(tree: Tree, release: Patch | None = None, checks: Sequence[Check] = CHECKS) -> Report:
+def examine(tree: Tree, release: Patch | None = None) -> Report:
     """Return the report on a tree. Without a release it covers all releases with such znodes."""
     oldest, newest = (release, release) if release else _patches(*tree.releases())
     found: list[Found] = []
     unchecked: list[Unchecked] = []
-    for check in checks:
+    for check in CHECKS:
         if not check.concerns(oldest, newest):
             continue
         if reason := check.hindered(tree):

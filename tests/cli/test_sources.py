@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -35,8 +34,6 @@ from questions.explain.partition import explain_partition
 from questions.picture import Beginning, Origin, Picture
 from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
-
-AskedOf = Callable[..., Picture]
 
 
 @pytest.fixture(scope="module")

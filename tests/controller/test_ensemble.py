@@ -15,8 +15,6 @@ from controller.view.ensemble import ensemble_in_words
 from tests.controller.ensembles import INTERVAL_MS, described, ensemble, large, lost, one_lost
 from tests.controller.znode_history import ZnodeHistory
 
-MINUTE_MS = 60_000
-ROUNDS_OF_AN_HOUR = 360
 PATIENCE = 8  # rounds, more than a minute
 
 

@@ -19,8 +19,6 @@ from tests.controller.znode_history import (
     topic_znode,
 )
 
-MINUTE_MS = 60_000
-
 
 def a_cluster(*brokers: int, isr: tuple[int, ...] = (1, 2), topics: int = 1) -> ZnodeHistory:
     """Return topics t0, t1, … with one partition on brokers 1 and 2. Broker 3 is controller in epoch 1."""
