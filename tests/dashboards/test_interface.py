@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
 import os
 import re
@@ -29,6 +28,7 @@ from dashboards.page.interface import API, DOCUMENT, PATHS, document
 from dashboards.page.routes import LivePage
 from tests import recorded_moment
 from tests.dashboards.test_restartable import cluster as healthy_cluster
+from tests.docs.scripts import script
 from transport.address import JournalAddress
 
 ROOT = Path(__file__).parents[2]
@@ -144,11 +144,7 @@ def test_an_answer_that_has_another_form_is_found():
 
 @pytest.mark.generated
 def test_the_document_is_served_and_committed(exporter):
-    spec = importlib.util.spec_from_file_location("openapi", ROOT / "docs" / "openapi.py")
-    assert spec is not None
-    assert spec.loader is not None
-    openapi = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(openapi)
+    openapi = script("openapi")
     committed = openapi.PATH.read_text(encoding="utf-8")
     assert committed == openapi.text(), "run `make docs`"
     assert json.loads(committed) == json.loads(exporter.page(DOCUMENT))

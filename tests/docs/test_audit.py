@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -14,18 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.scripts import script
+
 ROOT = Path(__file__).parents[2]
 JSON = "application/vnd.pypi.simple.v1+json"
-
-
-def _pinned():
-    spec = importlib.util.spec_from_file_location("pins", ROOT / "docs" / "pins.py")
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
-    return program.hashes()
-
-
-PINNED = _pinned()
+PINNED = script("pins").hashes()
 
 
 class PackageIndex:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
-from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+from tests.docs.scripts import script
 
 
 @pytest.fixture
 def pins_page(tmp_path, monkeypatch):
     """Load the program, with copies of the page and the requirements."""
-    spec = importlib.util.spec_from_file_location("pins", DOCS / "pins.py")
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
+    program = script("pins")
     shutil.copytree(program.REQUIREMENTS, tmp_path / "requirements")
     shutil.copy(program.PAGE, tmp_path / "pins.md")
     monkeypatch.setattr(program, "REQUIREMENTS", tmp_path / "requirements")

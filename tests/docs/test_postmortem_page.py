@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
-
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    found = importlib.util.spec_from_file_location("postmortem", DOCS / "postmortem.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+from tests.docs.scripts import DOCS, script
 
 
 @pytest.mark.generated
-def test_the_committed_page_and_its_picture_are_current(script):
-    page, picture = script.filled((DOCS / "how-to" / "after-an-incident.md").read_text(encoding="utf-8"))
+def test_the_committed_page_and_its_picture_are_current():
+    page, picture = script("postmortem").filled((DOCS / "how-to" / "after-an-incident.md").read_text(encoding="utf-8"))
     assert (DOCS / "how-to" / "after-an-incident.md").read_text(encoding="utf-8") == page, "run `make docs`"
     assert (DOCS / "postmortem.svg").read_text(encoding="utf-8") == picture, "run `make docs`"
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import typing
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,11 +12,9 @@ from jsonschema import Draft202012Validator
 
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import STANDING_OUTPUTS, BadRowError, OutputRow, decode_row, encode_row
+from tests.docs.scripts import DOCS, script
 
-DOCS = Path(__file__).parents[2] / "docs"
-_spec = importlib.util.spec_from_file_location("schemas", DOCS / "schemas.py")
-schemas = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(schemas)
+schemas = script("schemas")
 
 VALIDATORS = {
     output: Draft202012Validator(json.loads((DOCS / "schemas" / f"{output}.json").read_text(encoding="utf-8")))

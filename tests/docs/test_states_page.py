@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 from controller.rules.migration_phases import NEXT_PHASE
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
 
 DOCS = Path(__file__).parents[2] / "docs"
-
-
-@pytest.mark.generated
-def test_the_committed_page_is_current():
-    printed = subprocess.run([sys.executable, DOCS / "states.py"], capture_output=True, text=True, check=True).stdout
-    assert (DOCS / "reference" / "states.md").read_text(encoding="utf-8") == printed, "run `make docs`"
 
 
 def test_every_legal_move_is_an_arrow_and_no_other():

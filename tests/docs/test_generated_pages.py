@@ -1,0 +1,26 @@
+"""Committed pages that programs of `docs/` print."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs.scripts import DOCS, script
+
+pytestmark = pytest.mark.generated
+
+
+@pytest.mark.parametrize("name", ["alerts", "metrics", "migration_checks", "states"])
+def test_the_committed_page_is_current(name):
+    printed = subprocess.run([sys.executable, DOCS / f"{name}.py"], capture_output=True, text=True, check=True).stdout
+    committed = DOCS / "reference" / f"{name.replace('_', '-')}.md"
+    assert committed.read_text(encoding="utf-8") == printed, "run `make docs`"
+
+
+def test_the_table_and_the_picture_are_of_the_measured_figures():
+    benchmarks = script("benchmarks")
+    text = (DOCS / "reference" / "benchmarks.md").read_text(encoding="utf-8")
+    assert benchmarks.page(text) == text, "run `make docs`"
+    assert (DOCS / "benchmarks.svg").read_text(encoding="utf-8") == benchmarks.picture(), "run `make docs`"
