@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import steps
 from streaming.sinks.standing_rows import StandingRows
+from tests.kept_texts import assert_as_before
 from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
 
@@ -40,17 +40,10 @@ def diff(*arguments: object) -> Result:
 
 
 @pytest.mark.parametrize("name", COMPARED)
-def test_a_comparison_is_as_before(name, recorded_files):
+def test_a_comparison_assert_as_before(name, recorded_files):
     done = diff(*COMPARED[name].split(), "--zk-data", recorded_files, "--cluster", "shop")
     answer = f"$ kontrast diff {COMPARED[name]}\n{done.stdout}exit code {done.exit_code}\n"
-    is_as_before(answer, ANSWERS / f"{name}.txt")
-
-
-def is_as_before(answer: str, file: Path) -> None:
-    if os.environ.get("REWRITE"):
-        file.write_text(answer, encoding="utf-8")
-    else:
-        assert answer == file.read_text(encoding="utf-8")
+    assert_as_before(answer, ANSWERS / f"{name}.txt")
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +80,7 @@ def test_two_moments_of_what_kontrast_wrote_are_compared(name, written):
     for question in (f"--at {BEFORE} --at {MOMENT_MS}", "--at 0x198 --at 0x1f0 --topic t3 --json"):
         done = diff(*question.split(), "--from", written[name], "--cluster", "shop")
         answer += f"$ kontrast diff --from ADDRESS {question}\n{done.stdout}exit code {done.exit_code}\n"
-    is_as_before(answer, ANSWERS / f"moments-{name}.txt")
+    assert_as_before(answer, ANSWERS / f"moments-{name}.txt")
 
 
 @pytest.mark.parametrize("moments", [(BEFORE, MOMENT_MS), ("0x198", "0x1f0"), ("0x2a0", "0x2a0")])

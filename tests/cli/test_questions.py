@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.lint.table import lint
 from questions.picture import Beginning, Picture
+from tests.kept_texts import assert_as_before
 from tests.questions.cluster import broker, brokers, controller, look, state, topic
 from tests.recorded_moment import MOMENT_MS
 
@@ -80,24 +80,17 @@ def ask(question: str, *arguments: str) -> Result:
     return CliRunner().invoke(main, [*question.split(), *arguments])
 
 
-def is_as_before(answer: str, file: Path) -> None:
-    if os.environ.get("REWRITE"):
-        file.write_text(answer, encoding="utf-8")
-    else:
-        assert answer == file.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("name", ASKED)
 def test_a_question_is_answered_as_before(name, where):
     files = where[:2] if name.startswith("migration") else where  # which looks at the last moment only
     done = ask(ASKED[name], *files)
-    is_as_before(f"$ kontrast {ASKED[name]}\n{done.stdout}exit code {done.exit_code}\n", ANSWERS / f"{name}.txt")
+    assert_as_before(f"$ kontrast {ASKED[name]}\n{done.stdout}exit code {done.exit_code}\n", ANSWERS / f"{name}.txt")
 
 
 def test_the_page_of_a_timeline_is_as_before(where, tmp_path):
     done = ask(ASKED["timeline-partition"], *where, "--html", str(tmp_path / "page.html"))
     assert done.exit_code == 0
-    is_as_before((tmp_path / "page.html").read_text(encoding="utf-8"), ANSWERS / "timeline-partition.html")
+    assert_as_before((tmp_path / "page.html").read_text(encoding="utf-8"), ANSWERS / "timeline-partition.html")
 
 
 def test_there_is_no_answer_without_a_question():

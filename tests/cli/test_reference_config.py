@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import re
 import textwrap
 from enum import Enum
@@ -16,6 +15,7 @@ from cli.settings.config import SECTIONS, build, read_settings, serve_config, st
 from cli.settings.keys import NONE, Key, keys_of
 from cli.settings.options import HELP
 from controller.rules.settings import DEFAULT_BEFORE, BrokerSettings
+from tests.kept_texts import assert_as_before
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 COMMANDS = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
@@ -110,9 +110,7 @@ def test_every_key_is_explained_and_nothing_else_is(section):
 
 
 def test_the_reference_lists_every_key_with_its_default():
-    if os.environ.get("REWRITE"):
-        REFERENCE.write_text(reference())
-    assert REFERENCE.read_text() == reference()
+    assert_as_before(reference(), REFERENCE)
 
 
 def test_the_reference_is_read_back_as_the_defaults():

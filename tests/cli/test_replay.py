@@ -24,6 +24,7 @@ from cli.printing.replay_lines import row_object, sentence, time_in_words
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from controller.contract.writes import Writes
+from tests.kept_texts import assert_as_before
 from tests.rows import Rows
 from tests.waiting import eventually
 from transport.journal import end_offset
@@ -130,10 +131,7 @@ def test_the_summary_is_one_object_and_some_lines(recorded_files: Path):
     (summary,) = [row for row in objects(invoke("--zk-data", recorded_files, "--json")) if row["kind"] == "summary"]
     lines = invoke("--zk-data", recorded_files, "--emit", "refused").stdout.splitlines()
     begin = next(at for at, line in enumerate(lines) if line.startswith("summary of "))
-    text = "\n".join([*lines[begin:-1], json.dumps(summary, indent=1)]) + "\n"
-    if "REWRITE" in os.environ:
-        SUMMARY.write_text(text, encoding="utf-8")
-    assert text == SUMMARY.read_text(encoding="utf-8")
+    assert_as_before("\n".join([*lines[begin:-1], json.dumps(summary, indent=1)]) + "\n", SUMMARY)
 
 
 def test_the_summary_counts_what_is_printed(recorded_files: Path):

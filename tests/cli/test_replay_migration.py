@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from tests.conformance.recording import unpack
 from tests.conformance.test_migration import PHASES
+from tests.kept_texts import assert_as_before
 
 ANSWER = Path(__file__).with_name("replay-migration.txt")
 HEAD = "the way to KRaft, by phase:"
@@ -36,10 +36,7 @@ def told(result: Result) -> list[str]:
 
 
 def test_a_line_a_phase_says_when_how_long_and_who_led(zk_data):
-    text = "\n".join(told(replayed(zk_data))) + "\n"
-    if "REWRITE" in os.environ:
-        ANSWER.write_text(text, encoding="utf-8")
-    assert text == ANSWER.read_text(encoding="utf-8")
+    assert_as_before("\n".join(told(replayed(zk_data))) + "\n", ANSWER)
 
 
 def test_the_objects_are_the_phases_with_the_way_back_at_the_end_of_each(zk_data):

@@ -6,7 +6,6 @@ must name the event, the object, the effect on clients and the next step.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory
+from tests.kept_texts import assert_as_before
 
 PAGE = Path(__file__).parent / "sentences.txt"
 
@@ -59,9 +59,7 @@ def page() -> str:
 
 
 def test_the_page_has_the_alerts_that_are_open_now():
-    if os.environ.get("REWRITE"):
-        PAGE.write_text(page(), encoding="utf-8")
-    assert page() == PAGE.read_text(encoding="utf-8")
+    assert_as_before(page(), PAGE)
 
 
 def test_every_kind_of_alert_is_on_the_page():

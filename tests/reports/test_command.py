@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import threading
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,6 +19,7 @@ from questions.report.cluster_report import ClusterReport, ReportWindow, TopicAv
 from questions.report.report import Report, report_against
 from reports import job
 from reports.config import ReportConfig, ZooKeeperFiles
+from tests.kept_texts import assert_as_before
 from tests.reports.conftest import Recorded
 
 ANSWERS = Path(__file__).parent / "answers"
@@ -59,10 +59,7 @@ def told(found, monkeypatch):
 
 
 def check(name: str, text: str) -> None:
-    answer = ANSWERS / name
-    if "REWRITE" in os.environ:
-        answer.write_text(text, encoding="utf-8")
-    assert text == answer.read_text(encoding="utf-8")
+    assert_as_before(text, ANSWERS / name)
 
 
 def directories(recorded: dict[str, Recorded]) -> list[str]:
