@@ -93,7 +93,7 @@ class Request(Row, frozen=True, gc=False, tag="request", omit_defaults=True):
     controller_epoch: RowControllerEpoch
     controller: RowBrokerId  # the broker that sends it
     api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
-    brokers: tuple[RowBrokerId, ...]  # its receivers
+    brokers: tuple[RowBrokerId, ...]  # its receivers, at its end without those that the controller's load missed
     broker_epochs: tuple[RowBrokerEpoch, ...] = ()  # theirs, in the same order, from 2.2
     part: Int64 = 1  # of `parts`, which a row of less than a megabyte needs
     parts: Int64 = 1
