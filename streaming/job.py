@@ -31,6 +31,7 @@ from streaming.checkpoint.directory import (
     require,
     stored_settings,
 )
+from streaming.checkpoint.fence import Fence
 from streaming.checkpoint.files import CheckpointFiles, drop_torn, source_of
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
@@ -58,6 +59,7 @@ logger = logging.getLogger("kontrast.streaming")
 _SHUFFLE_PARTITIONS = "shuffle partitions"
 _FIRST_BATCH = "first batch"
 _STARTS = "starts"
+_BEGINS_AGAIN = "The job begins again at the newest complete read in the source"
 _LOOK_SECONDS = 0.1
 _FIRST_PAUSE_SECONDS = 0.5  # while a disk is full
 _LONGEST_PAUSE_SECONDS = 5.0
@@ -109,8 +111,9 @@ def prepare(
         stored = None if rebuild else checkpoint.settings()  # a damaged one is possible
         fixed = None if stored is None else checkpoint.number(_SHUFFLE_PARTITIONS)
         config = config.with_shuffle_partitions(fixed)
-        if stored is not None:
-            checkpoint.require(_settings(config))
+        if stored is not None and not _is_current(config, stored):
+            logger.warning("%s has the state of an older Kontrast. %s", checkpoint.directory, _BEGINS_AGAIN)
+            rebuild = True
         if isinstance(config.source, JournalAddress):
             check_journal(config.source)
         for address in config.kafka_addresses:
@@ -118,7 +121,8 @@ def prepare(
         with contextlib.closing(open_sink(config)) as sink:
             if stored is None and not rebuild:
                 checkpoint.begin({**_settings(config), _FIRST_BATCH: sink.next_batch})
-            yield Job(config, checkpoint, sink, rebuild)
+            journals = [config.sink.directory] if isinstance(config.sink, JournalAddress) else []
+            yield Job(config, checkpoint, Fence([checkpoint.directory, *journals]), sink, rebuild)
 
 
 def check_settings(config: StreamConfig) -> str:
@@ -127,16 +131,17 @@ def check_settings(config: StreamConfig) -> str:
     if stored is None:
         return "a new one"
     fixed = number(config.checkpoint_directory, stored, _SHUFFLE_PARTITIONS)
-    require(config.checkpoint_directory, stored, _settings(config.with_shuffle_partitions(fixed)))
-    return "the same as at its first start"
+    is_current = _is_current(config.with_shuffle_partitions(fixed), stored)
+    return "the same as at its first start" if is_current else f"of an older Kontrast. {_BEGINS_AGAIN}"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job that may start, with its checkpoint and sink."""
+    """A job that may start, with its checkpoint and sink, whose fence shuts every earlier driver out."""
 
     config: StreamConfig
     checkpoint: Checkpoint
+    fence: Fence
     sink: Sink
     rebuild: bool
 
@@ -157,6 +162,7 @@ class Job:
         pause_seconds = _FIRST_PAUSE_SECONDS
         run = partial(self._query, session, stop, brokers, available_now=available_now, started=started)
         while (failure := run()) is not None:
+            self.fence.require()
             if not is_full_disk(failure) or stop.is_set():
                 logger.debug("the query failed", exc_info=failure)
                 damage = damage_behind(failure, self.checkpoint.spark_directory)
@@ -185,7 +191,7 @@ class Job:
         """Run a query until `stop` is set or it ends. Return its failure, if any."""
         failures: list[Exception] = []  # raised during a batch's write, which Spark would report as Java's error
         java = java_process(session)
-        progress = JobProgress(self._name, self.config, java)
+        progress = JobProgress(self._name, self.config, self.checkpoint.spark_directory, java)
         session.streams.addListener(progress)
         try:
             replica = ReplicaProcessor(run=uuid.uuid4().hex, config=self.config, stream_brokers=brokers)
@@ -193,9 +199,10 @@ class Job:
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
             started()
             requests = CompleteReadRequests(session, self.config.source)
-            with self._reach(session) as reach, Watchdog(self.config, java, reach.is_away).watching() as watchdog:
+            with self._reach(session) as reach, self._watchdog(java, reach).watching() as watchdog:
 
                 def look() -> None:
+                    self.fence.require()
                     requests.look(progress.lacking)
                     self._write_idle(progress, session)
 
@@ -208,6 +215,9 @@ class Job:
                 session.streams.removeListener(progress)
         # A batch that began after the stop is not written. Its query ends with _StoppedError, and the batch repeats.
         return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
+
+    def _watchdog(self, java: int, reach: KafkaReach) -> Watchdog:
+        return Watchdog(self.config, self.checkpoint.spark_directory, java, reach.is_away)
 
     def _write_idle(self, progress: JobProgress, session: SparkSession) -> None:
         """Write the job's row if no batch is there to write it."""
@@ -238,6 +248,7 @@ class Job:
         """Replace the checkpoint by a beginning at the newest complete reads, all at once."""
         starts = newest_complete_reads(session, self.config)
         chosen = {**_settings(self.config), _FIRST_BATCH: self.sink.next_batch}
+        self.fence.require()
         self.checkpoint.begin({**chosen, REBUILDS: self.checkpoint.next_rebuild, _STARTS: as_text(starts)})
         logger.info("rebuild begins at the newest complete reads of %s", self.config.source)
 
@@ -264,6 +275,7 @@ class Job:
     ) -> StreamingQuery:
         stored = self.checkpoint.settings()
         assert stored is not None, "a job without a beginning"
+        self.fence.require()
         drop_torn(self.checkpoint.spark_directory)
         files = CheckpointFiles(self.checkpoint.directory)
         first_batch = self.checkpoint.number(_FIRST_BATCH)  # the sink's number of Spark's batch 0
@@ -273,8 +285,9 @@ class Job:
             try:
                 if stop.is_set():
                     raise _StoppedError
+                self.fence.require()
                 source = source_of(self.checkpoint.spark_directory, batch)
-                self.sink.write(rows, Batch(first_batch + batch, source, progress.take_row(), files.force))
+                self.sink.write(rows, Batch(first_batch + batch, source, progress.take_row(), files.force, self.fence))
                 progress.written(batch)
             except Exception as error:
                 failures.append(error)
@@ -321,6 +334,16 @@ def _settings(config: StreamConfig) -> Settings:
         "source": _identity(config.source),
         "sink": _identity(config.sink),
     }
+
+
+def _is_current(config: StreamConfig, stored: Settings) -> bool:
+    """Return whether the state is not older than this Kontrast's. Raise StreamError if other settings differ."""
+    wanted, version = {**_settings(config)}, stored.get(STATE_FORMAT)
+    is_older = isinstance(version, int) and version < STATE_VERSION
+    if is_older:
+        del wanted[STATE_FORMAT]
+    require(config.checkpoint_directory, stored, wanted)
+    return not is_older
 
 
 def _identity(address: Address) -> str:
