@@ -31,6 +31,7 @@ from streaming.checkpoint.directory import (
     require,
     stored_settings,
 )
+from streaming.checkpoint.fence import Fence
 from streaming.checkpoint.files import CheckpointFiles, drop_torn, source_of
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
@@ -58,6 +59,7 @@ logger = logging.getLogger("kontrast.streaming")
 _SHUFFLE_PARTITIONS = "shuffle partitions"
 _FIRST_BATCH = "first batch"
 _STARTS = "starts"
+_BEGINS_AGAIN = "The job begins again at the newest complete read in the source"
 _LOOK_SECONDS = 0.1
 _FIRST_PAUSE_SECONDS = 0.5  # while a disk is full
 _LONGEST_PAUSE_SECONDS = 5.0
@@ -109,8 +111,9 @@ def prepare(
         stored = None if rebuild else checkpoint.settings()  # a damaged one is possible
         fixed = None if stored is None else checkpoint.number(_SHUFFLE_PARTITIONS)
         config = config.with_shuffle_partitions(fixed)
-        if stored is not None:
-            checkpoint.require(_settings(config))
+        if stored is not None and not _is_current(config, stored):
+            logger.warning("%s has the state of an older Kontrast. %s", checkpoint.directory, _BEGINS_AGAIN)
+            rebuild = True
         if isinstance(config.source, JournalAddress):
             check_journal(config.source)
         for address in config.kafka_addresses:
@@ -118,7 +121,8 @@ def prepare(
         with contextlib.closing(open_sink(config)) as sink:
             if stored is None and not rebuild:
                 checkpoint.begin({**_settings(config), _FIRST_BATCH: sink.next_batch})
-            yield Job(config, checkpoint, sink, rebuild)
+            journals = [config.sink.directory] if isinstance(config.sink, JournalAddress) else []
+            yield Job(config, checkpoint, Fence([checkpoint.directory, *journals]), sink, rebuild)
 
 
 def check_settings(config: StreamConfig) -> str:
@@ -127,16 +131,17 @@ def check_settings(config: StreamConfig) -> str:
     if stored is None:
         return "a new one"
     fixed = number(config.checkpoint_directory, stored, _SHUFFLE_PARTITIONS)
-    require(config.checkpoint_directory, stored, _settings(config.with_shuffle_partitions(fixed)))
-    return "the same as at its first start"
+    is_current = _is_current(config.with_shuffle_partitions(fixed), stored)
+    return "the same as at its first start" if is_current else f"of an older Kontrast. {_BEGINS_AGAIN}"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job that may start, with its checkpoint and sink."""
+    """A job that may start, with its checkpoint and sink, whose fence shuts every earlier driver out."""
 
     config: StreamConfig
     checkpoint: Checkpoint
+    fence: Fence
     sink: Sink
     rebuild: bool
 
@@ -157,6 +162,7 @@ class Job:
         pause_seconds = _FIRST_PAUSE_SECONDS
         run = partial(self._query, session, stop, brokers, available_now=available_now, started=started)
         while (failure := run()) is not None:
+            self.fence.require()
             if not is_full_disk(failure) or stop.is_set():
                 logger.debug("the query failed", exc_info=failure)
                 damage = damage_behind(failure, self.checkpoint.spark_directory)
@@ -196,6 +202,7 @@ class Job:
             with self._reach(session) as reach, Watchdog(self.config, java, reach.is_away).watching() as watchdog:
 
                 def look() -> None:
+                    self.fence.require()
                     requests.look(progress.lacking)
                     self._write_idle(progress, session)
 
@@ -268,13 +275,18 @@ class Job:
         files = CheckpointFiles(self.checkpoint.directory)
         first_batch = self.checkpoint.number(_FIRST_BATCH)  # the sink's number of Spark's batch 0
 
+        def secure() -> None:
+            files.force()
+            self.fence.require()
+
         def write(rows: DataFrame, batch: int) -> None:
             began = time.monotonic()
             try:
                 if stop.is_set():
                     raise _StoppedError
+                self.fence.require()
                 source = source_of(self.checkpoint.spark_directory, batch)
-                self.sink.write(rows, Batch(first_batch + batch, source, progress.take_row(), files.force))
+                self.sink.write(rows, Batch(first_batch + batch, source, progress.take_row(), secure))
                 progress.written(batch)
             except Exception as error:
                 failures.append(error)
@@ -321,6 +333,16 @@ def _settings(config: StreamConfig) -> Settings:
         "source": _identity(config.source),
         "sink": _identity(config.sink),
     }
+
+
+def _is_current(config: StreamConfig, stored: Settings) -> bool:
+    """Return whether the state is not older than this Kontrast's. Raise StreamError if other settings differ."""
+    wanted, version = {**_settings(config)}, stored.get(STATE_FORMAT)
+    is_older = isinstance(version, int) and version < STATE_VERSION
+    if is_older:
+        del wanted[STATE_FORMAT]
+    require(config.checkpoint_directory, stored, wanted)
+    return not is_older
 
 
 def _identity(address: Address) -> str:

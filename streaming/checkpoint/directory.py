@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from types import TracebackType
 
+from streaming.checkpoint.fence import EPOCH_DRAFT_FILE, EPOCH_FILE
 from streaming.errors import StreamError
 from transport.disk import force, make_private
 
@@ -64,10 +65,6 @@ class Checkpoint:
     def settings(self) -> Settings | None:
         """Return the settings of the first start, if it has happened."""
         return stored_settings(self.directory)
-
-    def require(self, wanted: Settings) -> None:
-        """Refuse a checkpoint that was started with other settings, naming both values."""
-        require(self.directory, self.settings() or {}, wanted)
 
     def number(self, name: str) -> int:
         """Return the number from the first start. Raise StreamError if it is missing."""
@@ -152,7 +149,7 @@ def require(directory: Path, stored: Settings, wanted: Settings) -> None:
 
 
 def _create(directory: Path) -> None:
-    own = {_SETTINGS_FILE, _DRAFT_FILE, _LOCK_FILE}
+    own = {_SETTINGS_FILE, _DRAFT_FILE, _LOCK_FILE, EPOCH_FILE, EPOCH_DRAFT_FILE}
     try:
         make_private(directory)
         force(directory.parent)

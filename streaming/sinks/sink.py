@@ -38,7 +38,7 @@ _LONGEST_WAIT_MS = 5_000  # for Kafka, of a row between batches
 class Batch:
     """A batch of the job with its number for the sink, its part of the source, and the job's own row.
 
-    `secure` forces the required part of the checkpoint to disk.
+    `secure` forces the required part of the checkpoint to disk, and raises StreamError in a zombie.
     """
 
     number: int

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from controller.contract.outputs import STANDING_OUTPUTS, decode_row
 from controller.contract.records import Record, RecordKind, encode_record
-from streaming.checkpoint.directory import Checkpoint
+from controller.restore.stored_context import STATE_VERSION
+from streaming.checkpoint.directory import STATE_FORMAT, Checkpoint
+from streaming.errors import StreamError
+from streaming.job import check_settings
 from streaming.sources.newest_complete_reads import Place, find_complete
 from tests.streaming.cluster_records import Streams, life_of
 
@@ -31,6 +36,24 @@ def test_it_begins_at_the_newest_complete_snapshot_and_what_was_said_before_is_v
     for output in STANDING_OUTPUTS:
         assert decode_row(after[output][len(before[output])]).subject_key() == "east/beginning"
     assert sorted(path.name for path in streams.checkpoint.glob("spark*")) == ["spark-1"]
+
+
+def test_a_newer_kontrast_that_cannot_read_the_state_begins_again_by_itself(streams, work_off, caplog):
+    life, again = _lives(streams)
+    streams.append([*life.lines, *again.lines])
+    work_off(streams.config())
+    before = streams.read_all()
+    settings = streams.checkpoint / "kontrast.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), STATE_FORMAT: STATE_VERSION - 1}))
+    again_at_the_newest = "an older Kontrast. The job begins again at the newest complete read in the source"
+    assert again_at_the_newest in check_settings(streams.config())
+    with pytest.raises(StreamError, match="was started with chunk count 64, not 32"):
+        work_off(streams.config(chunk_count=32))
+    work_off(streams.config())
+    assert caplog.text.count(again_at_the_newest) == 1
+    assert streams.read_all() == {output: before[output] + rows for output, rows in again.rows().items()}
+    work_off(streams.config())
+    assert caplog.text.count(again_at_the_newest) == 1
 
 
 def test_it_goes_on_from_there_as_any_checkpoint_does(streams, work_off):

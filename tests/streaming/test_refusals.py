@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from streaming.checkpoint.directory import Checkpoint
+from streaming.checkpoint.fence import EPOCH_FILE, Fence
 from streaming.checkpoint.files import drop_torn
 from streaming.errors import StreamError
 from streaming.job import check_settings, prepare
@@ -132,6 +134,21 @@ def test_a_second_job_on_the_same_checkpoint_is_refused(streams):
     with Checkpoint(streams.checkpoint), pytest.raises(StreamError, match="is in use by process [0-9]+"):
         _prepare(streams.config())
     _prepare(streams.config())
+
+
+def test_a_driver_is_shut_out_when_another_one_has_started(tmp_path):
+    checkpoint, outputs = tmp_path / "checkpoint", tmp_path / "outputs"
+    for directory in (checkpoint, outputs):
+        directory.mkdir()
+    first = Fence([checkpoint, outputs])
+    first.require()
+    second = Fence([outputs])
+    with pytest.raises(StreamError, match=rf"another job has started on {outputs}: process {os.getpid()} on "):
+        first.require()
+    second.require()
+    (outputs / EPOCH_FILE).unlink()
+    with pytest.raises(StreamError, match="kontrast.epoch cannot be read"):
+        second.require()
 
 
 def test_a_second_job_on_the_same_outputs_is_refused(streams):

@@ -1,0 +1,50 @@
+"""Fence that keeps a zombie driver from writing after another one has started.
+
+The locks of checkpoint and journals end with a machine that a network file system gives up. That machine may come back.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from streaming.errors import StreamError
+from transport.disk import force
+
+EPOCH_FILE = "kontrast.epoch"
+EPOCH_DRAFT_FILE = "kontrast.epoch.new"
+
+
+class Fence:
+    """The epoch of this driver in directories that one driver at a time may write. Raise StreamError.
+
+    An epoch is a name without order: an older checkpoint, restored from a backup, may hold an older one.
+    """
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        self._directories = directories
+        self._epoch = f"process {os.getpid()} on {socket.gethostname()} ({uuid.uuid4().hex})"
+        for directory in directories:
+            draft = directory / EPOCH_DRAFT_FILE
+            try:
+                draft.write_text(self._epoch, encoding="utf-8")
+                force(draft)
+                draft.replace(directory / EPOCH_FILE)
+                force(directory)
+            except OSError as error:
+                raise StreamError(f"{directory} cannot be written: {error.strerror}") from error
+
+    def require(self) -> None:
+        """Raise StreamError if another driver has started in a directory since."""
+        for directory in self._directories:
+            try:
+                newest = (directory / EPOCH_FILE).read_text(encoding="utf-8")
+            except (OSError, ValueError) as error:
+                raise StreamError(f"{directory / EPOCH_FILE} cannot be read: {error}. Check the disk") from error
+            if newest != self._epoch:
+                raise StreamError(
+                    f"another job has started on {directory}: {newest}. This one ends and writes no more rows"
+                )
