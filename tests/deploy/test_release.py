@@ -72,3 +72,29 @@ def test_the_wheel_has_the_runbooks_and_nothing_of_the_checkout(released):
         names = wheel.namelist()
     assert "cli/mcp_server/runbooks/KontrastNoController.md" in names
     assert not [name for name in names if name.startswith(("tests/", "docs/", "deploy/"))]
+
+
+@pytest.mark.parametrize(
+    ("installer", "homes"),
+    [
+        (("pipx", "install", "--python", sys.executable), ("PIPX_HOME", "PIPX_BIN_DIR")),
+        (("uv", "tool", "install", "--python", sys.executable), ("UV_TOOL_DIR", "UV_TOOL_BIN_DIR")),
+    ],
+    ids=("pipx", "uv"),
+)
+def test_an_installed_wheel_plays_the_demo_without_a_checkout(installer, homes, released, tmp_path):
+    environment = {**os.environ, **dict(zip(homes, (f"{tmp_path}/home", f"{tmp_path}/bin"), strict=True))}
+    environment.pop("PYTHONPATH", None)
+    command, *arguments = installer
+    wheel = released[f"kontrast-{VERSION}-py3-none-any.whl"]
+    program = Path(sys.executable).parent / command
+
+    def run(*words: object) -> str:
+        ended = subprocess.run(list(map(str, words)), cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-2000:]
+        return ended.stdout
+
+    run(program, *arguments, wheel)
+    assert run(tmp_path / "bin" / "kontrast", "--version") == f"kontrast {VERSION}\n"
+    played = run(tmp_path / "bin" / "kontrast", "demo", "--once")
+    assert "page: 1 partition offline" in played
