@@ -191,7 +191,7 @@ class Job:
         """Run a query until `stop` is set or it ends. Return its failure, if any."""
         failures: list[Exception] = []  # raised during a batch's write, which Spark would report as Java's error
         java = java_process(session)
-        progress = JobProgress(self._name, self.config, java)
+        progress = JobProgress(self._name, self.config, self.checkpoint.spark_directory, java)
         session.streams.addListener(progress)
         try:
             replica = ReplicaProcessor(run=uuid.uuid4().hex, config=self.config, stream_brokers=brokers)
@@ -199,7 +199,7 @@ class Job:
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
             started()
             requests = CompleteReadRequests(session, self.config.source)
-            with self._reach(session) as reach, Watchdog(self.config, java, reach.is_away).watching() as watchdog:
+            with self._reach(session) as reach, self._watchdog(java, reach).watching() as watchdog:
 
                 def look() -> None:
                     self.fence.require()
@@ -215,6 +215,9 @@ class Job:
                 session.streams.removeListener(progress)
         # A batch that began after the stop is not written. Its query ends with _StoppedError, and the batch repeats.
         return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
+
+    def _watchdog(self, java: int, reach: KafkaReach) -> Watchdog:
+        return Watchdog(self.config, self.checkpoint.spark_directory, java, reach.is_away)
 
     def _write_idle(self, progress: JobProgress, session: SparkSession) -> None:
         """Write the job's row if no batch is there to write it."""

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -69,12 +70,13 @@ def observed(rows: DataFrame) -> DataFrame:
 class JobProgress(StreamingQueryListener):
     """Listener to one query that keeps its newest row. `java` is Spark's process."""
 
-    def __init__(self, query_name: str, config: StreamConfig, java: int) -> None:
+    def __init__(self, query_name: str, config: StreamConfig, spark_directory: Path, java: int) -> None:
         self._query_name = query_name
         self._java = java
         self._uses: dict[str, ProcessUse] = {}
         self._uses_read_at = float("-inf")
         self._config = config
+        self._spark_directory = spark_directory
         self._clocks = ForwarderClocks()
         self._lock = threading.Lock()
         self._began_ms = Reading.now().wall_ms
@@ -180,7 +182,7 @@ class JobProgress(StreamingQueryListener):
         )
 
     def _row_before_batches(self) -> JobRow:
-        committed = max(numbered(self._config.checkpoint_directory / "spark" / "commits"), default=0)
+        committed = max(numbered(self._spark_directory / "commits"), default=0)
         return JobRow(
             time_ms=self._began_ms,
             version=_VERSION,

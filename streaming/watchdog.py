@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from streaming.checkpoint.files import end_of_source, numbered
 from streaming.config import StreamConfig
@@ -27,9 +28,11 @@ class Watchdog:
     is true does not count, because a restart would not bring Kafka back.
     """
 
-    def __init__(self, config: StreamConfig, java: int, is_out_of_reach: Callable[[], bool]) -> None:
+    def __init__(
+        self, config: StreamConfig, spark_directory: Path, java: int, is_out_of_reach: Callable[[], bool]
+    ) -> None:
         self._config = config
-        self._spark_directory = config.checkpoint_directory / "spark"
+        self._spark_directory = spark_directory
         self._java = java
         self._is_out_of_reach = is_out_of_reach
         self._answered = True

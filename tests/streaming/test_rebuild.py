@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from streaming.checkpoint.directory import STATE_FORMAT, Checkpoint
 from streaming.errors import StreamError
 from streaming.job import check_settings
 from streaming.sources.newest_complete_reads import Place, find_complete
+from streaming.watchdog import Watchdog
 from tests.streaming.cluster_records import Streams, life_of
 
 
@@ -38,7 +40,7 @@ def test_it_begins_at_the_newest_complete_snapshot_and_what_was_said_before_is_v
     assert sorted(path.name for path in streams.checkpoint.glob("spark*")) == ["spark-1"]
 
 
-def test_a_newer_kontrast_that_cannot_read_the_state_begins_again_by_itself(streams, work_off, caplog):
+def test_a_newer_kontrast_that_cannot_read_the_state_begins_again_by_itself(streams, work_off, caplog, monkeypatch):
     life, again = _lives(streams)
     streams.append([*life.lines, *again.lines])
     work_off(streams.config())
@@ -49,8 +51,11 @@ def test_a_newer_kontrast_that_cannot_read_the_state_begins_again_by_itself(stre
     assert again_at_the_newest in check_settings(streams.config())
     with pytest.raises(StreamError, match="was started with chunk count 64, not 32"):
         work_off(streams.config(chunk_count=32))
+    watched: list[Path] = []
+    monkeypatch.setattr("streaming.job.Watchdog", lambda *of: watched.append(of[1]) or Watchdog(*of))
     work_off(streams.config())
     assert caplog.text.count(again_at_the_newest) == 1
+    assert watched == [streams.checkpoint / "spark-1"]
     assert streams.read_all() == {output: before[output] + rows for output, rows in again.rows().items()}
     work_off(streams.config())
     assert caplog.text.count(again_at_the_newest) == 1

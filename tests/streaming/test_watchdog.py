@@ -42,14 +42,14 @@ def _finished(streams: Streams, batch: int) -> None:
 
 
 def _log(streams: Streams, log: str, batch: int, content: str) -> None:
-    directory = streams.checkpoint / "spark" / log
+    directory = streams.checkpoint / "spark-1" / log  # as after a rebuild
     directory.mkdir(parents=True, exist_ok=True)
     (directory / str(batch)).write_text(content)
 
 
 def _watchdog(streams: Streams, java: subprocess.Popen[bytes], *, away: bool = False) -> Watchdog:
     config = streams.config(stalled_after_seconds=_LIMIT_SECONDS)
-    return Watchdog(config, java.pid, lambda: away)
+    return Watchdog(config, streams.checkpoint / "spark-1", java.pid, lambda: away)
 
 
 def _look(watchdog: Watchdog, *, answers: bool = True) -> None:
