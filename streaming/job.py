@@ -248,6 +248,7 @@ class Job:
         """Replace the checkpoint by a beginning at the newest complete reads, all at once."""
         starts = newest_complete_reads(session, self.config)
         chosen = {**_settings(self.config), _FIRST_BATCH: self.sink.next_batch}
+        self.fence.require()
         self.checkpoint.begin({**chosen, REBUILDS: self.checkpoint.next_rebuild, _STARTS: as_text(starts)})
         logger.info("rebuild begins at the newest complete reads of %s", self.config.source)
 
@@ -274,13 +275,10 @@ class Job:
     ) -> StreamingQuery:
         stored = self.checkpoint.settings()
         assert stored is not None, "a job without a beginning"
+        self.fence.require()
         drop_torn(self.checkpoint.spark_directory)
         files = CheckpointFiles(self.checkpoint.directory)
         first_batch = self.checkpoint.number(_FIRST_BATCH)  # the sink's number of Spark's batch 0
-
-        def secure() -> None:
-            files.force()
-            self.fence.require()
 
         def write(rows: DataFrame, batch: int) -> None:
             began = time.monotonic()
@@ -289,7 +287,7 @@ class Job:
                     raise _StoppedError
                 self.fence.require()
                 source = source_of(self.checkpoint.spark_directory, batch)
-                self.sink.write(rows, Batch(first_batch + batch, source, progress.take_row(), secure))
+                self.sink.write(rows, Batch(first_batch + batch, source, progress.take_row(), files.force, self.fence))
                 progress.written(batch)
             except Exception as error:
                 failures.append(error)

@@ -299,8 +299,11 @@ class JournalWriter:
         if self._file < 0:
             raise ValueError("the journal is closed")
         # A removed file shows at once. A moved directory shows later, because a look at its path costs time.
-        if os.fstat(self._file).st_nlink == 0 or time.monotonic() >= self._check_at:
+        file = os.fstat(self._file)
+        if file.st_nlink == 0 or time.monotonic() >= self._check_at:
             self.check()
+        if file.st_size != self._end - self._segments[-1].start:
+            raise JournalLockedError(f"another process has written journal {self._directory}. Stop one of the two")
         try:
             if self._end - self._segments[-1].start >= self._segment_bytes:
                 self._roll()

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as sql
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from streaming.checkpoint.directory import REBUILD
+from streaming.checkpoint.fence import Fence
 from streaming.config import Retention, StreamConfig
 from streaming.errors import StreamError
 from streaming.kafka_options import spark_options
@@ -38,13 +39,14 @@ _LONGEST_WAIT_MS = 5_000  # for Kafka, of a row between batches
 class Batch:
     """A batch of the job with its number for the sink, its part of the source, and the job's own row.
 
-    `secure` forces the required part of the checkpoint to disk, and raises StreamError in a zombie.
+    `secure` forces the required part of the checkpoint to disk. The fence stops a zombie driver.
     """
 
     number: int
     source: bytes
     job: JobRow | None
     secure: Callable[[], None]
+    fence: Fence
 
 
 class Sink(Protocol):
@@ -113,6 +115,7 @@ class JournalSink:
         newest = self.next_batch - 1
         for output in _WRITTEN:  # a fixed order, so that a metadata row soon follows its transition
             if output in lines:
+                batch.fence.require()
                 with self._one_writer:
                     self._writers[output].append_batch(batch.number, lines[output], batch.source)
         if batch.number < newest:

@@ -293,6 +293,18 @@ def test_a_writer_whose_journal_is_removed_says_so_and_the_next_leaves_a_hole(tm
     assert read_all(tmp_path / "j", position) == [b"four"]
 
 
+def test_a_writer_whose_lock_was_lost_stops_when_another_one_has_written(tmp_path: Path) -> None:
+    with JournalWriter(tmp_path) as writer:
+        writer.append([b"one"])
+        with segments(tmp_path)[-1].open("ab") as file:
+            file.write(b"another's")
+        with pytest.raises(JournalLockedError, match="another process has written journal"):
+            writer.append([b"lost"])
+    with JournalWriter(tmp_path) as writer:
+        writer.append([b"two"])
+    assert read_all(tmp_path) == [b"one", b"two"]
+
+
 def test_after_the_machine_went_down_no_offset_is_given_twice(tmp_path: Path) -> None:
     with JournalWriter(tmp_path) as writer:
         end = writer.append([b"one"])
