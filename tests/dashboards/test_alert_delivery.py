@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,7 @@ from dashboards.following.reading import Reading
 from dashboards.following.view import View
 from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
+from tests.dashboards.live_incidents import DEPLOY, Pager
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
@@ -176,6 +179,63 @@ def test_an_alert_whose_labels_change_is_one_alert_all_the_same(alertmanager, se
             return False
 
         eventually(only_the_new_one, bool)
+
+
+class _Services(Pager):
+    """Slack and PagerDuty, which keep whole messages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: dict[str, list[dict[str, Any]]] = {"slack": [], "pagerduty": []}
+
+    def _take(self, receiver: str, message: dict[str, Any]) -> None:
+        self.messages[receiver].append(message)
+
+    def slack(self) -> list[tuple[str, str]]:
+        return [(each["title"], each["text"]) for message in self.messages["slack"] for each in message["attachments"]]
+
+
+def _receivers(services: _Services, directory: Path) -> str:
+    """Return the shipped receivers with these services in place of the real ones."""
+    for name, secret in {"slack-url": f"http://{services.address}/slack", "pagerduty-key": "key"}.items():
+        (directory / name).write_text(secret)
+    text = (DEPLOY / "alertmanager" / "receivers.yml").read_text(encoding="utf-8")
+    text = text.replace("[kontrast.tmpl]", f"[{DEPLOY}/alertmanager/kontrast.tmpl]")
+    text = text.replace("- routing_key_file", f"- url: http://{services.address}/pagerduty\n        routing_key_file")
+    route = (
+        "{receiver: page-slack, group_by: [kafka_cluster, group], group_wait: 100ms, group_interval: 500ms, routes: "
+    )
+    route += "[{receiver: page-pagerduty, continue: true}, {receiver: page-slack}]}"
+    return text.replace("/etc/alertmanager", str(directory)).replace("{receiver: page-webhook}", route)
+
+
+def test_an_incident_that_grows_sends_an_update_and_no_end(alertmanager, serving, rows, tmp_path):
+    services = _Services()
+    server = alertmanager(config=_receivers(services, tmp_path)).start()
+    incident = {"alert": "PartitionsOffline", "subject": "broker 3", "group": "broker 3", "broker": 3}
+    crash = {**incident, "alert": "BrokerCrashed", "cause": "broker 3 crashed"}
+    with serving(server) as exporter:
+        exporter.write(rows.gauges(), rows.alert("a", cause="1 partition offline", brokers=(3,), **incident))
+        eventually(services.slack, len)
+        exporter.write(
+            rows.alert("a", cause="9 partitions offline", brokers=(2, 3), **incident), rows.alert("b", **crash)
+        )
+        eventually(services.slack, lambda said: len(said) == 2)
+        exporter.write(rows.alert("a", cause="12 partitions offline", brokers=(1, 2, 3), **incident),
+                       rows.alert("b", state="resolved", **crash))  # fmt: skip
+        eventually(services.slack, lambda said: len(said) == 3)
+        exporter.write(rows.alert("a", state="resolved", brokers=(1, 2, 3), **incident))
+        eventually(lambda: len(services.messages["pagerduty"]) == 4 == len(services.slack()))
+    services.close()
+    titles, texts = zip(*services.slack(), strict=True)
+    assert titles[0] == "north: 1 partition offline"
+    assert titles[1:3] == ("north: broker 3 crashed (and 1 more)", "north: 12 partitions offline")
+    assert titles[3].startswith("Resolved: north: ")
+    ended = [line for text in texts[:3] for line in text.splitlines() if line.startswith("Resolved")]
+    assert ended == ["Resolved: north: broker 3 crashed"]
+    events = services.messages["pagerduty"]
+    assert [event["event_action"] for event in events] == ["trigger", "trigger", "trigger", "resolve"]
+    assert len({event["dedup_key"] for event in events}) == 1
 
 
 def test_an_alertmanager_that_was_restarted_gets_every_alert_again(alertmanager, serving, rows, caplog):
