@@ -85,7 +85,8 @@ def of_stream(
         yield f"sink {config.sink}", _ask_kafka(config.sink, output_topics(config.sink), timeout_seconds, refuse=refuse)
     else:
         yield f"sink {config.sink}", _ask_directory(config.sink.directory)
-    yield f"checkpoint {config.checkpoint}", _ask_directory(config.checkpoint_directory)
+    if config.checkpoint_uri is None:
+        yield f"checkpoint {config.checkpoint}", _ask_directory(config.checkpoint_directory)
     yield "checkpoint's settings", lambda _: check_settings(config)
 
 

@@ -61,13 +61,15 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
     "stream": {
         "from": "Stream of `kontrast watch`.",
         "to": "Outputs, as a directory with one journal per output or a prefix of Kafka topics.",
-        "checkpoint": "Directory of the job's state. Put it on a volume that survives the loss of the machine.",
+        "checkpoint": "Directory of the job's state, or its URI on a file system of Hadoop, like "
+        "hdfs://namenode/kontrast. It must survive the loss of the machine.",
         "master": "Cores of this machine for Spark, as local[N], or local[*] for all.",
         "driver_memory": "Heap of the Java process, like 512m or 2g.",
-        "file_system": "Writer of the checkpoint, fast, or hadoop for Hadoop's own, slower way.",
+        "file_system": "Writer of a local checkpoint, fast, or hadoop for Hadoop's own, slower way.",
+        "hadoop_directory": "Directory with core-site.xml, hdfs-site.xml and jars for a checkpoint in hdfs:// or s3a://.",
         "chunk_count": "Chunks of a cluster's topics. The first start of a checkpoint fixes it.",
-        "shuffle_partitions": "Clusters processed at a time. The first start fixes it. If unset, one per core, at most "
-        "one per configured cluster.",
+        "shuffle_partitions": "Clusters processed at a time. If changed, the job begins again at the newest complete "
+        "read. If unset, the number of the first start, one per core and at most one per configured cluster.",
         "max_batch_bytes": "Most bytes of a batch from a journal.",
         "max_batch_records": "Most records of a batch from Kafka.",
         "connect_timeout_seconds": "Longest wait for Kafka at the start.",
