@@ -45,6 +45,13 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "election_zookeeper": "Ensemble in which several watchers of a cluster elect one, HOST:PORT[,HOST:PORT...]"
         "[/chroot]. Kontrast writes to it. If unset, this watcher is the only one.",
         "election_on_watched": "Allow the watched ensemble for election_zookeeper. It then gets the election's znodes.",
+        "election_username": "SASL user name (DIGEST-MD5) for the election's ensemble. No login if unset.",
+        "election_password_file": "File that contains only its password. Or use the variable below.",
+        "election_password_variable": "Environment variable with its password.",
+        "election_tls": "Use TLS to the election's ensemble. Its certificate must be valid for that host.",
+        "election_ca_file": "Certificates (PEM) that the election's ensemble is trusted by. The system's if unset.",
+        "election_certificate_file": "Client certificate (PEM) for the election's ensemble, if it asks for one.",
+        "election_key_file": "Key of the client certificate (PEM).",
         "metrics_listen": "HOST:PORT for the watcher's metrics. Port 0 takes any free port. No metrics if unset.",
         "metrics_tls_certificate_file": "Server certificate with its chain (PEM) for the metrics. No TLS if unset.",
         "metrics_tls_key_file": "Key of the server certificate (PEM), without a passphrase.",
