@@ -51,10 +51,12 @@ bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and t
 	@.venv/bin/python -m tests.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
 
 HELM := helm.sh/helm/v3/cmd/helm@v3.17.4
+VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 KUBE_SCORE := github.com/zegl/kube-score/cmd/kube-score@v1.19.0
 
 check-deploy: install-dev ## Every validator of deploy/ and of a release, with programs that Go builds once (minutes)
 	@command -v helm >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(HELM)
+	@command -v versitygw >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(VERSITYGW)
 	@command -v kube-score >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(KUBE_SCORE)
 	.venv/bin/python -m pytest -m "deploy or not deploy" tests/deploy tests/dashboards/test_receivers.py \
 		tests/dashboards/test_alertmanager.py tests/docs/test_operate_page.py tests/streaming/test_exit_codes.py \

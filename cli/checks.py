@@ -85,7 +85,8 @@ def of_stream(
         yield f"sink {config.sink}", _ask_kafka(config.sink, output_topics(config.sink), timeout_seconds, refuse=refuse)
     else:
         yield f"sink {config.sink}", _ask_directory(config.sink.directory)
-    yield f"checkpoint {config.checkpoint}", _ask_directory(config.checkpoint_directory)
+    if config.checkpoint_uri is None:
+        yield f"checkpoint {config.checkpoint}", _ask_directory(config.checkpoint_directory)
     yield "checkpoint's settings", lambda _: check_settings(config)
 
 
@@ -125,10 +126,11 @@ def _ask_election(config: IngestConfig) -> Callable[[threading.Event], str]:
         from kazoo.handlers.threading import KazooTimeoutError
 
         from ingest.separation import refuse_watched_ensemble
+        from ingest.zookeeper.restorable import login_of, tls_of
 
         assert config.election_zookeeper is not None
         servers = config.election_zookeeper.partition("/")[0]
-        client = KazooClient(hosts=servers)
+        client = KazooClient(hosts=servers, sasl_options=login_of(config.election), **tls_of(config.election))
         try:
             client.start(timeout=config.connect_timeout_seconds)
             if config.election_on_watched:

@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from controller.contract.ensemble import DEFAULT_JUTE_MAXBUFFER
 from ingest.errors import IngestError
@@ -25,6 +26,7 @@ _TOGETHER = (
     ("zookeeper_certificate_file", "zookeeper_tls"),
 )
 _FILES = ("zookeeper_password_file", "zookeeper_ca_file", "zookeeper_certificate_file", "zookeeper_key_file")
+_ELECTION = ("username", "password_file", "password_variable", "tls", "ca_file", "certificate_file", "key_file")
 _METRICS = "metrics_"
 _LISTENING = ("tls_certificate_file", "tls_key_file", "username", "password_file", "password_variable", "allowed_hosts")
 _SMALLEST = {
@@ -141,6 +143,13 @@ class IngestConfig(ZooKeeperConfig):
     jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER
     election_zookeeper: str | None = None
     election_on_watched: bool = False
+    election_username: str | None = None
+    election_password_file: str | None = None
+    election_password_variable: str | None = None
+    election_tls: bool = False
+    election_ca_file: str | None = None
+    election_certificate_file: str | None = None
+    election_key_file: str | None = None
     metrics_listen: str | None = None
     metrics_tls_certificate_file: str | None = None
     metrics_tls_key_file: str | None = None
@@ -167,6 +176,8 @@ class IngestConfig(ZooKeeperConfig):
             )
         if self.election_zookeeper is not None:
             self._check_election(self.election_zookeeper)
+        elif given := [name for name in _ELECTION if getattr(self, f"election_{name}")]:
+            raise IngestError(f"election_{given[0]} is given and election_zookeeper is not. Each needs the other")
 
     @property
     def listening(self) -> Listening | None:
@@ -179,10 +190,26 @@ class IngestConfig(ZooKeeperConfig):
                 raise ListeningError(f"{_METRICS}{name} is given and {_METRICS}listen is not. Each needs the other")
         return None
 
+    @property
+    def election(self) -> ZooKeeperConfig:
+        """Return the settings of the session on the election's ensemble. Raise IngestError."""
+        assert self.election_zookeeper is not None
+        own: dict[str, Any] = {f"zookeeper_{name}": getattr(self, f"election_{name}") for name in _ELECTION}
+        try:
+            return ZooKeeperConfig(
+                zookeeper=self.election_zookeeper,
+                connect_timeout_seconds=self.connect_timeout_seconds,
+                session_timeout_seconds=self.session_timeout_seconds,
+                **own,
+            )
+        except IngestError as error:
+            raise IngestError(re.sub(rf"\bzookeeper_(?={'|'.join(_ELECTION)})", "election_", str(error))) from error
+
     def _check_election(self, address: str) -> None:
         match = _ZOOKEEPER.fullmatch(address)
         if match is None:
             raise IngestError(f"election_zookeeper {address!r} is no address. Give HOST:PORT[,HOST:PORT][/chroot]")
+        self.election  # noqa: B018 (it checks)
         if isinstance(self.to, JournalAddress):
             raise IngestError(
                 f"election_zookeeper is given and the changes go to {self.to}, which takes one writer anyway. "

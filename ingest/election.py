@@ -24,7 +24,7 @@ from kazoo.recipe.lock import Lock
 from ingest.config import IngestConfig
 from ingest.separation import refuse_watched_ensemble
 from ingest.sinks.sink import SinkUnavailableError
-from ingest.zookeeper.restorable import RestorableClient
+from ingest.zookeeper.restorable import RestorableClient, login_of, tls_of
 
 _LOG = logging.getLogger("kontrast.ingest.election")
 _KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
@@ -163,6 +163,8 @@ class _Candidacy:
             timeout=self._seconds,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 1.0},
             logger=_KAZOO_LOG,
+            login=login_of(config.election),
+            **tls_of(config.election),
         )
         name = f"{socket.gethostname()}:{os.getpid()}"
         self._lock = Lock(self._client, f"{self._root}/candidates", name)

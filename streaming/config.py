@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
@@ -21,6 +23,8 @@ from transport.journal import RETAIN_BYTES
 
 _LOCAL_MASTER = re.compile(r"local\[(\*|[1-9][0-9]*)\]")
 _JVM_MEMORY = re.compile(r"[1-9][0-9]*[mg]")
+_LOCAL = "file"
+_URI = re.compile(rf"[a-z][a-z0-9+.-]*://|{_LOCAL}:")
 _WITH_RETENTION = (*OUTPUTS, JobRow.output)
 _NONE = "none"
 _SMALLEST = {
@@ -85,9 +89,10 @@ class BrokersConfig:
 class StreamConfig:
     """Settings of one Spark job. Raise StreamError for impossible ones.
 
-    `file_system` writes the checkpoint: Hadoop's own, or one without a process for a file's permissions. The first
-    start of a checkpoint fixes `chunk_count` and `shuffle_partitions`. With `shuffle_partitions` None it is the fixed
-    number, or at the first start a core for each of the `clusters` while there are cores. `output_retain_bytes` and
+    `file_system` writes a local checkpoint: Hadoop's own, or one without a process for a file's permissions.
+    `hadoop_directory` has Hadoop's settings and the jars of its file systems, for a checkpoint there. The first start
+    of a checkpoint fixes `chunk_count` and `shuffle_partitions`. With `shuffle_partitions` None it is the fixed number,
+    or at the first start a core for each of the `clusters` while there are cores. `output_retain_bytes` and
     `output_retain_seconds` limit the outputs' journals by name. `max_batch_bytes` limits a batch from a journal,
     `max_batch_records` one from Kafka. `broker_config`, `kafka_version` and `preferred_controllers` apply to clusters
     outside `clusters`.
@@ -103,6 +108,7 @@ class StreamConfig:
     master: str = "local[*]"
     driver_memory: str = "1g"
     file_system: Literal["fast", "hadoop"] = "fast"
+    hadoop_directory: str | None = None
     chunk_count: int = CHUNK_COUNT
     shuffle_partitions: int | None = None
     max_batch_bytes: int = 64 * 1024**2
@@ -119,10 +125,14 @@ class StreamConfig:
     def __post_init__(self) -> None:
         if not self.checkpoint:
             raise StreamError("the checkpoint directory has no name. Give one with --checkpoint")
-        if "://" in self.checkpoint:
+        place = urlsplit(self.checkpoint) if _URI.match(self.checkpoint) else None
+        if place is not None and (not place.path.strip("/") or (place.scheme == _LOCAL and place.netloc)):
             raise StreamError(
-                f"checkpoint {self.checkpoint} is no local directory. Give a path on a local disk or a mounted volume"
+                f"checkpoint {self.checkpoint} names no directory. Write it like hdfs://namenode/kontrast, "
+                "s3a://bucket/kontrast, or file:///var/lib/kontrast for this machine"
             )
+        if self.hadoop_directory is not None and not Path(self.hadoop_directory).expanduser().is_dir():
+            raise StreamError(f"hadoop_directory {self.hadoop_directory} is no directory")
         check_resources(self.master, self.driver_memory)
         for name, smallest in _SMALLEST.items():
             value = getattr(self, name)
@@ -153,8 +163,15 @@ class StreamConfig:
 
     @property
     def checkpoint_directory(self) -> Path:
-        """Return the directory of the checkpoint, as an absolute path."""
-        return Path(self.checkpoint).expanduser().absolute()
+        """Return the directory of the checkpoint on this machine, as an absolute path."""
+        is_uri = self.checkpoint.startswith(f"{_LOCAL}:")
+        return Path(url2pathname(urlsplit(self.checkpoint).path) if is_uri else self.checkpoint).expanduser().absolute()
+
+    @property
+    def checkpoint_uri(self) -> str | None:
+        """Return the place of the checkpoint, if it is on a file system of Hadoop."""
+        is_uri = _URI.match(self.checkpoint) and not self.checkpoint.startswith(f"{_LOCAL}:")
+        return self.checkpoint.rstrip("/") if is_uri else None
 
     def with_shuffle_partitions(self, fixed: int | None) -> StreamConfig:
         """Return the settings with a number of shuffle partitions, either given, fixed, or sensible."""

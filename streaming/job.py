@@ -18,21 +18,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from controller.contract.decoding import UndecodableError
-from controller.restore.stored_context import STATE_VERSION
 from streaming.checkpoint.damage import damage_behind
 from streaming.checkpoint.directory import (
     LOCK_WAIT_SECONDS,
     REBUILDS,
-    STATE_FORMAT,
     Checkpoint,
     Settings,
     damaged_settings,
-    number,
-    require,
-    stored_settings,
 )
 from streaming.checkpoint.fence import Fence
 from streaming.checkpoint.files import CheckpointFiles, drop_torn, source_of
+from streaming.checkpoint.place import HadoopPath, Place, hadoop_path
+from streaming.checkpoint.settings import (
+    BEGINS_AGAIN,
+    SHUFFLE_PARTITIONS,
+    check_stored,
+    settings_of,
+    why_begin_again,
+)
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.java.artifacts import LOCAL_FILE_SYSTEM, SPARK_KAFKA_CONNECTOR, jars
@@ -50,17 +53,17 @@ from streaming.spark.session import java_process, spark_session
 from streaming.spark.submitted import submitted
 from streaming.topics import AskedKafka, prepare_topics
 from streaming.watchdog import Watchdog
-from transport.address import Address, JournalAddress, KafkaAddress
+from transport.address import JournalAddress, KafkaAddress
 from transport.disk import no_room
 from transport.journal import JournalError, JournalFullError
 
 logger = logging.getLogger("kontrast.streaming")
 
-_SHUFFLE_PARTITIONS = "shuffle partitions"
+_LOCAL_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _FIRST_BATCH = "first batch"
 _STARTS = "starts"
-_BEGINS_AGAIN = "The job begins again at the newest complete read in the source"
 _LOOK_SECONDS = 0.1
+_LOOK_AT_HADOOP_SECONDS = 1.0  # each look reads a file there
 _FIRST_PAUSE_SECONDS = 0.5  # while a disk is full
 _LONGEST_PAUSE_SECONDS = 5.0
 
@@ -79,40 +82,57 @@ def run(
     `rebuild` it drops the checkpoint and begins at the newest complete read in the source. It calls `started` when the
     job reads.
     """
+    if config.checkpoint_uri is not None:  # which only Java can read
+        with (
+            _stopped_in_order(stop),
+            _session(config, stop) as session,
+            prepare(config, stop, hadoop_path(session, config.checkpoint_uri), rebuild=rebuild) as job,
+        ):
+            job.stream(session, stop, available_now=available_now, started=started)
+        return
     with prepare(config, stop, rebuild=rebuild) as job:
         if stop.is_set():
             return
-        try:
-            with spark_session(
-                job.config,
-                stop,
-                jars=_jars(config),
-                class_path=fast_files(config),
-                inherited_files=[job.checkpoint.lock],
-            ) as session:
-                job.stream(session, stop, available_now=available_now, started=started)
-        except StreamError as error:
-            if not stop.is_set():
-                raise
-            # The sender of the signal may have ended Spark's processes too.
-            logger.warning("the last batch was not finished and comes again at the next start: %s", error)
+        with _stopped_in_order(stop), _session(job.config, stop, job.checkpoint.locks) as session:
+            job.stream(session, stop, available_now=available_now, started=started)
+
+
+@contextlib.contextmanager
+def _stopped_in_order(stop: threading.Event) -> Iterator[None]:
+    try:
+        yield
+    except StreamError as error:
+        if not stop.is_set():
+            raise
+        # The sender of the signal may have ended Spark's processes too.
+        logger.warning("the last batch was not finished and comes again at the next start: %s", error)
+
+
+def _session(
+    config: StreamConfig, stop: threading.Event, locks: Sequence[int] = ()
+) -> contextlib.AbstractContextManager[SparkSession]:
+    return spark_session(config, stop, jars=_jars(config), class_path=fast_files(config), inherited_files=locks)
 
 
 @contextlib.contextmanager
 def prepare(
     config: StreamConfig,
     stop: threading.Event,
+    place: Place | None = None,
     *,
     lock_wait_seconds: float = LOCK_WAIT_SECONDS,
     rebuild: bool = False,
 ) -> Iterator[Job]:
-    """Check everything that needs no Spark, and hold the checkpoint and the sink. Raise StreamError."""
-    with Checkpoint(config.checkpoint_directory, lock_wait_seconds=lock_wait_seconds) as checkpoint:
+    """Check everything that needs no query, and hold the checkpoint and the sink. Raise StreamError.
+
+    The checkpoint is in its directory, if it has no other place.
+    """
+    with Checkpoint(place or config.checkpoint_directory, lock_wait_seconds=lock_wait_seconds) as checkpoint:
         stored = None if rebuild else checkpoint.settings()  # a damaged one is possible
-        fixed = None if stored is None else checkpoint.number(_SHUFFLE_PARTITIONS)
+        fixed = None if stored is None else checkpoint.number(SHUFFLE_PARTITIONS)
         config = config.with_shuffle_partitions(fixed)
-        if stored is not None and not _is_current(config, stored):
-            logger.warning("%s has the state of an older Kontrast. %s", checkpoint.directory, _BEGINS_AGAIN)
+        if stored is not None and (reason := why_begin_again(checkpoint.directory, config, stored)):
+            logger.warning("%s %s. %s", checkpoint.directory, reason, BEGINS_AGAIN)
             rebuild = True
         if isinstance(config.source, JournalAddress):
             check_journal(config.source)
@@ -120,19 +140,17 @@ def prepare(
             wait_for_kafka(address, config.connect_timeout_seconds, stop)
         with contextlib.closing(open_sink(config)) as sink:
             if stored is None and not rebuild:
-                checkpoint.begin({**_settings(config), _FIRST_BATCH: sink.next_batch})
+                checkpoint.begin({**settings_of(config), _FIRST_BATCH: sink.next_batch})
             journals = [config.sink.directory] if isinstance(config.sink, JournalAddress) else []
             yield Job(config, checkpoint, Fence([checkpoint.directory, *journals]), sink, rebuild)
 
 
 def check_settings(config: StreamConfig) -> str:
     """Return whether the checkpoint can continue with these settings, without a change. Raise StreamError otherwise."""
-    stored = stored_settings(config.checkpoint_directory)
-    if stored is None:
-        return "a new one"
-    fixed = number(config.checkpoint_directory, stored, _SHUFFLE_PARTITIONS)
-    is_current = _is_current(config.with_shuffle_partitions(fixed), stored)
-    return "the same as at its first start" if is_current else f"of an older Kontrast. {_BEGINS_AGAIN}"
+    if config.checkpoint_uri is None:
+        return check_stored(config.checkpoint_directory, config)
+    with _session(config, threading.Event()) as session:
+        return check_stored(hadoop_path(session, config.checkpoint_uri), config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +172,7 @@ class Job:
         started: Callable[[], object] = lambda: None,
     ) -> None:
         """Run the query in this session until `stop` is set or it ends. Raise StreamError."""
+        self._configure(session)
         brokers = prepare_topics(session, self.config, stop)
         if stop.is_set():
             return
@@ -173,11 +192,19 @@ class Job:
             pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
         logger.info("stopped between two batches")
 
+    def _configure(self, session: SparkSession) -> None:
+        """Give the session the settings that depend on the checkpoint."""
+        session.conf.set("spark.sql.shuffle.partitions", str(self.config.shuffle_partitions))
+        if isinstance(self.checkpoint.directory, Path):
+            # The default starts processes (readlink, chmod) for every file, a third of a batch's time.
+            session.conf.set("spark.sql.streaming.checkpointFileManagerClass", _LOCAL_CHECKPOINTING)
+
     def _full(self, failure: Exception) -> str:
         """Return the sentence that names the disk without room."""
-        if isinstance(failure, JournalFullError):
-            return str(failure)
-        return f"checkpoint {self.checkpoint.directory}: {no_room(self.checkpoint.directory)}"
+        directory = self.checkpoint.directory
+        if isinstance(failure, JournalFullError) or isinstance(directory, HadoopPath):
+            return str(stream_error(failure))
+        return f"checkpoint {directory}: {no_room(directory)}"
 
     def _query(
         self,
@@ -206,7 +233,8 @@ class Job:
                     requests.look(progress.lacking)
                     self._write_idle(progress, session)
 
-                _wait(query, stop, watchdog.java_answered, look)
+                pause = _LOOK_SECONDS if isinstance(self.checkpoint.directory, Path) else _LOOK_AT_HADOOP_SECONDS
+                _wait(query, stop, pause, watchdog.java_answered, look)
             failures += filter(None, [query.exception()])
         except (PySparkException, Py4JJavaError) as error:
             failures.append(error)
@@ -247,7 +275,7 @@ class Job:
     def _rebuild_from_source(self, session: SparkSession) -> None:
         """Replace the checkpoint by a beginning at the newest complete reads, all at once."""
         starts = newest_complete_reads(session, self.config)
-        chosen = {**_settings(self.config), _FIRST_BATCH: self.sink.next_batch}
+        chosen = {**settings_of(self.config), _FIRST_BATCH: self.sink.next_batch}
         self.fence.require()
         self.checkpoint.begin({**chosen, REBUILDS: self.checkpoint.next_rebuild, _STARTS: as_text(starts)})
         logger.info("rebuild begins at the newest complete reads of %s", self.config.source)
@@ -261,7 +289,7 @@ class Job:
 
     @property
     def _name(self) -> str:
-        return f"kontrast {self.config.checkpoint_directory}"
+        return f"kontrast {self.checkpoint.directory}"
 
     def _start(
         self,
@@ -314,10 +342,14 @@ class _StoppedError(Exception):
 
 
 def _wait(
-    query: StreamingQuery, stop: threading.Event, java_answered: Callable[[], None], look: Callable[[], None]
+    query: StreamingQuery,
+    stop: threading.Event,
+    look_seconds: float,
+    java_answered: Callable[[], None],
+    look: Callable[[], None],
 ) -> None:
     """Wait for the query's end and do due work meanwhile. After `stop`, end the query between two batches."""
-    while query.isActive and not stop.wait(_LOOK_SECONDS):
+    while query.isActive and not stop.wait(look_seconds):
         java_answered()
         look()
     while query.isActive and query.status["isDataAvailable"]:
@@ -326,37 +358,14 @@ def _wait(
     query.stop()
 
 
-def _settings(config: StreamConfig) -> Settings:
-    return {
-        STATE_FORMAT: STATE_VERSION,
-        "chunk count": config.chunk_count,
-        _SHUFFLE_PARTITIONS: config.shuffle_partitions or 1,
-        "source": _identity(config.source),
-        "sink": _identity(config.sink),
-    }
-
-
-def _is_current(config: StreamConfig, stored: Settings) -> bool:
-    """Return whether the state is not older than this Kontrast's. Raise StreamError if other settings differ."""
-    wanted, version = {**_settings(config)}, stored.get(STATE_FORMAT)
-    is_older = isinstance(version, int) and version < STATE_VERSION
-    if is_older:
-        del wanted[STATE_FORMAT]
-    require(config.checkpoint_directory, stored, wanted)
-    return not is_older
-
-
-def _identity(address: Address) -> str:
-    """Return the part of an address that is fixed under a checkpoint. Kafka's bootstrap servers may change."""
-    if isinstance(address, JournalAddress):
-        return f"journal:{address.directory.absolute()}"
-    return f"kafka topic {address.topic}"
-
-
 def _jars(config: StreamConfig) -> tuple[Path, ...]:
     if submitted():  # by --packages or --jars of spark-submit
         return ()
-    return jars(SPARK_KAFKA_CONNECTOR, report=logger.info) if config.kafka_addresses else ()
+    connector = jars(SPARK_KAFKA_CONNECTOR, report=logger.info) if config.kafka_addresses else ()
+    if config.hadoop_directory is None:
+        return connector
+    directory = Path(config.hadoop_directory).expanduser().absolute()
+    return (*connector, directory, directory / "*")  # in Java's notation, its files and its jars
 
 
 def fast_files(config: StreamConfig) -> tuple[Path, ...]:

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,6 +30,7 @@ from pyspark.sql.streaming.listener import (
 from controller.contract.decoding import JsonDecoder
 from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
 from streaming.checkpoint.files import numbered
+from streaming.checkpoint.place import Place
 from streaming.config import StreamConfig
 from streaming.forwarder_clocks import ForwarderClocks, Reading
 from streaming.processes import uses_of
@@ -70,7 +70,7 @@ def observed(rows: DataFrame) -> DataFrame:
 class JobProgress(StreamingQueryListener):
     """Listener to one query that keeps its newest row. `java` is Spark's process."""
 
-    def __init__(self, query_name: str, config: StreamConfig, spark_directory: Path, java: int) -> None:
+    def __init__(self, query_name: str, config: StreamConfig, spark_directory: Place, java: int) -> None:
         self._query_name = query_name
         self._java = java
         self._uses: dict[str, ProcessUse] = {}

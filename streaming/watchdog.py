@@ -9,9 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from dataclasses import dataclass
 
 from streaming.checkpoint.files import end_of_source, numbered
+from streaming.checkpoint.place import HadoopPath, Place
 from streaming.config import StreamConfig
 from streaming.errors import StalledError
 from streaming.processes import JAVA, WORKER, job_processes, kill, uses_of
@@ -19,6 +20,20 @@ from transport.address import JournalAddress
 from transport.journal import JournalError, end_offset
 
 _LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """The newest batches in the checkpoint, and the end of the planned one in a journal."""
+
+    finished: int = -1
+    planned: int = -1
+    end_of_source: int = 0
+
+
+def _batches(spark_directory: Place) -> _Batches:
+    finished, planned = (max(numbered(spark_directory / log), default=-1) for log in ("commits", "offsets"))
+    return _Batches(finished, planned, end_of_source(spark_directory, planned))
 
 
 class Watchdog:
@@ -29,20 +44,24 @@ class Watchdog:
     """
 
     def __init__(
-        self, config: StreamConfig, spark_directory: Path, java: int, is_out_of_reach: Callable[[], bool]
+        self, config: StreamConfig, spark_directory: Place, java: int, is_out_of_reach: Callable[[], bool]
     ) -> None:
         self._config = config
         self._spark_directory = spark_directory
         self._java = java
         self._is_out_of_reach = is_out_of_reach
         self._answered = True
+        self._newest = _Batches()
         self._finished = -1
         self._stalled_seconds = 0.0
         self._sentence = ""
 
     def java_answered(self) -> None:
-        """Note that Java answered just now."""
+        """Note that Java answered just now. Only Java can read a file system of Hadoop, so this is its time."""
         self._answered = True
+        if isinstance(self._spark_directory, HadoopPath):
+            with suppress(OSError):  # the query itself fails at it
+                self._newest = _batches(self._spark_directory)
 
     @contextmanager
     def watching(self) -> Iterator[Watchdog]:
@@ -64,10 +83,10 @@ class Watchdog:
 
     def look(self, passed_seconds: float) -> None:
         """Judge the time since the last look. Kill Spark's processes at the limit."""
-        finished = max(numbered(self._spark_directory / "commits"), default=-1)
-        stands = finished == self._finished and self._waits(finished) and not self._is_out_of_reach()
+        newest = self._newest if isinstance(self._spark_directory, HadoopPath) else _batches(self._spark_directory)
+        stands = newest.finished == self._finished and self._waits(newest) and not self._is_out_of_reach()
         self._stalled_seconds = self._stalled_seconds + passed_seconds if stands else 0.0
-        self._finished, self._answered = finished, False
+        self._finished, self._answered = newest.finished, False
         if self._stalled_seconds >= self._config.stalled_after_seconds:
             self._sentence = self._describe()
             of_job = job_processes(self._java)
@@ -81,15 +100,14 @@ class Watchdog:
                 self.look(min(now - looked_at, 2 * _LOOK_SECONDS))
             looked_at = now
 
-    def _waits(self, finished: int) -> bool:
+    def _waits(self, newest: _Batches) -> bool:
         """Return whether a batch is planned, the source has more, or Java does not answer."""
-        planned = max(numbered(self._spark_directory / "offsets"), default=-1)
-        if planned > finished or not self._answered:
+        if newest.planned > newest.finished or not self._answered:
             return True
         source = self._config.source
         if not isinstance(source, JournalAddress):
             return False  # Spark plans a batch as soon as Kafka has records
-        return end_offset(source.directory) > end_of_source(self._spark_directory, planned)
+        return end_offset(source.directory) > newest.end_of_source
 
     def _describe(self) -> str:
         files = ", ".join(

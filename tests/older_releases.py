@@ -89,7 +89,31 @@ ZOOKEEPER_3_8 = ArtifactSet(
         ),
     ),
 )
-SETS = (*KAFKA_BROKERS.values(), KAFKA_TOOLS, JMX_EXPORTER, ZOOKEEPER_3_4, ZOOKEEPER_3_5, ZOOKEEPER_3_8)
+# HDFS of Spark's Hadoop release, which needs Spark's jars, and its client of S3 with the parts of Amazon's SDK that it
+# uses. The whole SDK has 600 MB.
+HADOOP_MINICLUSTER = ArtifactSet(
+    "hadoop-minicluster",
+    (
+        IvyRequest("org.apache.hadoop:hadoop-client-minicluster:3.5.0", with_dependencies=False),
+        IvyRequest("org.junit.jupiter:junit-jupiter-api:5.10.2"),
+    ),
+)
+HADOOP_AWS = ArtifactSet(
+    "hadoop-aws",
+    (
+        SparkRequest(
+            (
+                "org.apache.hadoop:hadoop-aws:3.5.0",
+                *(f"software.amazon.awssdk:{module}:2.35.4" for module in ("s3", "s3-transfer-manager", "sts")),
+            ),
+            ("software.amazon.awssdk:bundle",),
+        ),
+    ),
+)
+SETS = (
+    *(*KAFKA_BROKERS.values(), KAFKA_TOOLS, JMX_EXPORTER, ZOOKEEPER_3_4, ZOOKEEPER_3_5, ZOOKEEPER_3_8),
+    *(HADOOP_MINICLUSTER, HADOOP_AWS),
+)
 
 
 def older_jars(artifact_set: ArtifactSet) -> tuple[Path, ...]:

@@ -19,6 +19,7 @@ _PACKAGES = {
     "promtool": "prometheus",
     "systemd-analyze": "systemd",
     "unshare": "util-linux",
+    "versitygw": "none: `make check-deploy` builds it with Go",
 }
 
 

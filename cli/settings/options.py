@@ -45,6 +45,13 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "election_zookeeper": "Ensemble in which several watchers of a cluster elect one, HOST:PORT[,HOST:PORT...]"
         "[/chroot]. Kontrast writes to it. If unset, this watcher is the only one.",
         "election_on_watched": "Allow the watched ensemble for election_zookeeper. It then gets the election's znodes.",
+        "election_username": "SASL user name (DIGEST-MD5) for the election's ensemble. No login if unset.",
+        "election_password_file": "File that contains only its password. Or use the variable below.",
+        "election_password_variable": "Environment variable with its password.",
+        "election_tls": "Use TLS to the election's ensemble. Its certificate must be valid for that host.",
+        "election_ca_file": "Certificates (PEM) that the election's ensemble is trusted by. The system's if unset.",
+        "election_certificate_file": "Client certificate (PEM) for the election's ensemble, if it asks for one.",
+        "election_key_file": "Key of the client certificate (PEM).",
         "metrics_listen": "HOST:PORT for the watcher's metrics. Port 0 takes any free port. No metrics if unset.",
         "metrics_tls_certificate_file": "Server certificate with its chain (PEM) for the metrics. No TLS if unset.",
         "metrics_tls_key_file": "Key of the server certificate (PEM), without a passphrase.",
@@ -61,13 +68,15 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
     "stream": {
         "from": "Stream of `kontrast watch`.",
         "to": "Outputs, as a directory with one journal per output or a prefix of Kafka topics.",
-        "checkpoint": "Directory of the job's state. Put it on a volume that survives the loss of the machine.",
+        "checkpoint": "Directory of the job's state, or its URI on a file system of Hadoop, like "
+        "hdfs://namenode/kontrast. It must survive the loss of the machine.",
         "master": "Cores of this machine for Spark, as local[N], or local[*] for all.",
         "driver_memory": "Heap of the Java process, like 512m or 2g.",
-        "file_system": "Writer of the checkpoint, fast, or hadoop for Hadoop's own, slower way.",
+        "file_system": "Writer of a local checkpoint, fast, or hadoop for Hadoop's own, slower way.",
+        "hadoop_directory": "Directory with core-site.xml, hdfs-site.xml and jars for a checkpoint in hdfs:// or s3a://.",
         "chunk_count": "Chunks of a cluster's topics. The first start of a checkpoint fixes it.",
-        "shuffle_partitions": "Clusters processed at a time. The first start fixes it. If unset, one per core, at most "
-        "one per configured cluster.",
+        "shuffle_partitions": "Clusters processed at a time. If changed, the job begins again at the newest complete "
+        "read. If unset, the number of the first start, one per core and at most one per configured cluster.",
         "max_batch_bytes": "Most bytes of a batch from a journal.",
         "max_batch_records": "Most records of a batch from Kafka.",
         "connect_timeout_seconds": "Longest wait for Kafka at the start.",

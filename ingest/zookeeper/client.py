@@ -39,7 +39,7 @@ from ingest.observed.paths import is_listed, is_recorded
 from ingest.zookeeper.multi_reads import MultiReads
 from ingest.zookeeper.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
 from ingest.zookeeper.requests import AddWatch, MultiRead
-from ingest.zookeeper.restorable import RestorableConnection
+from ingest.zookeeper.restorable import RestorableConnection, login_of, tls_of
 from ingest.zookeeper.single_reads import SingleReads
 from transport.complaints import Complaints
 from transport.forwarding import Forwarding
@@ -113,12 +113,6 @@ class _Connection(RestorableConnection):
             self.client.inbox.put_event(ZnodeEvent(kind, path, zxid, time.monotonic()))
 
 
-def _login(config: ZooKeeperConfig) -> dict[str, str] | None:
-    if config.zookeeper_username is None:
-        return None
-    return {"mechanism": "DIGEST-MD5", "username": config.zookeeper_username, "password": config.password}
-
-
 class _Client(KazooClient):
     """A kazoo client over `_Connection`."""
 
@@ -128,16 +122,12 @@ class _Client(KazooClient):
             timeout=config.session_timeout_seconds,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 3.0},
             logger=_KAZOO_LOG,
-            use_ssl=config.zookeeper_tls,
-            check_hostname=config.zookeeper_tls,
-            ca=config.zookeeper_ca_file,
-            certfile=config.zookeeper_certificate_file,
-            keyfile=config.zookeeper_key_file,
+            **tls_of(config),
         )
         self.inbox = inbox
         self.forwarding = forwarding
         self.takes_lists = False  # whether events of listed znodes matter
-        self._connection = _Connection(self, self._conn_retry.copy(), _login(config))
+        self._connection = _Connection(self, self._conn_retry.copy(), login_of(config))
 
 
 class WatchedZooKeeper:

@@ -16,6 +16,7 @@ from kazoo.handlers.utils import create_tcp_connection
 from controller.contract.decoding import JsonDecoder
 from controller.contract.records import LATEST_MS
 from ingest.config import ZooKeeperConfig
+from ingest.zookeeper.restorable import tls_of
 
 TIMEOUT_SECONDS: Final = 2.0
 # `mntr` has 19 kB, `dump` some 100 bytes for each session and connection.
@@ -57,11 +58,7 @@ def ask(word: str, server: Server, config: ZooKeeperConfig) -> str:
             (server.host, server.port),
             hostname=server.host,
             timeout=TIMEOUT_SECONDS,
-            use_ssl=config.zookeeper_tls,
-            ca=config.zookeeper_ca_file,
-            certfile=config.zookeeper_certificate_file,
-            keyfile=config.zookeeper_key_file,
-            check_hostname=config.zookeeper_tls,
+            **tls_of(config),
         ) as connection:
             connection.settimeout(TIMEOUT_SECONDS)
             connection.sendall(word.encode())

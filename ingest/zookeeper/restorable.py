@@ -7,6 +7,8 @@ import logging
 from kazoo.client import KazooClient
 from kazoo.protocol.connection import ConnectionHandler
 
+from ingest.config import ZooKeeperConfig
+
 
 class RestorableConnection(ConnectionHandler):
     """A kazoo connection that hides the client's newest zxid from servers.
@@ -23,6 +25,24 @@ class RestorableConnection(ConnectionHandler):
 class RestorableClient(KazooClient):
     """A kazoo client over `RestorableConnection`."""
 
-    def __init__(self, *, logger: logging.Logger, **settings: object) -> None:
+    def __init__(self, *, logger: logging.Logger, login: dict[str, str] | None = None, **settings: object) -> None:
         super().__init__(logger=logger, **settings)
-        self._connection = RestorableConnection(self, self._conn_retry.copy(), logger=logger)
+        self._connection = RestorableConnection(self, self._conn_retry.copy(), logger=logger, sasl_options=login)
+
+
+def login_of(config: ZooKeeperConfig) -> dict[str, str] | None:
+    """Return kazoo's options of a login, if the configuration has one. Raise IngestError."""
+    if config.zookeeper_username is None:
+        return None
+    return {"mechanism": "DIGEST-MD5", "username": config.zookeeper_username, "password": config.password}
+
+
+def tls_of(config: ZooKeeperConfig) -> dict[str, object]:
+    """Return kazoo's options of TLS."""
+    return {
+        "use_ssl": config.zookeeper_tls,
+        "check_hostname": config.zookeeper_tls,
+        "ca": config.zookeeper_ca_file,
+        "certfile": config.zookeeper_certificate_file,
+        "keyfile": config.zookeeper_key_file,
+    }

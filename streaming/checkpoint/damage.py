@@ -15,6 +15,7 @@ from typing import Final
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from streaming.checkpoint.directory import REBUILD
 from streaming.checkpoint.files import agrees_with_checksum, checksum_file, is_json, numbered
+from streaming.checkpoint.place import HadoopPath, Place
 from streaming.errors import StreamError
 from streaming.spark.failure import first_sentence, is_of_java, messages
 
@@ -32,7 +33,7 @@ _UNREADABLE: Final = (
 )
 
 
-def damage_behind(failure: BaseException, spark_directory: Path) -> StreamError | None:
+def damage_behind(failure: BaseException, spark_directory: Place) -> StreamError | None:
     """Return the error of a query that failed over a damaged checkpoint. Return None for another reason."""
     if not is_of_java(failure):
         return None
@@ -47,7 +48,7 @@ def damage_behind(failure: BaseException, spark_directory: Path) -> StreamError 
     return None
 
 
-def _damage(spark_directory: Path) -> Iterator[str]:
+def _damage(spark_directory: Place) -> Iterator[str]:
     """Yield the damaged and missing files, a sentence each."""
     metadata, offsets = spark_directory / "metadata", spark_directory / "offsets"
     try:
@@ -58,6 +59,8 @@ def _damage(spark_directory: Path) -> Iterator[str]:
     there = numbered(offsets)
     for number in sorted(set(range(there[0], there[-1])) - set(there)) if there else ():
         yield f"{offsets / str(number)} is missing"
+    if isinstance(spark_directory, HadoopPath):  # which verifies its own checksums
+        return
     for checksums in sorted(spark_directory.rglob(".*.crc")):
         path = checksums.with_name(checksums.name[1 : -len(".crc")])
         try:

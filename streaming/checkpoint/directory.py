@@ -1,6 +1,6 @@
 """A checkpoint directory with its lock and the settings of its first start.
 
-Spark's own files are in a subdirectory.
+Spark's own files are in a subdirectory. A checkpoint on a file system of Hadoop has no lock, only the fence.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 
-from streaming.checkpoint.fence import EPOCH_DRAFT_FILE, EPOCH_FILE
+from streaming.checkpoint.fence import EPOCH_FILE
+from streaming.checkpoint.place import DRAFT, HadoopPath, Place, remove_directory, replace_content
 from streaming.errors import StreamError
 from transport.disk import force, make_private
 
@@ -32,8 +32,8 @@ REBUILD = (
 
 _SPARK = "spark"
 _SPARKS = re.compile(r"spark(-[0-9]+)?")
+_DRAFTS_OF_SPARK = re.compile(r"\.kontrast\..*\.tmp")
 _SETTINGS_FILE = "kontrast.json"
-_DRAFT_FILE = "kontrast.json.new"
 _LOCK_FILE = "kontrast.lock"
 _FORMAT = "format"
 
@@ -46,13 +46,18 @@ class Checkpoint:
     Kontrast rejects a directory that is neither empty nor a checkpoint, before it writes into it.
     """
 
-    def __init__(self, directory: Path, *, lock_wait_seconds: float = LOCK_WAIT_SECONDS) -> None:
+    def __init__(self, directory: Place, *, lock_wait_seconds: float = LOCK_WAIT_SECONDS) -> None:
         self.directory = directory
         _create(directory)
-        self.lock = _lock(directory / _LOCK_FILE, lock_wait_seconds)
+        self._lock = None if isinstance(directory, HadoopPath) else _lock(directory / _LOCK_FILE, lock_wait_seconds)
 
     @property
-    def spark_directory(self) -> Path:
+    def locks(self) -> tuple[int, ...]:
+        """Return the open files that hold the checkpoint."""
+        return () if self._lock is None else (self._lock,)
+
+    @property
+    def spark_directory(self) -> Place:
         """Return the directory for Spark's offsets, commits and state. Each rebuild uses a new one."""
         rebuilds = number(self.directory, {REBUILDS: 0, **(self.settings() or {})}, REBUILDS)
         return self.directory / (f"{_SPARK}-{rebuilds}" if rebuilds else _SPARK)
@@ -72,18 +77,14 @@ class Checkpoint:
 
     def begin(self, chosen: Settings) -> None:
         """Write the settings for the life of this checkpoint, all at once, and remove an earlier checkpoint."""
-        draft = self.directory / _DRAFT_FILE
+        content = json.dumps({_FORMAT: CHECKPOINT_FORMAT, **chosen}, indent=2)
         try:
-            with draft.open("w", encoding="utf-8") as file:
-                json.dump({_FORMAT: CHECKPOINT_FORMAT, **chosen}, file, indent=2)
-                file.write("\n")
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.directory / _SETTINGS_FILE)
-            force(self.directory)
-            for left in list(self.directory.iterdir()):
-                if _SPARKS.fullmatch(left.name) and left != self.spark_directory:
-                    shutil.rmtree(left)
+            replace_content(self.directory / _SETTINGS_FILE, f"{content}\n".encode())
+            kept = self.spark_directory.name
+            entries: list[Place] = [*self.directory.glob("*")]
+            for left in entries:
+                if _SPARKS.fullmatch(left.name) and left.name != kept:
+                    remove_directory(left)
         except OSError as error:
             raise StreamError(f"checkpoint {self.directory} cannot be written: {error.strerror}") from error
 
@@ -91,8 +92,9 @@ class Checkpoint:
         """Let the next job in."""
         # Unlock explicitly. The Java process holds a duplicate, so that a job with a killed Python side keeps the
         # checkpoint until its Java side is gone too.
-        fcntl.flock(self.lock, fcntl.LOCK_UN)
-        os.close(self.lock)
+        if self._lock is not None:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+            os.close(self._lock)
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -103,14 +105,14 @@ class Checkpoint:
         self.close()
 
 
-def stored_settings(directory: Path) -> Settings | None:
+def stored_settings(directory: Place) -> Settings | None:
     """Return the settings of the first start in this directory, if it has happened. Raise StreamError."""
     path = directory / _SETTINGS_FILE
     try:
         stored = json.loads(path.read_bytes())
         stored_format = int(stored.pop(_FORMAT))
     except FileNotFoundError:
-        if directory.exists() and any(_SPARKS.fullmatch(path.name) for path in directory.iterdir()):
+        if directory.exists() and any(_SPARKS.fullmatch(path.name) for path in directory.glob("*")):
             raise StreamError(f"{path} is missing. Restore it, or {REBUILD}") from None
         return None
     except OSError as error:
@@ -125,7 +127,7 @@ def stored_settings(directory: Path) -> Settings | None:
     return dict(stored)
 
 
-def number(directory: Path, stored: Settings, name: str) -> int:
+def number(directory: Place, stored: Settings, name: str) -> int:
     """Return the number in these stored settings. Raise StreamError if it is missing."""
     chosen = stored.get(name)
     if not isinstance(chosen, int):
@@ -133,12 +135,12 @@ def number(directory: Path, stored: Settings, name: str) -> int:
     return chosen
 
 
-def damaged_settings(directory: Path, why: str) -> StreamError:
+def damaged_settings(directory: Place, why: str) -> StreamError:
     """Return the error for settings that are incomplete or unreadable."""
     return StreamError(f"{directory / _SETTINGS_FILE} is damaged, {why}. Restore it, or {REBUILD}")
 
 
-def require(directory: Path, stored: Settings, wanted: Settings) -> None:
+def require(directory: Place, stored: Settings, wanted: Settings) -> None:
     """Raise StreamError, naming both values, where other settings are stored than are wanted."""
     for name, value in wanted.items():
         if stored.get(name) != value:
@@ -148,16 +150,20 @@ def require(directory: Path, stored: Settings, wanted: Settings) -> None:
             )
 
 
-def _create(directory: Path) -> None:
-    own = {_SETTINGS_FILE, _DRAFT_FILE, _LOCK_FILE, EPOCH_FILE, EPOCH_DRAFT_FILE}
+def _create(directory: Place) -> None:
+    own = {_LOCK_FILE, *(f"{name}{end}" for name in (_SETTINGS_FILE, EPOCH_FILE) for end in ("", DRAFT))}
     try:
-        make_private(directory)
-        force(directory.parent)
-        names = set(os.listdir(directory))
+        if isinstance(directory, HadoopPath):
+            directory.create_directory()
+        else:
+            make_private(directory)
+            force(directory.parent)
+        names = {path.name for path in directory.glob("*") if not _DRAFTS_OF_SPARK.fullmatch(path.name)}
     except OSError as error:
         raise StreamError(f"checkpoint {directory} cannot be used: {error.strerror}") from error
     # Without its settings it is known by its lock.
-    foreign = {name for name in names - own if _LOCK_FILE not in names or not _SPARKS.fullmatch(name)}
+    is_known = not own.isdisjoint(names)
+    foreign = {name for name in names - own if not is_known or not _SPARKS.fullmatch(name)}
     if _SETTINGS_FILE not in names and foreign:
         raise StreamError(
             f"{directory} is neither empty nor a checkpoint of Kontrast. Give another directory with --checkpoint"

@@ -9,13 +9,11 @@ import os
 import socket
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
 
+from streaming.checkpoint.place import Place, replace_content
 from streaming.errors import StreamError
-from transport.disk import force
 
 EPOCH_FILE = "kontrast.epoch"
-EPOCH_DRAFT_FILE = "kontrast.epoch.new"
 
 
 class Fence:
@@ -24,16 +22,12 @@ class Fence:
     An epoch is a name without order: an older checkpoint, restored from a backup, may hold an older one.
     """
 
-    def __init__(self, directories: Sequence[Path]) -> None:
+    def __init__(self, directories: Sequence[Place]) -> None:
         self._directories = directories
         self._epoch = f"process {os.getpid()} on {socket.gethostname()} ({uuid.uuid4().hex})"
         for directory in directories:
-            draft = directory / EPOCH_DRAFT_FILE
             try:
-                draft.write_text(self._epoch, encoding="utf-8")
-                force(draft)
-                draft.replace(directory / EPOCH_FILE)
-                force(directory)
+                replace_content(directory / EPOCH_FILE, self._epoch.encode())
             except OSError as error:
                 raise StreamError(f"{directory} cannot be written: {error.strerror}") from error
 
@@ -41,7 +35,7 @@ class Fence:
         """Raise StreamError if another driver has started in a directory since."""
         for directory in self._directories:
             try:
-                newest = (directory / EPOCH_FILE).read_text(encoding="utf-8")
+                newest = (directory / EPOCH_FILE).read_bytes().decode()
             except (OSError, ValueError) as error:
                 raise StreamError(f"{directory / EPOCH_FILE} cannot be read: {error}. Check the disk") from error
             if newest != self._epoch:

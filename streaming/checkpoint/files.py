@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
-from pathlib import Path
 from struct import Struct
 from zlib import crc32
 
@@ -17,6 +15,7 @@ import msgspec
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from streaming.checkpoint.directory import REBUILD
+from streaming.checkpoint.place import HadoopPath, Place, remove_directory
 from streaming.errors import StreamError
 from transport.disk import force
 
@@ -38,9 +37,12 @@ _JOURNAL_OFFSET = JsonDecoder(_JournalOffset)
 
 
 class CheckpointFiles:
-    """The files below a checkpoint's directory, and those that are on disk in their current form."""
+    """The files below a checkpoint's directory, and those that are on disk in their current form.
 
-    def __init__(self, directory: Path) -> None:
+    A file system of Hadoop keeps a file as soon as Spark has closed it, in the copies of its own settings.
+    """
+
+    def __init__(self, directory: Place) -> None:
         self._directory = directory
         self._forced: dict[str, tuple[int, int, int]] = {}
 
@@ -49,6 +51,8 @@ class CheckpointFiles:
 
         When a batch's rows are written, its offsets, the state after it and the commit of the one before exist.
         """
+        if isinstance(self._directory, HadoopPath):
+            return
         try:
             self._force_below(str(self._directory))
         except OSError as error:
@@ -75,7 +79,7 @@ class CheckpointFiles:
             force(directory)
 
 
-def drop_torn(spark_directory: Path) -> None:
+def drop_torn(spark_directory: Place) -> None:
     """Remove the incomplete newest entries of Spark's logs, so that their batches repeat. Raise StreamError.
 
     A batch with a commit but without offsets repeats too.
@@ -86,7 +90,7 @@ def drop_torn(spark_directory: Path) -> None:
         raise StreamError(f"{error.filename}: {error.strerror}. Check the disk, or {REBUILD}") from error
 
 
-def _drop_torn(spark_directory: Path) -> None:
+def _drop_torn(spark_directory: Place) -> None:
     for log in _LOGS:
         for number in reversed(numbered(spark_directory / log)):
             path = spark_directory / log / str(number)
@@ -99,15 +103,15 @@ def _drop_torn(spark_directory: Path) -> None:
             _drop(spark_directory / "commits" / str(number), "has no offsets beside it")
     if spark_directory.exists() and not _has_begun(spark_directory):
         logger.info("%s has no batch that rows rest on, and begins again", spark_directory)
-        shutil.rmtree(spark_directory)
+        remove_directory(spark_directory)
 
 
-def numbered(log: Path) -> list[int]:
+def numbered(log: Place) -> list[int]:
     """Return the numbers of the entries of one of Spark's logs, in their order."""
     return sorted(int(path.name) for path in log.glob("[0-9]*") if path.name.isdigit())
 
 
-def agrees_with_checksum(path: Path) -> bool:
+def agrees_with_checksum(path: Place) -> bool:
     """Return whether a file matches Hadoop's checksum file beside it. Return True without a valid checksum file."""
     try:
         sums = checksum_file(path).read_bytes()
@@ -123,12 +127,12 @@ def agrees_with_checksum(path: Path) -> bool:
     return sums[_CHECKSUMS_HEADER.size :] == b"".join(crc32(chunk).to_bytes(4, "big") for chunk in chunks)
 
 
-def checksum_file(path: Path) -> Path:
+def checksum_file(path: Place) -> Place:
     """Return the file in which Hadoop keeps the checksums of another."""
     return path.with_name(f".{path.name}.crc")
 
 
-def _has_begun(spark_directory: Path) -> bool:
+def _has_begun(spark_directory: Place) -> bool:
     """Return whether rows may depend on the checkpoint. The first batch's offsets are on disk before its rows."""
     if numbered(spark_directory / "commits"):
         return True
@@ -136,7 +140,7 @@ def _has_begun(spark_directory: Path) -> bool:
     return bool(numbered(spark_directory / "offsets")) and metadata.exists() and is_json(metadata.read_bytes())
 
 
-def source_of(spark_directory: Path, batch: int) -> bytes:
+def source_of(spark_directory: Place, batch: int) -> bytes:
     """Return the name of the part of the source that a batch covers, from the end of the previous batch to its own."""
     ends = []
     for number in (batch - 1, batch):
@@ -149,7 +153,7 @@ def source_of(spark_directory: Path, batch: int) -> bytes:
     return b"\n\n".join(ends)
 
 
-def end_of_source(spark_directory: Path, batch: int) -> int:
+def end_of_source(spark_directory: Place, batch: int) -> int:
     """Return the journal's offset at which a planned batch ends, 0 before the first one. Raise OSError."""
     if batch < 0:
         return 0
@@ -164,7 +168,7 @@ def _identity(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _is_whole(path: Path) -> bool:
+def _is_whole(path: Place) -> bool:
     version, *lines = path.read_bytes().split(b"\n")
     return (
         agrees_with_checksum(path)
@@ -183,7 +187,7 @@ def is_json(line: bytes) -> bool:
     return True
 
 
-def _drop(path: Path, why: str) -> None:
+def _drop(path: Place, why: str) -> None:
     logger.warning("%s %s. Kontrast removes it and repeats its batch", path, why)
     path.unlink()
     checksum_file(path).unlink(missing_ok=True)

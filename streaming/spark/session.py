@@ -19,7 +19,6 @@ from streaming.spark.java_process import JavaProcess, session_of
 from streaming.spark.submitted import submitted, submitted_session
 from transport.scratch import scratch_directory
 
-_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _FAST_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # With the run's directory 50 characters. The whole path of a Unix domain socket may have about 100.
@@ -51,14 +50,12 @@ def job_settings(config: SessionConfig) -> dict[str, str]:
     return {
         "spark.app.name": "kontrast",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(config.shuffle_partitions),
+        "spark.sql.shuffle.partitions": str(config.shuffle_partitions or 1),
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.minBatchesToRetain": "10",
         # Without it about three shuffle files per batch stay until a garbage collection finds them.
         "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
-        # The default starts processes (readlink, chmod) for every file, a third of a batch's time.
-        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTING,
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # The default encoding cannot gain a field.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,13 @@ from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import RecordKind
 from ingest.complete_read import read_once
 from ingest.config import IngestConfig, ZooKeeperConfig
+from ingest.election import Election
 from ingest.errors import IngestError
 from tests.ingest.conftest import Watching
 from tests.ingest.descriptions import newest
 from tests.programs import program
 from tests.waiting import eventually
-from transport.address import JournalAddress
+from transport.address import JournalAddress, KafkaAddress
 
 SECRET = "open sesame"
 
@@ -231,3 +234,50 @@ def test_a_password_that_is_no_text_is_refused(tmp_path: Path) -> None:
     config = ZooKeeperConfig(zookeeper="h:1", zookeeper_username="u", zookeeper_password_file=str(tmp_path / "file"))
     with pytest.raises(IngestError, match="cannot be read: "):
         assert config.password
+
+
+def electing(**changes: object) -> IngestConfig:
+    settings: dict[str, object] = {"zookeeper": "127.0.0.1:1", "cluster": "east", "connect_timeout_seconds": 3}
+    return IngestConfig(**{**settings, "to": KafkaAddress("127.0.0.1:1", "changes"), **changes})  # type: ignore[arg-type]
+
+
+def test_an_election_logs_in(login_server: ZooKeeper, tmp_path: Path) -> None:
+    config = electing(
+        election_zookeeper=login_server.connect_string,
+        election_username="kontrast",
+        election_password_file=password_file(tmp_path),
+    )
+    with closing(Election(config, threading.Event(), lambda: 6, lambda _: None)) as election:
+        term = election.next_term()
+        assert term is not None
+        assert term.holds()
+
+
+def test_an_election_speaks_tls_and_shows_its_certificate(
+    tls_server: tuple[ZooKeeper, str], certificates: Certificates
+) -> None:
+    certificate, key = certificates.sign("client", "DNS:client")
+    config = electing(
+        election_zookeeper=tls_server[1],
+        election_tls=True,
+        election_ca_file=certificates.authority,
+        election_certificate_file=certificate,
+        election_key_file=key,
+    )
+    with closing(Election(config, threading.Event(), lambda: 6, lambda _: None)) as election:
+        term = election.next_term()
+        assert term is not None
+        assert term.holds()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"election_username": "u"}, "election_username is given and election_zookeeper is not"),
+        ({"election_username": "u", "election_zookeeper": "h:1"}, "election_username is given and needs its password"),
+        ({"election_key_file": "k", "election_zookeeper": "h:1"}, "election_key_file is given and election_cert"),
+    ],
+)
+def test_incomplete_settings_of_an_elections_ensemble_are_named(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(IngestError, match=words):
+        electing(**settings)

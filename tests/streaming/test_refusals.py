@@ -32,7 +32,6 @@ def _files(directory):
     ("changes", "words"),
     [
         ({"chunk_count": 32}, "chunk count 64, not 32"),
-        ({"shuffle_partitions": 2}, "shuffle partitions 1, not 2"),
         ({"source": JournalAddress(Path("/elsewhere"))}, "not journal:/elsewhere"),
     ],
 )
@@ -181,7 +180,9 @@ def test_kafka_that_cannot_be_reached_is_named_after_the_timeout(streams):
     ("changes", "words"),
     [
         ({"master": "yarn"}, r"master 'yarn' is not local\[N\]"),
-        ({"checkpoint": "hdfs://host/dir"}, "hdfs://host/dir is no local directory"),
+        ({"checkpoint": "hdfs://host/"}, "checkpoint hdfs://host/ names no directory"),
+        ({"checkpoint": "file://host/dir"}, "checkpoint file://host/dir names no directory"),
+        ({"hadoop_directory": "/nowhere"}, "hadoop_directory /nowhere is no directory"),
         ({"checkpoint": ""}, "has no name"),
         ({"driver_memory": "lots"}, "driver memory 'lots' is no size"),
         ({"chunk_count": 0}, "chunk_count is 0, but must be at least 1"),
