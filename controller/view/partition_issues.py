@@ -54,18 +54,20 @@ class PartitionIssue(Enum):
 
 
 # Issues that wait for the next heartbeat, because they come and go with every ISR change.
-_PATIENT: Final = frozenset(
-    issue.value
-    for issue in (
-        PartitionIssue.AT_MIN_ISR,
-        PartitionIssue.UNDER_REPLICATED,
-        PartitionIssue.ONE_LEFT,
-        PartitionIssue.UNDELETED,
-        PartitionIssue.REASSIGNING,
-    )
+_PATIENT: Final = (
+    PartitionIssue.AT_MIN_ISR,
+    PartitionIssue.UNDER_REPLICATED,
+    PartitionIssue.ONE_LEFT,
+    PartitionIssue.UNDELETED,
+    PartitionIssue.REASSIGNING,
 )
 
 OFFLINE_ISSUES: Final = frozenset({PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED, PartitionIssue.COMING_BACK})
+
+# How the keys of their groups begin, which takes a fifth of the time of parsing a key.
+_PATIENT_KEYS: Final = tuple(f"{issue.value}/" for issue in _PATIENT)
+_ELECTION_OWED_KEYS: Final = f"{PartitionIssue.ELECTION_OWED.value}/"
+_OFFLINE_KEYS: Final = tuple(f"{issue.value}/" for issue in OFFLINE_ISSUES)
 
 _BY_PROBLEM: Final[Mapping[Problem | None, PartitionIssue]] = {
     Problem.NO_LIVE_IN_SYNC_REPLICA: PartitionIssue.OFFLINE,
@@ -87,8 +89,8 @@ def parse_group(key: str) -> tuple[PartitionIssue, tuple[BrokerId, ...], tuple[B
     return PartitionIssue(word), _brokers(brokers), _brokers(others[0]) if others else ()
 
 
-def _is_offline(key: str) -> bool:
-    return parse_group(key)[0] in OFFLINE_ISSUES
+def _are_offline(keys: tuple[str, ...]) -> bool:
+    return bool(keys) and keys[0].startswith(_OFFLINE_KEYS)  # the issue of an unusable partition is the first
 
 
 def _brokers(listed: str) -> tuple[BrokerId, ...]:
@@ -198,15 +200,18 @@ class PartitionIssueIndex:
             return
         if not self._owned:
             self.groups, self.offline_by_topic, self._owned = self.groups.copy(), self.offline_by_topic.copy(), True
+        name = str(tp)
         for key in come:
             if key not in gone:
                 # An owed election is due since its event came, not since the controller passed it over.
-                owed = is_.passed_over if is_ and key.startswith(PartitionIssue.ELECTION_OWED.value) else None
-                self._join(key, str(tp), now_ms if owed is None else owed.since_ms)
+                owed = is_.passed_over if is_ and key.startswith(_ELECTION_OWED_KEYS) else None
+                self._join(key, name, now_ms if owed is None else owed.since_ms)
         for key in gone:
             if key not in come:
-                self._leave(key, str(tp))
-        self._count_offline(tp.topic, any(map(_is_offline, come)) - any(map(_is_offline, gone)))
+                self._leave(key, name)
+        more = _are_offline(come) - _are_offline(gone)
+        if more:
+            self._count_offline(tp.topic, more)
 
     def _count_offline(self, topic: str, more: int) -> None:
         count = self.offline_by_topic.get(topic, 0) + more
@@ -218,20 +223,20 @@ class PartitionIssueIndex:
     def _join(self, key: str, name: str, now_ms: int) -> None:
         group = self.groups.get(key)
         if group is None:
-            self._came_or_went(key)
+            self._note_change(key)
             self.groups[key] = IssueGroup(1, now_ms, (name,))
             return
         examples = (*group.examples, name) if len(group.examples) < EXAMPLES_NAMED else group.examples
         self.groups[key] = IssueGroup(group.count + 1, group.since_ms, examples)
 
-    def _came_or_went(self, key: str) -> None:
-        issue, _, _ = key.partition("/")
-        self.wants_judging = self.wants_judging or issue not in _PATIENT
+    def _note_change(self, key: str) -> None:
+        if not key.startswith(_PATIENT_KEYS):
+            self.wants_judging = True
 
     def _leave(self, key: str, name: str) -> None:
         group = self.groups[key]
         if group.count == 1:
-            self._came_or_went(key)
+            self._note_change(key)
             del self.groups[key]
             return
         examples = tuple(other for other in group.examples if other != name)
