@@ -21,7 +21,6 @@ from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.tally import CountingRules, IssueGroup
 from controller.model.topics import InTopic, Partition, Topic, Topics
-from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
 from controller.view.gauges import REASSIGNING
 from controller.view.health import is_under_replicated, needed_in_sync
@@ -107,11 +106,15 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
         return _without_state(partition)
     if partition.problem is None and _is_sound(topic, partition, value, rules):
         return ()
-    shape = (partition.replicas, partition.adding, partition.removing)
     unusable = _BY_PROBLEM.get(partition.problem)
     if unusable is _ELECTION_DUE and _is_passed_over(partition, value.leader_epoch):
         unusable = PartitionIssue.ELECTION_OWED
-    return _with_state(unusable, value.leader, value.isr, shape, topic.min_insync_replicas, rules)
+    keys = () if unusable is None else (_unusable_for(unusable, value.leader, value.isr, partition.replicas),)
+    if partition.reassigning:
+        keys += (PartitionIssue.REASSIGNING.of(set(partition.assignment.target) - set(value.isr)),)
+    if unusable in _USED_AGAIN_SOON:  # else no other issue matters to clients, who cannot use it
+        keys += _lacking_in(topic, partition, value, rules)
+    return keys
 
 
 def _is_sound(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:
@@ -136,26 +139,6 @@ def _without_state(partition: Partition) -> tuple[str, ...]:
     return () if issue is None else (issue.of(partition.replicas if issue is PartitionIssue.NEVER_CREATED else ()),)
 
 
-# A partition's issues follow from few facts, which most partitions share. An entry takes 1 kB, and new brokers in ISRs
-# add entries for weeks.
-@lru_cache(1 << 11)
-def _with_state(  # noqa: PLR0913 (all that decides it)
-    unusable: PartitionIssue | None,
-    leader: BrokerId,
-    isr: tuple[BrokerId, ...],
-    shape: tuple[tuple[BrokerId, ...], ...],
-    needed: int | None,
-    rules: CountingRules,
-) -> tuple[str, ...]:
-    assigned = ReplicaAssignment(*shape)
-    groups = [] if unusable is None else [_unusable_for(unusable, leader, isr, assigned.replicas)]
-    if assigned.is_being_reassigned:
-        groups.append(PartitionIssue.REASSIGNING.of(set(assigned.target) - set(isr)))
-    if unusable in _USED_AGAIN_SOON:  # else no other issue matters to clients, who cannot use it
-        groups += _lacking(isr, assigned, len(isr) - needed_in_sync(needed, leader, len(assigned.replicas), rules))
-    return tuple(groups)
-
-
 def _unusable_for(
     issue: PartitionIssue, leader: BrokerId, isr: tuple[BrokerId, ...], replicas: tuple[BrokerId, ...]
 ) -> str:
@@ -166,17 +149,28 @@ def _unusable_for(
     return issue.of(isr, set(replicas) - set(isr) if issue is PartitionIssue.OFFLINE else ())
 
 
-def _lacking(isr: tuple[BrokerId, ...], assigned: ReplicaAssignment, margin: int) -> Iterable[str]:
-    missing = [at for at in assigned.replicas if at not in isr and at not in assigned.adding]
-    fewer = bool(missing) and is_under_replicated(len(isr), len(assigned.replicas), len(assigned.adding))
-    if fewer:
-        yield PartitionIssue.UNDER_REPLICATED.of(missing)
+def _lacking_in(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> tuple[str, ...]:
+    isr, replicas, adding = value.isr, partition.replicas, partition.adding
+    missing = tuple([at for at in replicas if at not in isr and at not in adding])
+    lagging = missing if is_under_replicated(len(isr), len(replicas), len(adding)) else ()
+    margin = len(isr) - needed_in_sync(topic.min_insync_replicas, value.leader, len(replicas), rules)
+    return _lacking(missing, lagging, isr if lagging and len(isr) == 1 else (), margin)
+
+
+# Few replicas are missing at a time, whichever partitions lack them. An entry takes 1 kB, and new brokers in ISRs add
+# entries for weeks.
+@lru_cache(1 << 11)
+def _lacking(
+    missing: tuple[BrokerId, ...], lagging: tuple[BrokerId, ...], last: tuple[BrokerId, ...], margin: int
+) -> tuple[str, ...]:
+    keys = [PartitionIssue.UNDER_REPLICATED.of(lagging)] if lagging else []
     if margin < 0:
-        yield PartitionIssue.UNDER_MIN_ISR.of(missing)
-    if fewer and len(isr) == 1:
-        yield PartitionIssue.ONE_LEFT.of(missing, isr)
+        keys.append(PartitionIssue.UNDER_MIN_ISR.of(missing))
+    if last:
+        keys.append(PartitionIssue.ONE_LEFT.of(lagging, last))
     elif margin == 0 and missing:
-        yield PartitionIssue.AT_MIN_ISR.of(missing)
+        keys.append(PartitionIssue.AT_MIN_ISR.of(missing))
+    return tuple(keys)
 
 
 class PartitionIssueIndex:
