@@ -72,13 +72,14 @@ def match_under(tx: Transaction, rule: str, tp: TopicPartition, written: LeaderA
     return True
 
 
-def count_isr_change(state: MutableState, before: tuple[BrokerId, ...], after: tuple[BrokerId, ...]) -> None:
-    """Count an ISR change as a shrink, an expansion, or both."""
-    then, now = frozenset(before), frozenset(after)
-    if not then <= now:
+def count_isr_change(state: MutableState, before: tuple[BrokerId, ...], after: tuple[BrokerId, ...]) -> list[BrokerId]:
+    """Count an ISR change as a shrink, an expansion, or both. Return the replicas that joined."""
+    if [member for member in before if member not in after]:
         state.count(state.happened.isr_changes, "shrink")
-    if not now <= then:
+    joined = [member for member in after if member not in before]
+    if joined:
         state.count(state.happened.isr_changes, "expand")
+    return joined
 
 
 def _candidates(

@@ -31,8 +31,8 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     """Apply an ISR change of the leader. The controller's pending writes are folded over it."""
     before = partition.zk_state
     assert before is not None, "an ISR change of a partition without a state"
-    count_isr_change(tx.state, before.isr, written.isr)
-    tx.state.note_at_work(before.leader, *(member for member in written.isr if member not in before.isr))
+    joined = count_isr_change(tx.state, before.isr, written.isr)
+    tx.state.note_at_work(before.leader, *joined)
     header = tx.header
     hears_at_once = header.profile.hears_isr_changes_at_once
     cached = partition.cached if hears_at_once else partition.cached or before
@@ -43,7 +43,7 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
             queue, cached = _cached_until_read(queue, cached)
         tx.state.put_partition(tp, replace(changed, cached=cached, queue=queue))
         # A leader that writes itself may write between the controller's notification and its read of the state.
-        prune(tx, tp, joined=() if hears_at_once else set(written.isr) - set(before.isr))
+        prune(tx, tp, joined=() if hears_at_once else joined)
         changed = tx.state.partition(tp) or changed
     else:
         tx.state.put_partition(tp, changed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from typing import Final
 
 import msgspec
 
@@ -47,6 +48,7 @@ class Phase(Enum):
 # Python 3.11 takes 0.2 µs to find a member in its enum. These members are compared with every change, so they have own
 # names.
 BOOTSTRAPPING, LOADING, FOLLOWING = Phase
+_OWNED_BY_KRAFT: Final = Ownership.KRAFT
 
 
 class Header(msgspec.Struct, array_like=True):
@@ -249,7 +251,7 @@ class Header(msgspec.Struct, array_like=True):
     @property
     def kraft_owns_controller(self) -> bool:
         """Return whether /controller names a KRaft controller."""
-        return self.term.ownership is Ownership.KRAFT and self.controller != NO_BROKER
+        return self.term.ownership is _OWNED_BY_KRAFT and self.controller != NO_BROKER
 
     @property
     def led_by_kraft(self) -> bool:

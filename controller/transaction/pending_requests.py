@@ -137,25 +137,26 @@ class PendingRequests:
         event = self._events.next_event(kind, cause)
         if not self._rows.shown.steps:
             return
-        topic, profile = self._state.topics[tp.topic], self._header.profile
+        state, profile = self._state, self._header.profile
+        topic, brokers = state.topics[tp.topic], state.registered
         partition = topic.partitions[tp.partition]
-        state = metadata_state(
-            tp,
-            partition.replicas,
-            self._state.offline_replicas(partition),
-            partition.zk_state,
-            deleted=topic.queued_for_deletion,
-        )
+        offline, deleted = state.offline_replicas(partition), topic.queued_for_deletion
+        shown = metadata_state(tp, partition.replicas, offline, partition.zk_state, deleted=deleted)
         self._rows.effects.append(
             Request(
                 *self._events.effect_stamp(event, 0, FINAL),
                 event.controller,
                 UPDATE_METADATA,
-                self._state.registered,
-                self._state.broker_epochs if profile.sends_broker_epochs else (),
-                live_brokers=self._state.registered,
-                topic_ids={tp.topic: topic.topic_id} if profile.sends_topic_ids and topic.topic_id else {},
-                partition_states=(state,),
+                brokers,
+                state.broker_epochs if profile.sends_broker_epochs else (),
+                1,
+                1,
+                (),
+                brokers,
+                False,
+                False,
+                {tp.topic: topic.topic_id} if profile.sends_topic_ids and topic.topic_id else {},
+                (shown,),
             )
         )
 

@@ -57,12 +57,13 @@ def leadership(topic: Topic, partition: Partition, rules: CountingRules) -> _Lea
 class GaugeIndex:
     """Counts of a cluster while a transaction changes them. They are copied at the first change."""
 
-    __slots__ = ("_owned", "_rules", "counts")
+    __slots__ = ("_by_leadership", "_owned", "_rules", "counts")
 
     def __init__(self, counts: GaugeCounts, rules: CountingRules) -> None:
         self.counts = counts
         self._rules = rules
         self._owned = False
+        self._by_leadership: tuple[ByBroker, ...] = ()  # of the copy
 
     def recount_topic(self, before: Topic | None, after: Topic | None) -> None:
         """Replace a topic's share before the transaction by its share after it."""
@@ -87,7 +88,8 @@ class GaugeIndex:
     def _replace_leadership(self, then: Topic, was: Partition, now: Topic, is_: Partition, times: int) -> None:
         gone, come = leadership(then, was, self._rules), leadership(now, is_, self._rules)
         if gone != come:
-            _shift(self._changeable().by_leadership, gone, come, times)
+            self._changeable()
+            _shift(self._by_leadership, gone, come, times)
         more = (is_.zk_state is not None) - (was.zk_state is not None)
         if more:
             self._changeable().partitions += more * times
@@ -106,6 +108,7 @@ class GaugeIndex:
     def _changeable(self) -> GaugeCounts:
         if not self._owned:
             self.counts, self._owned = self.counts.copy(), True
+            self._by_leadership = self.counts.by_leadership
         return self.counts
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -19,7 +18,6 @@ from wording.sentences import bracketed
 
 _UNDER_REPLICATED: Final = Problem.UNDER_REPLICATED
 _UNDER_MIN_ISR: Final = Problem.UNDER_MIN_ISR
-_bracketed = lru_cache(1 << 11)(bracketed)  # many partitions share their brokers
 
 
 def judged(  # noqa: PLR0913 (all that decides it)
@@ -150,7 +148,7 @@ def reason_for(
     value = partition.zk_state
     if problem is _UNDER_REPLICATED and value is not None:
         missing = [replica for replica in partition.replicas if replica not in value.isr]
-        return f"in sync {_bracketed(value.isr)} of {_bracketed(partition.replicas)}: {where(missing)}"
+        return f"in sync {bracketed(value.isr)} of {bracketed(partition.replicas)}: {where(missing)}"
     if problem is _UNDER_MIN_ISR and value is not None:
         return _refuses_acks_all(partition, value, where)
     elector = _elector(header)
@@ -160,7 +158,7 @@ def reason_for(
         return f"no replica was live at its creation: {where(partition.replicas)}"
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
         back = "its directory is back" if partition.offline_dirs else f"broker {_any_of(value.isr)} returns"
-        in_sync = f"in sync {_bracketed(value.isr)}, {where(value.isr)}"
+        in_sync = f"in sync {bracketed(value.isr)}, {where(value.isr)}"
         return f"no live in-sync replica: {in_sync}. It stays offline until {back}"
     gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
     if problem is Problem.ELECTION_DUE:
@@ -179,7 +177,7 @@ def _elector(header: Header) -> str:
 
 def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[BrokerId]], str]) -> str:
     lacking, missing = partition.in_sync_lacking, back_in_sync_for_acks_all(partition)
-    in_sync = f"in sync {_bracketed(value.isr)} of {_bracketed(partition.replicas)}, needed {len(value.isr) + lacking}"
+    in_sync = f"in sync {bracketed(value.isr)} of {bracketed(partition.replicas)}, needed {len(value.isr) + lacking}"
     if lacking > len(missing):
         return f"writes with acks=all are refused: {in_sync}, more than it has replicas. No broker can help"
     return f"writes with acks=all are refused: {in_sync}. {lacking} of these must join: {where(missing)}"

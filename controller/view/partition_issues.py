@@ -43,6 +43,8 @@ class PartitionIssue(Enum):
     UNDELETED = "undeleted"  # the replicas that are not deleted yet
     REASSIGNING = REASSIGNING  # the replicas that must get in sync
 
+    __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
+
     def of(self, brokers: Iterable[BrokerId], others: Iterable[BrokerId] = ()) -> str:
         """Return the key of the group with this issue because of these brokers.
 
