@@ -164,7 +164,7 @@ class TopicZnode(msgspec.Struct, frozen=True):
     version: Int32 = 1
 
 
-class StateZnode(msgspec.Struct, frozen=True):
+class StateZnode(msgspec.Struct, frozen=True, gc=False):
     """/brokers/topics/T/partitions/P/state."""
 
     leader: _BrokerId

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import UNKNOWN_ZXID, BrokerEpoch, BrokerId, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode
 from controller.events import controlled_shutdown, fenced_controller, partition_reassignment, topic_deletion
@@ -37,7 +38,7 @@ _FORGOTTEN_AFTER_MS = 24 * 3_600_000
 # A session's requests before it registers its broker. Each of 799 started processes sent at least 20. Of 88 processes
 # that had lost a session, 87 sent 2 to 11 and one sent 35. The numbers do not grow with the cluster.
 _REQUESTS_OF_A_START: Final = 15
-_ONLINE = PartitionState.ONLINE
+_ONLINE, _REPLICA_ONLINE = PartitionState.ONLINE, ReplicaState.ONLINE
 _WAITING = (PartitionState.NEW, PartitionState.OFFLINE)
 
 
@@ -360,17 +361,24 @@ def initial_partition_state(state: MutableState, partition: Partition) -> Partit
 
     It is New without a state znode, else its leader decides.
     """
-    value = partition.value(state.header.controller_epoch)
+    return _state_led_by(partition.value(state.header.controller_epoch), _working(state, partition))
+
+
+def _working(state: MutableState, partition: Partition) -> frozenset[BrokerId]:
+    return state.live.difference(partition.offline_dirs) if partition.offline_dirs else state.live
+
+
+def _state_led_by(value: LeaderAndIsr | None, working: frozenset[BrokerId]) -> PartitionState:
     if value is None:
         return PartitionState.NEW
-    return _ONLINE if state.is_online(value.leader, partition) else PartitionState.OFFLINE
+    return _ONLINE if value.leader in working else PartitionState.OFFLINE
 
 
 def with_initial_states(tx: Transaction, partition: Partition, offline_state: ReplicaState) -> Partition:
     """Return the partition as a controller loads it. Replicas on dead brokers get the state `offline_state`."""
-    live = tx.state.live.difference(partition.offline_dirs) if partition.offline_dirs else tx.state.live
-    states = _initial_replica_states(partition.replicas, live, offline_state)
-    state = initial_partition_state(tx.state, partition)
+    working = _working(tx.state, partition)
+    states = _initial_replica_states(partition.replicas, working, offline_state)
+    state = _state_led_by(partition.value(tx.header.controller_epoch), working)
     if state is partition.state and states == partition.replica_states:
         return partition
     return replace(partition, state=state, replica_states=states)
@@ -385,5 +393,5 @@ def _initial_replica_states(
     The dict is replaced, never changed.
     """
     if live.issuperset(replicas):
-        return dict.fromkeys(replicas, ReplicaState.ONLINE)
-    return {replica: ReplicaState.ONLINE if replica in live else offline_state for replica in replicas}
+        return dict.fromkeys(replicas, _REPLICA_ONLINE)
+    return {replica: _REPLICA_ONLINE if replica in live else offline_state for replica in replicas}

@@ -116,7 +116,7 @@ def adopt(tx: Transaction) -> None:
     if not header.acting:
         return
     if header.profile.reassigns_in_topic_znode:
-        for tp in reassigning(tx.state):
+        for tp in tx.state.every(lambda partition: partition.reassigning):  # without an index, which is made at the end
             found = tx.state.topics[tp.topic].partitions[tp.partition]
             if found.zk_state is not None and isr_reaches_target(found, found.zk_state):
                 tx.events.begin(

@@ -154,6 +154,15 @@ class MutableState:
         """Return the partitions with the predicate, in order. It must be false for every settled partition."""
         return self._found(predicate, self.replica_index.unsettled.items())
 
+    def every(self, predicate: Callable[[Partition], bool]) -> list[TopicPartition]:
+        """Return the partitions with the predicate, in order, by a walk that a complete read can afford."""
+        return _in_order(
+            TopicPartition(name, number)
+            for name, topic in self.topics
+            for number, partition in topic.partitions.items()
+            if predicate(partition)
+        )
+
     def unled(self, predicate: Callable[[Partition], bool]) -> list[TopicPartition]:
         """Return the partitions with the predicate, in order.
 
