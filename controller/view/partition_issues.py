@@ -111,7 +111,9 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
     unusable = _BY_PROBLEM.get(partition.problem)
     if unusable is _ELECTION_DUE and _is_passed_over(partition, value.leader_epoch):
         unusable = PartitionIssue.ELECTION_OWED
-    keys = () if unusable is None else (_unusable_for(unusable, value.leader, value.isr, partition.replicas),)
+    keys: tuple[str, ...] = (
+        () if unusable is None else (_unusable_for(unusable, value.leader, value.isr, partition.replicas),)
+    )
     if partition.reassigning:
         keys += (PartitionIssue.REASSIGNING.of(set(partition.assignment.target) - set(value.isr)),)
     if unusable in _USED_AGAIN_SOON:  # else no other issue matters to clients, who cannot use it
