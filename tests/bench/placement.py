@@ -6,10 +6,12 @@ import argparse
 import random
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
-from controller.contract.ids import BrokerId
 from controller.rules.placement import place_replicas
+
+if TYPE_CHECKING:  # older checkouts, which the benchmarks run too, lack it
+    from controller.contract.ids import BrokerId
 
 PARTITIONS_A_TOPIC: Final = 100
 REPLICATION_FACTOR: Final = 3
@@ -44,7 +46,7 @@ class Shape:
                 while len(lists) < partitions:
                     start_index, shift = drawn.randrange(self.brokers), drawn.randrange(self.brokers)
                     size = min(PARTITIONS_A_TOPIC, partitions - len(lists))
-                    ring = dict.fromkeys(map(BrokerId, brokers))
+                    ring = dict.fromkeys(cast("list[BrokerId]", list(brokers)))
                     lists += place_replicas(
                         ring, size, REPLICATION_FACTOR, start_index=start_index, shift=shift
                     ).values()
