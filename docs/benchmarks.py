@@ -25,6 +25,7 @@ _SHOWN = (
     "complete read, a partition",
     "ISR change",
     "a broker's death with 6,000 partitions",
+    "takeover, a death in it read, and all writes",
     "memory, a partition",
 )
 _WIDTH, _ROW, _LEFT, _RIGHT = 720, 18, 300, 70
@@ -38,6 +39,8 @@ def rows() -> list[tuple[str, str, str, float, float]]:
         placement = options[options.index("--placement") + 1] if "--placement" in options else "random"
         for figure in _SHOWN:
             name = f"{size}: {figure}"
+            if name not in run["rounds"][0]["now"]:  # a run without takeovers
+                continue
             pair = [median([each[side][name] for each in run["rounds"]]) for side in ("base", "now")]
             found.append((f"{int(size):,}, {placement}", f"{run['base']} → {run['now']}", figure, *pair))
     return found

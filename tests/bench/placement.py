@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from controller.rules.placement import place_replicas
 
-if TYPE_CHECKING:  # an older checkout, which `make bench` compares, lacks this type
+if TYPE_CHECKING:  # older checkouts, which the benchmarks run too, lack it
     from controller.contract.ids import BrokerId
 
 PARTITIONS_A_TOPIC: Final = 100
@@ -46,7 +46,7 @@ class Shape:
                 while len(lists) < partitions:
                     start_index, shift = drawn.randrange(self.brokers), drawn.randrange(self.brokers)
                     size = min(PARTITIONS_A_TOPIC, partitions - len(lists))
-                    ring = cast("dict[BrokerId, None]", dict.fromkeys(brokers))
+                    ring = dict.fromkeys(cast("list[BrokerId]", list(brokers)))
                     lists += place_replicas(
                         ring, size, REPLICATION_FACTOR, start_index=start_index, shift=shift
                     ).values()
