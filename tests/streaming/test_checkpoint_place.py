@@ -64,6 +64,7 @@ def test_a_file_system_without_a_jar_is_one_sentence(spark, uri, reason):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.deploy
 def test_a_job_goes_on_from_hadoop_and_begins_again_with_other_shuffle_partitions(spark, streams, tmp_path, caplog):
     def work_off(**changes):
         stop = threading.Event()
