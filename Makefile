@@ -60,7 +60,7 @@ check-deploy: install-dev ## Every validator of deploy/ and of a release, with p
 	@command -v kube-score >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(KUBE_SCORE)
 	.venv/bin/python -m pytest -m "deploy or not deploy" tests/deploy tests/dashboards/test_receivers.py \
 		tests/dashboards/test_alertmanager.py tests/docs/test_operate_page.py tests/streaming/test_exit_codes.py \
-		tests/streaming/test_fence.py
+		tests/streaming/test_fence.py tests/streaming/test_checkpoint_place.py
 
 bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 --placement kafka --brokers 30')
 	@.venv/bin/python -m tests.bench.core $(BENCH_ARGS)

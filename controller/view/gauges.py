@@ -1,4 +1,4 @@
-"""Gauges of a cluster, in the row that shows its counts, which `derived/counting.py` keeps."""
+"""Gauges of a cluster, in the row that shows its counts, which `view/counting.py` keeps."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from controller.rules.states import PartitionState, ReplicaState
 from controller.view.cluster_status import status_of
 
 REASSIGNING: Final = "reassigning"  # the groups of `partition_issues` whose partitions are being reassigned
+_PARTITION_STATES: Final = tuple(state.word for state in PartitionState)  # in the order of the counts
+_REPLICA_STATES: Final = tuple(state.word for state in ReplicaState)  # from 1 on
 
 
 def replicas_by_broker(header: Header) -> ByBroker:
@@ -45,8 +47,8 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         active_brokers=len(header.brokers),
         topics=counts.topics,
         partitions=counts.partitions,
-        partitions_by_state={state.word: counts.partitions_in[state] for state in PartitionState},
-        replicas_by_state={state.word: counts.replicas_in[state] for state in ReplicaState},
+        partitions_by_state=dict(zip(_PARTITION_STATES, counts.partitions_in, strict=True)),
+        replicas_by_state=dict(zip(_REPLICA_STATES, counts.replicas_in[1:], strict=True)),
         offline_partitions=_offline_partitions(header),
         leaderless_partitions=counts.leaderless,
         under_replicated_partitions=counts.under_replicated_partitions,
