@@ -27,7 +27,7 @@ def note(state: MutableState, described: Ensemble | None) -> None:
     header = state.header
     before, now_ms = header.ensemble, header.time_ms
     newest = replace(described, asked_ms=now_ms)
-    zxid = max(header.zxid, *(server.zxid for server in newest.servers))
+    zxid = max(header.zxid, *(server.zxid for server in newest.servers), UNKNOWN_ZXID)  # there may be no server
     sizes = {znode.path: znode.size_bytes for znode in newest.large_znodes}
     header.ensemble = EnsembleState(
         newest=newest,
