@@ -107,11 +107,12 @@ def test_a_forwarder_describes_its_ensemble_and_its_losses(ensemble: Ensemble, w
         f"{lost.connect_string} does not answer (Connection refused): 2 of 3 ZooKeeper servers are in sync, "
         "and one more loss stops ZooKeeper"
     )
+    before = watching.count(RecordKind.HEARTBEAT, '"suspended"')
     third.kill()
     gone = newest(watching, lambda one: not any(server.mode for server in one.servers))
     (left,) = (server for server in (first, second) if server is not lost)
     assert of_address(gone, left).trouble == "has no quorum"
-    eventually(lambda: watching.count(RecordKind.HEARTBEAT, '"suspended"') > 5)
+    eventually(lambda: watching.count(RecordKind.HEARTBEAT, '"suspended"') > before + 5)
     alerts = open_alerts(slowly(watching.records(), 30))
     assert {"ZooKeeperNoQuorum", "ReplicaDisconnected"} <= alerts.keys()
     assert f"{left.connect_string} has no quorum since " in " ".join(alerts["ZooKeeperNoQuorum"].evidence)
