@@ -10,12 +10,10 @@ from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.row import Stamp
 from controller.model.context import FOLLOWING, Header
 from controller.model.gauge_counts import ByBroker
-from controller.rules.states import PartitionState, ReplicaState
+from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState
 from controller.view.cluster_status import status_of
 
 REASSIGNING: Final = "reassigning"  # the groups of `partition_issues` whose partitions are being reassigned
-_PARTITION_STATES: Final = tuple(state.word for state in PartitionState)  # in the order of the counts
-_REPLICA_STATES: Final = tuple(state.word for state in ReplicaState)  # from 1 on
 
 
 def replicas_by_broker(header: Header) -> ByBroker:
@@ -47,8 +45,8 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
         active_brokers=len(header.brokers),
         topics=counts.topics,
         partitions=counts.partitions,
-        partitions_by_state=dict(zip(_PARTITION_STATES, counts.partitions_in, strict=True)),
-        replicas_by_state=dict(zip(_REPLICA_STATES, counts.replicas_in[1:], strict=True)),
+        partitions_by_state=dict(zip(PARTITION_WORDS.values(), counts.partitions_in, strict=True)),
+        replicas_by_state=dict(zip(REPLICA_WORDS.values(), counts.replicas_in[1:], strict=True)),
         offline_partitions=_offline_partitions(header),
         leaderless_partitions=counts.leaderless,
         under_replicated_partitions=counts.under_replicated_partitions,

@@ -161,7 +161,7 @@ def _create(directory: Place) -> None:
         names = {path.name for path in directory.glob("*") if not _DRAFTS_OF_SPARK.fullmatch(path.name)}
     except OSError as error:
         raise StreamError(f"checkpoint {directory} cannot be used: {error.strerror}") from error
-    # Without its settings it is known by its lock.
+    # Without its settings it is known by its lock or its epoch.
     is_known = not own.isdisjoint(names)
     foreign = {name for name in names - own if not is_known or not _SPARKS.fullmatch(name)}
     if _SETTINGS_FILE not in names and foreign:
