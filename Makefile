@@ -1,6 +1,6 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-faults check check-deploy bench bench-core bench-ingest
+.PHONY: help install install-dev demo test test-faults test-nightly check check-deploy bench bench-core bench-ingest
 .PHONY: bench-exporter bench-page bench-streaming bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated prose audit format docs docs-site
 .PHONY: boards board-schema lighthouse pictures record dist release lock clean
@@ -43,8 +43,13 @@ HISTORIES ?= 20000
 HISTORIES_SEED ?= 1000
 
 test-faults: install-dev ## The long tests: processes are killed and starved, random histories played (HISTORIES=20000)
+test-nightly: install-dev ## The same and the longest tests, which continuous integration leaves to a night
+test-faults: MARKED = faults
+test-nightly: MARKED = faults or nightly
+test-faults test-nightly:
 	@echo "$(HISTORIES) random histories of the modelled cluster, from seed $(HISTORIES_SEED)"
-	HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest -m faults $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
+	HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest -m "$(MARKED)" \
+		$(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
 
 # The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 --placement kafka' asks for less.
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread

@@ -135,7 +135,7 @@ def test_damaged_files_are_named_with_the_way_out_or_healed(saved):
         assert saved.start(case, path, with_rebuild=damage is removed) == expected, case
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_every_kind_of_file_in_every_way(saved):
     refused = 0

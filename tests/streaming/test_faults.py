@@ -1,6 +1,6 @@
 """kill -9 at many moments. The merged output must equal that of an undisturbed job.
 
-The long tests of the job's processes belong here. Only `make test-faults` runs them.
+The long tests of the job's processes belong here. `make test-faults` and `make test-nightly` run them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.victim import Victim
 from transport.journal import end_offset
 
-pytestmark = [
-    pytest.mark.faults,
-    pytest.mark.timeout(3600),
-]
+pytestmark = pytest.mark.timeout(3600)
 
 # Fixed, so that a failure can be repeated. Another seed may be tried.
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20260601"))
@@ -69,6 +66,7 @@ def _assert_as_undisturbed(streams: Streams, expected: dict[str, list[bytes]]) -
     assert merged == expected
 
 
+@pytest.mark.nightly
 def test_kill_9_of_the_driver_at_any_moment_leaves_what_an_undisturbed_run_writes(streams, java):
     chance = random.Random(_SEED)
     life = life_of("east", topics=60, losses=40)
@@ -84,6 +82,7 @@ def test_kill_9_of_the_driver_at_any_moment_leaves_what_an_undisturbed_run_write
     _assert_as_undisturbed(streams, life.rows())
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("files", ["fast", "hadoop"])
 def test_kill_9_during_commits_never_loses_or_damages_a_checkpoint(streams, java, files):
     kills = int(os.environ.get("KONTRAST_FAULTS_COMMITS", "3"))

@@ -17,7 +17,7 @@ from streaming.processes import descendants, uses_of
 from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 _ROOT = Path(__file__).parents[2]
 _WARM, _BETWEEN = 100, 10
