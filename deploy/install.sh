@@ -47,7 +47,7 @@ find_python() {
         printf '%s' "$PYTHON"
         return
     fi
-    for candidate in python3 python3.10 python3.11 python3.12 python3.13; do
+    for candidate in python3 python3.10 python3.11 python3.12 python3.13 python3.14; do
         if new_enough "$candidate"; then
             printf '%s' "$candidate"
             return

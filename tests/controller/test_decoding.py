@@ -17,7 +17,7 @@ from tests.controller.znode_history import ZnodeHistory
 
 ROOT = Path(__file__).parents[2]
 
-DEEP = 100_000
+DEEP = 1_000_000  # Python 3.14 reads a hundred thousand on a stack of 8 MB
 DEEPLY_NESTED = {
     "arrays": b"[" * DEEP,
     "closed arrays": b"[" * DEEP + b"]" * DEEP,
