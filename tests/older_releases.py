@@ -89,13 +89,14 @@ ZOOKEEPER_3_8 = ArtifactSet(
         ),
     ),
 )
-# HDFS of Spark's Hadoop release, which needs Spark's jars, and its client of S3 with the parts of Amazon's SDK that it
-# uses. The whole SDK has 600 MB.
+# HDFS and YARN of Spark's Hadoop release, which need Spark's jars. Its client of S3 has the parts of Amazon's SDK that it
+# uses, since the whole SDK has 600 MB.
 HADOOP_MINICLUSTER = ArtifactSet(
     "hadoop-minicluster",
     (
         IvyRequest("org.apache.hadoop:hadoop-client-minicluster:3.5.0", with_dependencies=False),
         IvyRequest("org.junit.jupiter:junit-jupiter-api:5.10.2"),
+        IvyRequest("org.bouncycastle:bcpkix-jdk18on:1.78.1"),
     ),
 )
 HADOOP_AWS = ArtifactSet(

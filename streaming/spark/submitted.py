@@ -42,6 +42,8 @@ def submitted_session(settings: Mapping[str, str], stop: threading.Event) -> Ite
         gateway = launch_gateway()
         SparkContext._ensure_initialized(gateway=gateway)
         conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
+        # The path of a container's own directory on YARN is longer than a socket's may be.
+        conf.setIfMissing("spark.python.unix.domain.socket.dir", "/tmp")  # noqa: S108 (Spark's own default elsewhere)
         with _ends_after_us(gateway, stop), session_of(gateway, conf, settings) as session:
             # Spark's Python process that prepares transformWithState does not get the files of --py-files.
             session.sparkContext.environment["PYTHONPATH"] = str(Path(__file__).absolute().parents[2])
