@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from tests.bench.core import Lines
@@ -26,21 +25,19 @@ class Fleet:
     def __init__(self, clusters: int, partitions: int, shape: Shape) -> None:
         self.clusters, self.partitions = clusters, partitions
         self._shape = shape
-        self.sick = self._lines(0)
-        self._sick_read = self.sick.snapshot()
-        self.healthy = self._lines(clusters - 1)
-        self._healthy_read = self.healthy.snapshot()
-        self._changes = self.healthy.endless_changes()
-
-    def _lines(self, number: int) -> Lines:
-        return Lines(self.partitions, replace(self._shape, seed=number))
+        self._lines = [Lines(partitions, replace(shape, seed=number)) for number in range(clusters)]
+        self.sick, self.healthy = self._lines[0], self._lines[-1]
+        self._changes = [lines.endless_changes() for lines in self._lines]
 
     def complete_reads(self) -> Iterator[list[bytes]]:
         """Yield a complete read of each cluster."""
-        for number in range(self.clusters):
-            known = {0: self._sick_read, self.clusters - 1: self._healthy_read}
-            read = known.get(number) or self._lines(number).snapshot()
-            yield [of_cluster(number, line) for line in read]
+        for number, lines in enumerate(self._lines):
+            yield [of_cluster(number, line) for line in lines.snapshot()]
+
+    def next_change(self, number: int = -1) -> tuple[str, bytes]:
+        """Return the name of a cluster and its next change."""
+        place = number % self.clusters
+        return name_of(place), of_cluster(place, next(self._changes[place]))
 
     def until_ready(self, job: Job) -> None:
         """Wait until the gauges of all clusters are ready."""
@@ -55,26 +52,37 @@ class Fleet:
     def seconds_of(self, job: Job, line: bytes) -> float:
         """Return the time from appending a record of the healthy cluster until its row can be read."""
         number = self.clusters - 1
-        return job.seconds_of(of_cluster(number, line), "metadata", f"bench-{number:02}")
+        return job.seconds_of(of_cluster(number, line), "metadata", name_of(number))
 
     def seconds_of_change(self, job: Job) -> float:
         """Return the time of the next change of the healthy cluster."""
-        return self.seconds_of(job, next(self._changes))
+        name, line = self.next_change()
+        return job.seconds_of(line, "metadata", name)
 
     def flood(self, job: Job, healed: threading.Event) -> None:
         """Send a thousand lines a second to the sick cluster, of which every tenth is no record."""
-        changes = self.sick.endless_changes()
         began, ticks = time.perf_counter(), 0
         while not healed.is_set():
-            block = [of_cluster(0, line) for line in islice(changes, CHANGES_A_SECOND // 100 - 1)]
+            block = [self.next_change(0)[1] for _ in range(CHANGES_A_SECOND // 100 - 1)]
             job.append([*block, b'{"v":1,"cluster":"bench-00","seq":'])
             ticks += 1
             time.sleep(max(0.0, began + ticks / 100 - time.perf_counter()))
 
 
+def name_of(number: int) -> str:
+    """Return a cluster's name."""
+    return f"bench-{number:02}"
+
+
 def of_cluster(number: int, line: bytes) -> bytes:
     """Return the line for another cluster."""
-    return line.replace(b'"cluster":"bench"', b'"cluster":"bench-%02d"' % number, 1)
+    return line.replace(b'"cluster":"bench"', b'"cluster":"%s"' % name_of(number).encode(), 1)
+
+
+def fleet_of(text: str) -> tuple[int, int]:
+    """Read clusters and their partitions, like 50x2000. Raise ValueError."""
+    clusters, partitions = map(int, text.split("x"))
+    return clusters, partitions
 
 
 def fleet_figures(

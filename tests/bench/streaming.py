@@ -31,7 +31,7 @@ from controller.step import step, steps
 from tests.bench.compare import commit_of
 from tests.bench.core import CHUNKS, Lines
 from tests.bench.figures import Figure, by_size, latencies, machine
-from tests.bench.fleet import fleet_figures
+from tests.bench.fleet import fleet_figures, fleet_of
 from tests.bench.job import CHANGES_A_SECOND, KONTRAST, SINGLE_CHANGES, WARM_UP, Job, Written
 from tests.bench.placement import Shape, add_options, shape_of
 from transport.journal import end_offset
@@ -182,12 +182,6 @@ def keep(file: Path, size: str, shape: Shape, column: Sequence[Figure]) -> None:
         "figures": {figure.name: figure.value for figure in column},
     }
     file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-
-
-def fleet_of(text: str) -> tuple[int, int]:
-    """Read clusters and their partitions, like 50x2000. Raise ValueError."""
-    clusters, partitions = map(int, text.split("x"))
-    return clusters, partitions
 
 
 def options() -> argparse.Namespace:
