@@ -31,6 +31,14 @@ def command_line_of(pid: int) -> str:
     return ""
 
 
+def proportional_bytes(pid: int) -> int:
+    """Return the process's memory with its share of shared pages, 0 after its end."""
+    with suppress(OSError):
+        words = (_PROC / str(pid) / "smaps_rollup").read_text().split()
+        return int(words[words.index("Pss:") + 1]) * 1024
+    return 0
+
+
 def holders_of(directory: Path) -> list[int]:
     """Return the processes that have an open file below this directory."""
     return [int(process.name) for process in _PROC.glob("[0-9]*") if _holds(process, directory)]

@@ -23,7 +23,8 @@ from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.outputs import decode_row
 from tests.bench.ingest import build, connected, state, states
-from tests.processes import command_line_of, descendants, program_of
+from tests.bench.job import size_of
+from tests.processes import command_line_of, descendants, program_of, proportional_bytes
 from tests.waiting import eventually
 from transport.journal import read_journal
 
@@ -79,14 +80,8 @@ def memory_mb(up: ChildProcess) -> dict[str, float]:
         line = command_line_of(pid)
         name = next((name for name in ("watch", "serve") if f" {name} --config" in line), "stream, Python")
         name = "stream, Java" if program_of(pid) == "java" else name
-        pages = Path(f"/proc/{pid}/smaps_rollup").read_text().split()
-        sizes[name] = sizes.get(name, 0) + int(pages[pages.index("Pss:") + 1]) / 1000
+        sizes[name] = sizes.get(name, 0) + proportional_bytes(pid) / 1e6
     return sizes
-
-
-def disk_bytes(directory: Path) -> int:
-    """Return the bytes of the files below a directory."""
-    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
 
 
 def change(client: KazooClient, paths: list[str], seconds: float) -> int:
@@ -108,12 +103,12 @@ def figures(partitions: int, directory: Path) -> Mapping[str, float]:
             gauges = Gauges(directory / "outputs" / "gauges")
             until(lambda: gauges.partitions() == partitions)
             parts = {part: directory / part for part in ("changes", "outputs", "checkpoint")}
-            first = {part: disk_bytes(path) for part, path in parts.items()}
+            first = {part: size_of(path) for part, path in parts.items()}
             time.sleep(IDLE_SECONDS)
-            before = {part: disk_bytes(path) for part, path in parts.items()}
+            before = {part: size_of(path) for part, path in parts.items()}
             changes = change(client, states(partitions), CHANGE_SECONDS)
             time.sleep(5)
-            grown = {part: (disk_bytes(path) - before[part]) / changes for part, path in parts.items()}
+            grown = {part: (size_of(path) - before[part]) / changes for part, path in parts.items()}
             memory = memory_mb(up)
         client.stop()
     return {

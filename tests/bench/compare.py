@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,8 @@ from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
+
+from tests.bench.figures import machine
 
 ROOT: Final = Path(__file__).parents[2]
 BENCHMARKS: Final = ("core", "questions", "streaming", "page")
@@ -32,7 +33,7 @@ Figures = dict[str, float]
 
 def checked_out(revision: str) -> Path:
     """Make a work tree of this revision in build/ with the present tests."""
-    commit = _git("rev-parse", "--short", f"{revision}^{{commit}}")
+    commit = commit_of(revision)
     directory = ROOT / "build" / f"bench-{commit}"
     if not directory.is_dir():
         _git("worktree", "prune")
@@ -49,6 +50,11 @@ def _give_present_name(directory: Path, name: str, former: str) -> None:
     if not module.is_file() and directory.joinpath(*former.split(".")).with_suffix(".py").is_file():
         module.parent.mkdir(exist_ok=True)
         module.write_text(f"from {former} import *\n", encoding="utf-8")
+
+
+def commit_of(revision: str) -> str:
+    """Return the short name of a revision's commit."""
+    return _git("rev-parse", "--short", f"{revision}^{{commit}}")
 
 
 def _git(*words: str) -> str:
@@ -114,9 +120,9 @@ def keep(file: Path, benchmark: str, base: str, options: list[str], rounds: list
         {
             "benchmark": benchmark,
             "options": options,
-            "base": _git("rev-parse", "--short", base),
-            "now": _git("rev-parse", "--short", "HEAD"),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+            "base": commit_of(base),
+            "now": commit_of("HEAD"),
+            "machine": machine(),
             "load_average": round(os.getloadavg()[0], 1),
             "rounds": [{"base": then, "now": now} for then, now in rounds],
         }
@@ -137,9 +143,9 @@ def main() -> None:
     asked, of_benchmarks = parser.parse_known_args()
     base = checked_out(asked.base)
     screen = Console(width=140)
-    screen.print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    screen.print(machine())
     for benchmark in asked.benchmark:
-        options = ["--partitions", asked.partitions, *(["--no-fleet"] if benchmark == "streaming" else [])]
+        options = ["--partitions", asked.partitions]
         try:
             rounds = in_turn(benchmark, base, asked.rounds, [*options, *of_benchmarks])
         except RuntimeError as error:

@@ -14,6 +14,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from time import process_time
@@ -59,8 +60,9 @@ class Lines:
         self._zxid = count(1_000)
         self._paused_ms = 0
         self._controller_epoch = 1
-        # The victim hosts as many partitions in every cluster, spread over all topics.
-        others = Shape(shape.placement, self.victim).replica_lists(partitions)
+        # The victim hosts as many partitions in every large cluster, spread over all topics.
+        self._victims = min(VICTIMS_PARTITIONS, 3 * partitions // 10)
+        others = replace(shape, brokers=self.victim).replica_lists(partitions)
         self._hosts = {self._tp(index): self._with_victim(index, hosts) for index, hosts in enumerate(others)}
 
     @property
@@ -121,6 +123,15 @@ class Lines:
                 versions[tp] += 1
                 lines.append(self.state(*tp, hosts[0], 0, isr, versions[tp]))
         return lines
+
+    def endless_changes(self) -> Iterator[bytes]:
+        """Yield endless changes in which followers of random partitions leave the ISR and return."""
+        version, chosen, partitions = 1, random.Random(1), list(self._hosts.items())
+        while True:
+            tp, hosts = chosen.choice(partitions)
+            yield self.state(*tp, hosts[0], 0, hosts[:2], version)
+            yield self.state(*tp, hosts[0], 0, hosts, version + 1)
+            version += 2
 
     def creations(self) -> list[bytes]:
         """Create topics, whose first states the controller writes."""
@@ -193,8 +204,8 @@ class Lines:
         return f"topic-{index // PARTITIONS_A_TOPIC:05}", index % PARTITIONS_A_TOPIC
 
     def _with_victim(self, index: int, others: Replicas) -> Replicas:
-        nth = (index * VICTIMS_PARTITIONS) // self.partitions
-        if ((index + 1) * VICTIMS_PARTITIONS) // self.partitions == nth:
+        nth = (index * self._victims) // self.partitions
+        if ((index + 1) * self._victims) // self.partitions == nth:
             return others
         return tuple(self.victim if place == nth % len(others) else host for place, host in enumerate(others))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+import platform
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from rich.table import Table
 
@@ -26,12 +29,12 @@ def rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
 
 
-def by_size(title: str, sizes: Iterable[int], columns: Iterable[Sequence[Figure]]) -> Table:
+def by_size(title: str, sizes: Iterable[int | str], columns: Iterable[Sequence[Figure]]) -> Table:
     """Return the figures by size, with the ratio of the last to the first."""
     shown = Table(title=title, title_justify="left")
     shown.add_column("")
     for size in sizes:
-        shown.add_column(f"{size:,}", justify="right")
+        shown.add_column(f"{size:,}" if isinstance(size, int) else size, justify="right")
     shown.add_column("ratio", justify="right")
     shown.add_column("goal")
     for row in zip(*columns, strict=True):
@@ -49,3 +52,16 @@ def listed(title: str, measured: Iterable[Figure]) -> Table:
     for figure in measured:
         shown.add_row(figure.name, str(figure), figure.goal)
     return shown
+
+
+def latencies(name: str, seconds: Sequence[float], goals: tuple[str, str] = ("", "")) -> Iterator[Figure]:
+    """Yield the median and the 99th percentile."""
+    ordered = sorted(seconds)
+    yield Figure(f"{name}, p50", "s", median(ordered), goals[0])
+    yield Figure(f"{name}, p99", "s", ordered[int(0.99 * (len(ordered) - 1))], goals[1])
+
+
+def machine() -> str:
+    """Return the machine that measures."""
+    gibibytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
+    return f"{platform.machine()}, {os.cpu_count()} cores, {gibibytes:.0f} GiB, Python {platform.python_version()}"

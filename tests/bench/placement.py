@@ -33,10 +33,11 @@ class Shape:
 
     placement: Placement = Placement.RANDOM
     brokers: int = 100
+    seed: int = 0  # of one of several clusters
 
     def replica_lists(self, partitions: int) -> list[Replicas]:
         """Return the replicas of every partition, topic by topic, equal in each run."""
-        drawn = random.Random(partitions)
+        drawn = random.Random(partitions + self.seed)
         brokers = range(self.brokers)
         match self.placement:
             case Placement.RANDOM:

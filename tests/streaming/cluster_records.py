@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,19 +98,24 @@ class ClusterLife:
         return [encode_record(record) for record in self.records]
 
     def rows(self, chunk_count: int = 64) -> dict[str, list[bytes]]:
-        """Return the rows of `controller.step` for the records, by output. A job must publish the same."""
-        context = new_context(self.cluster, chunk_count=chunk_count)
-        rows: dict[str, list[bytes]] = {output: [] for output in OUTPUTS}
-        first = self.records[0]
-        beginning = BeginningRow(self.cluster, first.generation, first.seq, -1, first.zxid, first.observed_ms)
-        for output in STANDING_OUTPUTS:
-            rows[output].append(encode_row(beginning))
-        for record in self.records:
-            outcome = step(context, record)
-            context = outcome.context
-            for row in outcome.effects:
-                rows[row.output].append(encode_row(row))
-        return rows
+        """Return the replica's rows. A job must publish the same."""
+        return rows_of(self.records, chunk_count)
+
+
+def rows_of(records: Sequence[Record], chunk_count: int = 64) -> dict[str, list[bytes]]:
+    """Return the rows of `controller.step` for a cluster's records, by output."""
+    first = records[0]
+    context = new_context(first.cluster, chunk_count=chunk_count)
+    rows: dict[str, list[bytes]] = {output: [] for output in OUTPUTS}
+    beginning = BeginningRow(first.cluster, first.generation, first.seq, -1, first.zxid, first.observed_ms)
+    for output in STANDING_OUTPUTS:
+        rows[output].append(encode_row(beginning))
+    for record in records:
+        outcome = step(context, record)
+        context = outcome.context
+        for row in outcome.effects:
+            rows[row.output].append(encode_row(row))
+    return rows
 
 
 def life_of(cluster: str, *, topics: int = 20, losses: int = 2) -> ClusterLife:

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyspark
@@ -20,6 +21,7 @@ from tests.streaming.cluster_records import Streams
 from tests.waiting import eventually
 
 _SPARK = Path(pyspark.__file__).parent
+_DRIVER_HOST = "spark.driver.host=127.0.0.1"
 _PORTS = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
 
 
@@ -33,8 +35,8 @@ def environment(directory: Path) -> dict[str, str]:
         python.chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return {
-        **kept,
         "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short lives, so compile quickly, not well
+        **kept,
         "SPARK_HOME": str(_SPARK),
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -79,12 +81,12 @@ class Daemon:
 class SparkCluster:
     """A master and workers with these cores each. The end of the `with` stops them."""
 
-    def __init__(self, directory: Path, *, workers: int = 1, cores: int = 2) -> None:
+    def __init__(self, directory: Path, *, workers: int = 1, cores: int = 2, memory: str = "1g") -> None:
         self.workers: list[Daemon] = []
         self._master = Daemon(directory, "Master", "Master")
         try:
             self.master = eventually(lambda: self._master.said(r"spark://127\.0\.0\.1:[1-9][0-9]*"))[0]
-            options = ("--cores", str(cores), "--memory", "1g", self.master)
+            options = ("--cores", str(cores), "--memory", memory, self.master)
             self.workers = [Daemon(directory, "Worker", f"Worker-{number}", *options) for number in range(workers)]
             eventually(lambda: len(self._master.said("Registering worker")) == workers)
         except BaseException:
@@ -97,10 +99,21 @@ class SparkCluster:
     def __exit__(self, *_: object) -> None:
         self.kill()
 
+    @property
+    def daemons(self) -> tuple[Daemon, ...]:
+        """Return the workers and the master."""
+        return (*self.workers, self._master)
+
     def kill(self) -> None:
         """Kill all daemons at once."""
-        for daemon in (*self.workers, self._master):
+        for daemon in self.daemons:
             daemon.kill()
+
+
+def submit_command(master: str, code: Path, settings: Iterable[str]) -> list[str]:
+    """Return the command of spark-submit with the code's archive, but for the program and its options."""
+    command = [str(_SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(code)]
+    return command + [part for each in (_DRIVER_HOST, *settings) for part in ("--conf", each)]
 
 
 class Submitted:
@@ -120,13 +133,8 @@ class Submitted:
         self, master: str, *options: str, program: str = "stream", conf: tuple[str, ...] = ()
     ) -> subprocess.Popen[bytes]:
         """Start spark-submit in a group of its own."""
-        settings = ("spark.driver.host=127.0.0.1", "spark.executor.memory=512m", *conf)
-        command = [
-            *(str(_SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(self._code)),
-            *(part for setting in settings for part in ("--conf", setting)),
-            *map(str, self._programs[program]),
-            *options,
-        ]
+        settings = ("spark.executor.memory=512m", *conf)
+        command = [*submit_command(master, self._code, settings), *map(str, self._programs[program]), *options]
         with self.log.open("wb") as log:
             return subprocess.Popen(
                 command,

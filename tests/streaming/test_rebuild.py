@@ -61,6 +61,24 @@ def test_a_newer_kontrast_that_cannot_read_the_state_begins_again_by_itself(stre
     assert caplog.text.count(again_at_the_newest) == 1
 
 
+def test_more_shuffle_partitions_for_a_grown_fleet_begin_again_by_themselves(streams, work_off, caplog):
+    life, again = _lives(streams)
+    other = life_of("west", topics=2, losses=1)
+    streams.append([*life.lines, *again.lines, *other.lines])
+    work_off(streams.config())
+    before = streams.read_all()
+    work_off(streams.config(shuffle_partitions=3))
+    assert (
+        "was started with 1 shuffle partitions, not 3. The job begins again at the newest complete read" in caplog.text
+    )
+    expected = {"east": again.rows(), "west": other.rows()}
+    for output, rows in streams.read_all().items():
+        repeated = rows[len(before[output]) :]
+        for cluster, wanted in expected.items():
+            assert [row for row in repeated if f'"{cluster}"'.encode() in row] == wanted[output]
+        assert len(repeated) == sum(len(wanted[output]) for wanted in expected.values())
+
+
 def test_it_goes_on_from_there_as_any_checkpoint_does(streams, work_off):
     life, again = _lives(streams)
     streams.append([*life.lines, *again.lines[:-10]])
