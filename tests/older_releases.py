@@ -89,7 +89,7 @@ ZOOKEEPER_3_8 = ArtifactSet(
         ),
     ),
 )
-# HDFS and YARN of Spark's Hadoop release, which need Spark's jars. Its client of S3 has those parts of Amazon's SDK that
+# HDFS and YARN of Spark's Hadoop release, which need Spark's jars. Its client of S3 has the parts of Amazon's SDK that
 # it uses, since the whole SDK has 600 MB.
 HADOOP_MINICLUSTER = ArtifactSet(
     "hadoop-minicluster",
