@@ -55,17 +55,17 @@ test-faults test-nightly:
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
 	@.venv/bin/python -m tests.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
 
-HELM := helm.sh/helm/v3/cmd/helm@v3.17.4
-VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
-KUBE_SCORE := github.com/zegl/kube-score/cmd/kube-score@v1.19.0
+# By helm, helm-unittest, kubeconform, kube-score, hadolint, systemd-analyze, promtool, amtool, and as processes.
+VALIDATED := tests/deploy/test_chart.py tests/deploy/test_compose.py tests/deploy/test_image.py \
+	tests/deploy/test_systemd.py tests/dashboards/test_receivers.py tests/dashboards/test_alertmanager.py \
+	tests/dashboards/test_alert_rules.py tests/docs/test_deployment_page.py
 
-check-deploy: install-dev ## Every validator of deploy/ and of a release, with programs that Go builds once (minutes)
-	@command -v helm >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(HELM)
-	@command -v versitygw >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(VERSITYGW)
-	@command -v kube-score >/dev/null || GOBIN=$(CURDIR)/.venv/bin go install $(KUBE_SCORE)
-	.venv/bin/python -m pytest -m "deploy or not deploy" tests/deploy tests/dashboards/test_receivers.py \
-		tests/dashboards/test_alertmanager.py tests/docs/test_operate_page.py tests/streaming/test_exit_codes.py \
-		tests/streaming/test_fence.py tests/streaming/test_checkpoint_place.py
+check-deploy: install-dev ## Every validator of deploy/, built by Go once (LONG=1: also an API server, YARN, HDFS, S3, a release)
+	sh tests/deploy/validators.sh $(if $(LONG),--long)
+	.venv/bin/python -m pytest -m "deploy or not deploy" $(SIDE_BY_SIDE) $(WORKERS) $(VALIDATED)
+ifdef LONG
+	.venv/bin/python -m pytest -m deploy $(VALIDATED:%=--ignore=%)
+endif
 
 bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 --placement kafka --brokers 30')
 	@.venv/bin/python -m tests.bench.core $(BENCH_ARGS)

@@ -1,4 +1,4 @@
-"""kill -9 of a job whose checkpoint is on a real HDFS or a real S3 server, which `make check-deploy` builds."""
+"""kill -9 of a job whose checkpoint is on a real HDFS or a real S3 server, which `make check-deploy LONG=1` builds."""
 
 from __future__ import annotations
 
