@@ -86,14 +86,9 @@ class Line(NamedTuple):
     value: bytes
 
 
-def encoded(rows: Iterable[OutputRow]) -> list[Line]:
-    """Return all encoded rows, or raise."""
+def _key_of(row: OutputRow) -> str:
     # A topic that was made in ZooKeeper by hand may have any name.
-    return [
-        Line(output, row.subject_key().replace("\n", "\\n"), encode_row(row))
-        for row in rows
-        for output in _outputs_of(row)
-    ]
+    return row.subject_key().replace("\n", "\\n")
 
 
 def _outputs_of(row: OutputRow) -> Sequence[str]:
@@ -107,7 +102,15 @@ class Published:
         self._packed = packed
         self._lines: dict[str, list[Line]] = {}
         self._applied: Row | None = None
-        self.add(encoded(refused))
+        self.add(self.encoded(refused))
+
+    def encoded(self, rows: Iterable[OutputRow]) -> list[Line]:
+        """Return all encoded rows, or raise. A journal needs no keys, which cost as much as the values."""
+        return [
+            Line(output, "" if self._packed else _key_of(row), encode_row(row))
+            for row in rows
+            for output in _outputs_of(row)
+        ]
 
     def add(self, lines: Iterable[Line]) -> None:
         """Add rows behind those of the same output."""
@@ -118,7 +121,7 @@ class Published:
         """Void the rows before this record."""
         position, ordinal = record.position, -1
         stamp = (cluster, position.generation, position.seq, ordinal, record.zxid, record.observed_ms)
-        self.add(encoded([BeginningRow(*stamp)]))
+        self.add(self.encoded([BeginningRow(*stamp)]))
 
     def applied(self, cluster: str, records: Sequence[Record], refused: int, after: Context | None) -> None:
         """Note the batch's work for its cluster, and the context after it if there is one."""
@@ -142,10 +145,10 @@ class Published:
         for output, lines in self._lines.items():
             for first in range(0, len(lines), _ROWS_TOGETHER):
                 together = lines[first : first + _ROWS_TOGETHER]
-                keys = "\n".join([line.key for line in together]).encode()
                 values = b"\n".join([line.value for line in together])
-                # Spark itself splits rows for Kafka, and a journal has no keys.
-                keys, values = (b"", pack(values)) if self._packed else (keys, values)
+                # Spark itself splits rows for Kafka.
+                keys = b"" if self._packed else "\n".join([line.key for line in together]).encode()
+                values = pack(values) if self._packed else values
                 yield Row(output=output, keys=keys, values=values, count=len(together))
         if self._applied is not None:
             yield self._applied

@@ -1,7 +1,7 @@
 """Apply a cluster's records by `controller.step` inside Spark, with state in Spark's state store.
 
-State is a small header and chunks. Only the touched chunks are read and written. This module neither interprets nor
-repairs records.
+State is a small header and chunks. Only the touched chunks are read and written. Few records that touch many chunks are
+stored themselves, until a heartbeat leaves time for the chunks. This module neither interprets nor repairs records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from controller.contract.ids import UNKNOWN_ZXID, BrokerId
-from controller.contract.records import BadRecordError, Position, Record, data_fields, decode_record, encode_record
+from controller.contract.records import BadRecordError, Record, RecordKind, data_fields, decode_record, encode_record
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row as OutputRow
 from controller.restore.quarantine import quarantine, quarantines_with
@@ -39,8 +39,8 @@ from controller.view.types import Context
 from streaming.checkpoint.directory import REBUILD
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
-from streaming.packed import unpack
-from streaming.published import Published, encoded
+from streaming.packed import pack, unpack
+from streaming.published import Published
 from streaming.separation import StreamBroker, refuse_watched_cluster
 from transport.address import JournalAddress
 
@@ -53,23 +53,35 @@ _HEADER_SCHEMA = StructType(
         StructField("seq", LongType()),
         StructField("applied", LongType()),
         StructField("body", BinaryType()),
+        StructField("kept", BinaryType()),
     ]
 )
 _CHUNK_KEY_SCHEMA = StructType([StructField("chunk", IntegerType())])
 _CHUNK_SCHEMA = StructType([StructField("body", BinaryType())])
 
+# A broker's loss with 6,000 of 200,000 partitions touches all 64 chunks, 7.6 MB that take 0.15 s. A restart applies the
+# kept records again, a loss in 0.3 s and other records in 0.03 ms each.
+_CHUNKS_AT_ONCE = 8
+_KEPT_RECORDS = 4096
 _FAILURE_CHARACTERS = 500
 _UNKNOWN_TIME_MS = 0  # a line that is no record has no time of its own
 _NO_GENERATION = -1
 
 
 class StoredHeader(NamedTuple):
-    """A stored header. The position and count of its records identify the state."""
+    """A stored header. The position and count of its records identify the state.
+
+    `body` and the chunks are as of before the `kept` records, packed lines.
+    """
 
     generation: int
     seq: int
     applied: int
     body: bytes
+    kept: bytes = b""
+
+
+_NO_HEADER = StoredHeader(_NO_GENERATION, -1, 0, b"")
 
 
 class _StateStoreError(Exception):
@@ -96,17 +108,22 @@ class Chunks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Remembered:
-    """A cluster's decoded context, and the header that proves it to be the state now stored."""
+class _Known:
+    """A cluster's decoded context, and the header that proves it to be the state now stored.
+
+    The kept records lead from the context whose chunks are `stored` to this one.
+    """
 
     header: StoredHeader
     context: Context
     chunks: Chunks
+    stored: Context
+    kept: tuple[Record, ...] = ()
 
 
 # It lives as long as this Python process. Spark may use another process for the next batch, or repeat a batch. The
 # stored header then differs from the remembered one, and the context is restored from the state.
-_remembered: dict[tuple[str, str], _Remembered] = {}
+_remembered: dict[tuple[str, str], _Known] = {}
 
 
 class ReplicaProcessor(StatefulProcessor):
@@ -182,12 +199,15 @@ class ReplicaProcessor(StatefulProcessor):
         )
 
     def _apply(self, cluster: str, records: list[Record], published: Published) -> Context:
-        before, applied, chunks = self._restore(cluster)
-        outcome = steps(before, records)
+        recalled = self._recall(cluster)
+        known = recalled or self._restore(cluster)
+        outcome = steps(known.context, records)
         refuse_watched_cluster(outcome.context.header, self._stream_brokers)
-        lines = encoded(outcome.effects)
-        self._store(cluster, before, outcome.context, records[-1].position, applied + len(records), chunks)
-        if not applied:
+        lines = published.encoded(outcome.effects)
+        # Settings may differ since the kept records were applied, so a restored context is stored as it is.
+        if recalled is None or not self._keep(cluster, recalled, outcome.context, records):
+            self._store(cluster, known, outcome.context, records)
+        if not known.header.applied:
             published.begin(cluster, records[0])
         published.add(lines)
         return outcome.context
@@ -208,12 +228,12 @@ class ReplicaProcessor(StatefulProcessor):
         quarantines = quarantines_with(before, len(records), last, _place_of(error))
         outcome = quarantine(unknown, quarantines, last, why)
         self._chunk_state.clear()
-        applied = (stored.applied if stored else 0) + len(records)
-        self._store(cluster, unknown, outcome.context, last.position, applied, Chunks(self._chunk_state))
+        none = _Known(stored or _NO_HEADER, unknown, Chunks(self._chunk_state), unknown)
+        self._store(cluster, none, outcome.context, records)
         published.begin(cluster, last)
         if quarantines.unkept <= before.unkept:
-            published.add(encoded(_refuse_record(record, why) for record in records))
-        published.add(encoded(outcome.effects))
+            published.add(published.encoded(_refuse_record(record, why) for record in records))
+        published.add(published.encoded(outcome.effects))
         return outcome.context
 
     def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[BrokerId, ...]]:
@@ -226,31 +246,59 @@ class ReplicaProcessor(StatefulProcessor):
 
     def _stored_header(self) -> StoredHeader | None:
         stored = self._header_state.get()
-        return None if stored is None else StoredHeader(stored[0], stored[1], stored[2], bytes(stored[3]))
+        if stored is None:
+            return None
+        generation, seq, applied, body, kept = stored[:5]  # a newer Kontrast may have added fields
+        return StoredHeader(generation, seq, applied, bytes(body), bytes(kept or b""))
 
-    def _restore(self, cluster: str) -> tuple[Context, int, Chunks]:
-        header = self._stored_header()
-        chunks = Chunks(self._chunk_state)
+    def _recall(self, cluster: str) -> _Known | None:
+        """Return what this process knows of the cluster, if that is the state now stored."""
+        known = _remembered.get((self._run, cluster))
+        if known is None or known.header != self._stored_header():
+            return None
+        known.chunks.state = self._chunk_state
+        return known
+
+    def _restore(self, cluster: str) -> _Known:
+        header, chunks = self._stored_header(), Chunks(self._chunk_state)
         if header is None:
-            return self._unknown(cluster), 0, chunks
-        remembered = _remembered.get((self._run, cluster))
-        if remembered is not None and remembered.header == header:
-            remembered.chunks.state = self._chunk_state
-            return remembered.context, header.applied, remembered.chunks
-        restored = restore_context(cluster, header.body, chunks.load)
-        return reconfigured(restored, *self._expected(cluster)), header.applied, chunks
+            unknown = self._unknown(cluster)
+            return _Known(_NO_HEADER, unknown, chunks, unknown)
+        stored = restore_context(cluster, header.body, chunks.load)
+        kept = [decode_record(line) for line in unpack(header.kept).split(b"\n")] if header.kept else []
+        context = reconfigured(steps(stored, kept).context, *self._expected(cluster))
+        return _Known(header, context, chunks, stored)
 
-    def _store(  # noqa: PLR0913 (one call)
-        self, cluster: str, before: Context, after: Context, position: Position, applied: int, chunks: Chunks
-    ) -> None:
+    def _keep(self, cluster: str, known: _Known, after: Context, records: Sequence[Record]) -> bool:
+        """Store the records in place of the chunks that they change, if that is much less. Return whether it was."""
+        kept = (*known.kept, *records)
+        changed = after.topics.changed_since(known.stored.topics)
+        rests = all(record.kind is RecordKind.HEARTBEAT for record in records)
+        if rests or len(changed) <= _CHUNKS_AT_ONCE or len(kept) > _KEPT_RECORDS:
+            return False
+        lines = pack(b"\n".join(map(encode_record, kept)))
+        header = _header_after(known, records, known.header.body, lines)
+        self._put(cluster, _Known(header, after, known.chunks, known.stored, kept))
+        return True
+
+    def _store(self, cluster: str, known: _Known, after: Context, records: Sequence[Record]) -> None:
         # Encode everything before the first store. A failure then leaves the state unchanged.
-        header = StoredHeader(position.generation, position.seq, applied, encode_header(after))
-        for chunk, body in changed_chunks(before, after).items():
+        header = _header_after(known, records, encode_header(after))
+        for chunk, body in changed_chunks(known.stored, after).items():
             self._chunk_state.updateValue((chunk,), (body,))
-        self._header_state.update(tuple(header))
+        self._put(cluster, _Known(header, after, known.chunks, after))
+
+    def _put(self, cluster: str, known: _Known) -> None:
+        self._header_state.update(tuple(known.header))
         for other in [key for key in _remembered if key[0] != self._run]:
             del _remembered[other]
-        _remembered[self._run, cluster] = _Remembered(header, after, chunks)
+        _remembered[self._run, cluster] = known
+
+
+def _header_after(known: _Known, records: Sequence[Record], body: bytes, kept: bytes = b"") -> StoredHeader:
+    """Return the header after these records."""
+    position = records[-1].position
+    return StoredHeader(position.generation, position.seq, known.header.applied + len(records), body, kept)
 
 
 def _place_of(error: BaseException) -> str:

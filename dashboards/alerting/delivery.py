@@ -20,6 +20,7 @@ from dashboards.following.reading import Reading, ReadingSnapshot
 from dashboards.following.view import ClusterSnapshot, View
 
 _LOOK_SECONDS = 0.25
+_NEWS_SECONDS = 0.01  # in which more rows of the same batch follow
 
 _logger = logging.getLogger("kontrast.dashboards")
 
@@ -72,6 +73,7 @@ class Delivery:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stop.set()
+        self._view.alert_news.set()  # so that no thread waits for it
         give_up_at = time.monotonic() + self._join_seconds
         for thread in self._threads:
             thread.join(max(0.0, give_up_at - time.monotonic()))  # daemons do not keep the process alive
@@ -91,7 +93,9 @@ class Delivery:
     def _keep_registry(self, stop: threading.Event) -> None:
         while not stop.is_set():
             self._look()
-            stop.wait(_LOOK_SECONDS)
+            if self._view.alert_news.wait(_LOOK_SECONDS):
+                stop.wait(_NEWS_SECONDS)
+                self._view.alert_news.clear()
 
     def _look(self) -> None:
         with self._looking:

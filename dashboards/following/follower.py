@@ -18,7 +18,8 @@ from dashboards.errors import ServeError
 from dashboards.following.reading import Reading
 from outputs import Chunk, OutputsError, OutputsSource, SourceDownError
 
-_IDLE_SECONDS = 0.1
+# A look at four journals took 0.18 ms of a processor, so it costs 0.9 % of a core. It grows with the segments.
+_IDLE_SECONDS = 0.02
 _FIRST_RETRY_SECONDS = 0.5
 _LONGEST_RETRY_SECONDS = 10.0
 _JOIN_SECONDS = 15.0

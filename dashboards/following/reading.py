@@ -12,8 +12,9 @@ from transport.lag import Lag
 
 LAG_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, float("inf"))
 
-# The outputs that the exporter needs. Gauges come last, so that a heartbeat never overtakes its rows.
-FOLLOWED_OUTPUTS = ("job", "metadata", "alerts", "gauges")
+# The outputs that the exporter needs. Alerts precede the thousands of metadata rows of a broker's loss. Gauges come
+# last, so that a heartbeat never overtakes its rows.
+FOLLOWED_OUTPUTS = ("job", "alerts", "metadata", "gauges")
 
 # In these outputs each row is a part. In the others the newest row is complete.
 _PICTURES = ("metadata", "alerts")

@@ -35,9 +35,13 @@ class TopicSize(NamedTuple):
 
 
 class View:
-    """The newest row of each subject of every cluster. One thread applies rows, and any thread takes snapshots."""
+    """The newest row of each subject of every cluster. One thread applies rows, and any thread takes snapshots.
+
+    `alert_news` is set for each row of an alert. One thread may wait for it and clear it.
+    """
 
     def __init__(self, past_rows: int = PAST_ROWS) -> None:
+        self.alert_news = threading.Event()
         self._lock = threading.Lock()
         # A lookup by `get` makes no cluster.
         self._clusters: defaultdict[str, Cluster] = defaultdict(lambda: Cluster(past=Past(past_rows)))
@@ -51,7 +55,10 @@ class View:
                 known = {} if self._job is None else self._job.clusters
                 self._job = msgspec.structs.replace(row, clusters=self._without_gone({**known, **row.clusters}))
                 return True
-            return self._clusters[row.cluster].apply(row)
+            is_news = self._clusters[row.cluster].apply(row)
+        if isinstance(row, AlertRow):
+            self.alert_news.set()
+        return is_news
 
     def know(self, cluster: str) -> None:
         """Add a cluster, even one without rows."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -80,7 +81,8 @@ class JournalSink:
     def __init__(self, address: JournalAddress, retention: Mapping[str, Retention]) -> None:
         self._address = address
         self._writers: dict[str, JournalWriter] = {}
-        self._one_writer = threading.Lock()
+        self._job_row = threading.Lock()
+        self._threads = ThreadPoolExecutor(len(OUTPUTS), "output")
         try:
             make_private(address.directory)
             for output in _WRITTEN:
@@ -106,18 +108,29 @@ class JournalSink:
     def write(self, rows: DataFrame, batch: Batch) -> None:
         """Append the batch's rows to each output's journal. Raise StreamError if earlier rows are lost."""
         self._refuse_lost_batches(batch.number)
-        lines: dict[str, list[bytes]] = {}
+        packed: dict[str, list[bytes]] = {}
         # A cluster is one group of one task, and rows are collected task by task, each in its order.
         for output, values in rows.select("output", "values").collect():
-            lines.setdefault(output, []).extend(unpack(bytes(values)).split(b"\n"))
-        lines[JobRow.output] = [] if batch.job is None else [encode_row(batch.job)]
+            packed.setdefault(output, []).append(bytes(values))
         batch.secure()
         newest = self.next_batch - 1
-        for output in _WRITTEN:  # a fixed order, so that a metadata row soon follows its transition
-            if output in lines:
-                batch.fence.require()
-                with self._one_writer:
-                    self._writers[output].append_batch(batch.number, lines[output], batch.source)
+
+        def append(output: str) -> None:
+            lines = [line for values in packed[output] for line in unpack(values).split(b"\n")]
+            batch.fence.require()
+            self._writers[output].append_batch(batch.number, lines, batch.source)
+
+        # Alerts precede the thousands of rows of a broker's loss. Gauges follow, so no heartbeat overtakes its rows.
+        for outputs in (("alerts",), ("transitions", "requests", "metadata", "refused"), ("gauges",)):
+            # Appends wait for the disk and for checksums, so together they take little longer than the longest.
+            appends = [self._threads.submit(append, output) for output in outputs if output in packed]
+            wait(appends)  # for all, because a failed batch repeats
+            for done in appends:
+                done.result()
+        batch.fence.require()
+        with self._job_row:
+            job = [] if batch.job is None else [encode_row(batch.job)]
+            self._writers[JobRow.output].append_batch(batch.number, job, batch.source)
         if batch.number < newest:
             logger.warning(
                 "the checkpoint is behind the outputs in %s, which have batch %d. Batch %d is written once more",
@@ -128,7 +141,7 @@ class JournalSink:
 
     def write_idle(self, row: JobRow, session: SparkSession) -> None:  # noqa: ARG002 (Kafka's sink needs it)
         """Add the row to the journal of the job's rows."""
-        with self._one_writer:
+        with self._job_row:
             if self._writers[JobRow.output].last_batch_id >= 0:
                 self._writers[JobRow.output].add_to_last_batch([encode_row(row)])
 
@@ -142,6 +155,7 @@ class JournalSink:
 
     def close(self) -> None:
         """Force the written rows to disk."""
+        self._threads.shutdown()
         for writer in self._writers.values():
             writer.close()
 

@@ -367,6 +367,17 @@ def test_nobody_is_called_about_a_past_nor_about_its_end(alertmanager, serving, 
         assert 'kontrast_watch_info{kafka_cluster="past",mode="' in exporter.metrics()
 
 
+def test_a_row_of_an_alert_is_looked_at_at_once(rows, monkeypatch):
+    monkeypatch.setattr("dashboards.alerting.delivery._LOOK_SECONDS", 3600.0)
+    view, reading = View(), Reading()
+    reading.caught_up()
+    delivery = Delivery(AlertmanagerConfig(stale_after_seconds=NEVER_STALE), view, reading)
+    with delivery:
+        view.apply(rows.gauges())
+        view.apply(rows.alert("BrokerDown/1"))
+        eventually(lambda: delivery._registry.messages())
+
+
 def test_a_cluster_that_is_new_is_given_as_long_for_its_first_heartbeat_as_any(rows):
     view, reading = View(), Reading()
     view.know("north")

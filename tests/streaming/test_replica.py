@@ -119,6 +119,28 @@ def test_a_fresh_process_says_the_same_as_one_that_remembers(tester):
     assert rows == life.rows()
 
 
+@pytest.mark.parametrize("process", ["the same", "a fresh one"])
+def test_a_loss_is_stored_as_its_records_until_there_is_time_for_its_chunks(tester, process):
+    life = life_of("east", topics=TOPICS, losses=0)
+    death = len(life.records)
+    life.lose_broker_3(TOPICS)
+    heartbeat = death + 1 + TOPICS
+    rows = tester.apply(life.lines[:death])
+    for first, behind, is_kept in [
+        (death, death + 1, True),
+        (death + 1, death + 9, True),
+        (death + 9, heartbeat, process == "the same"),
+        (heartbeat, heartbeat + 1, process != "the same"),
+        (heartbeat + 1, len(life.lines), True),
+    ]:
+        if process == "a fresh one" and first == death + 9:
+            tester.forget()
+        for output, published in tester.apply(life.lines[first:behind]).items():
+            rows[output] += published
+        assert (tester.written == []) is is_kept
+    assert rows == life.rows()
+
+
 def test_a_repeated_batch_works_on_the_stored_state_not_on_the_remembered_one(tester):
     life = life_of("east", topics=TOPICS)
     half = len(life.lines) // 2

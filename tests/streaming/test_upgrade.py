@@ -25,10 +25,14 @@ def _newer(directory: Path) -> Path:
     replica = directory / "streaming" / "replica.py"
     _change(
         replica,
-        '        StructField("body", BinaryType()),\n    ]\n)\n_CHUNK_KEY',
-        '        StructField("body", BinaryType()),\n        StructField("added", BinaryType()),\n    ]\n)\n_CHUNK_KEY',
+        '        StructField("kept", BinaryType()),\n    ]\n)\n_CHUNK_KEY',
+        '        StructField("kept", BinaryType()),\n        StructField("added", BinaryType()),\n    ]\n)\n_CHUNK_KEY',
     )
-    _change(replica, "self._header_state.update(tuple(header))", 'self._header_state.update((*header, b"newer"))')
+    _change(
+        replica,
+        "self._header_state.update(tuple(known.header))",
+        'self._header_state.update((*known.header, b"newer"))',
+    )
     context = directory / "controller" / "model" / "context.py"
     behind_the_fields = "\n    def copy(self) -> Header:"
     _change(context, behind_the_fields, f"    added: int = 7\n{behind_the_fields}")
