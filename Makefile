@@ -196,6 +196,8 @@ lock: install-dev ## Renew the pins in requirements/
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header --allow-unsafe \
 		requirements/tools.in -c requirements/dev.txt -o requirements/tools.txt
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
+		requirements/kerberos.in -o requirements/kerberos.txt
+	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
 		requirements/site.in -o requirements/site.txt
 
 clean: ## Remove what was made, but for the cache of Maven artifacts

@@ -121,16 +121,15 @@ def _ask_zookeeper(config: IngestConfig) -> Callable[[threading.Event], str]:
 
 def _ask_election(config: IngestConfig) -> Callable[[threading.Event], str]:
     def ask(stop: threading.Event) -> str:
-        from kazoo.client import KazooClient
         from kazoo.exceptions import KazooException
         from kazoo.handlers.threading import KazooTimeoutError
 
         from ingest.separation import refuse_watched_ensemble
-        from ingest.zookeeper.restorable import login_of, tls_of
+        from ingest.zookeeper.restorable import RestorableClient, login_of, tls_of
 
         assert config.election_zookeeper is not None
         servers = config.election_zookeeper.partition("/")[0]
-        client = KazooClient(hosts=servers, sasl_options=login_of(config.election), **tls_of(config.election))
+        client = RestorableClient(hosts=servers, login=login_of(config.election), **tls_of(config.election))
         try:
             client.start(timeout=config.connect_timeout_seconds)
             if config.election_on_watched:
@@ -138,7 +137,8 @@ def _ask_election(config: IngestConfig) -> Callable[[threading.Event], str]:
             refuse_watched_ensemble(config, client, stop)
         except KazooTimeoutError as error:
             seconds = f"{config.connect_timeout_seconds:g} s"
-            raise IngestError(f"ZooKeeper at {servers} could not be reached within {seconds}") from error
+            why = client.without_ticket or f"ZooKeeper at {servers} could not be reached within {seconds}"
+            raise IngestError(why) from error
         except KazooException as error:
             why = str(error) or type(error).__name__
             raise IngestError(f"ZooKeeper at {servers} was lost before it was known: {why}") from error

@@ -233,7 +233,7 @@ def ask_once(
     zookeeper = WatchedZooKeeper(config, inbox, stop, reads_once=True)
     try:
         zookeeper.start()
-        wait_for_connection(config, inbox, stop)
+        wait_for_connection(config, zookeeper, inbox, stop)
         deadline = time.monotonic() + config.connect_timeout_seconds
         while not stop.is_set():
             try:
@@ -251,6 +251,7 @@ def ask_once(
 
 def wait_for_connection(
     config: ZooKeeperConfig,
+    zookeeper: WatchedZooKeeper,
     inbox: Inbox,
     stop: threading.Event,
     warn_every_seconds: float = float("inf"),
@@ -262,6 +263,7 @@ def wait_for_connection(
     began = time.monotonic()
     warn_at, deadline = began + _FIRST_WARNING_SECONDS, began + config.connect_timeout_seconds
     while not stop.is_set() and not inbox.wait(_STOP_CHECK_SECONDS):
+        zookeeper.check_login()
         now = time.monotonic()
         if now >= deadline:
             raise IngestError(

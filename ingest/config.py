@@ -20,13 +20,20 @@ _ZOOKEEPER = re.compile(rf"(?P<servers>{_SERVER}(?:,{_SERVER})*)(?P<chroot>(?:/[
 _TOGETHER = (
     ("zookeeper_password_file", "zookeeper_username"),
     ("zookeeper_password_variable", "zookeeper_username"),
+    ("zookeeper_keytab_file", "zookeeper_principal"),
+    ("zookeeper_principal", "zookeeper_keytab_file"),
     ("zookeeper_ca_file", "zookeeper_tls"),
     ("zookeeper_certificate_file", "zookeeper_key_file"),
     ("zookeeper_key_file", "zookeeper_certificate_file"),
     ("zookeeper_certificate_file", "zookeeper_tls"),
 )
-_FILES = ("zookeeper_password_file", "zookeeper_ca_file", "zookeeper_certificate_file", "zookeeper_key_file")
-_ELECTION = ("username", "password_file", "password_variable", "tls", "ca_file", "certificate_file", "key_file")
+_FILES = tuple(f"zookeeper_{name}_file" for name in ("password", "keytab", "ca", "certificate", "key"))
+_SERVICE_NAME = "zookeeper"
+_ELECTION = (
+    *("username", "password_file", "password_variable", "principal", "keytab_file", "service_name"),
+    *("tls", "ca_file", "certificate_file", "key_file"),
+)
+_UNSET = (None, False, _SERVICE_NAME)
 _METRICS = "metrics_"
 _LISTENING = ("tls_certificate_file", "tls_key_file", "username", "password_file", "password_variable", "allowed_hosts")
 _SMALLEST = {
@@ -51,13 +58,17 @@ class ZooKeeperConfig:
 
     `zookeeper` is HOST:PORT[,HOST:PORT…][/chroot]. A request reads at most `multi_read_paths` znodes, all reads
     together at most `read_budget_znodes_per_second` (None is unlimited). `connect_timeout_seconds` applies to the
-    start. A connection lost later is retried for ever. Secrets are in files or in the environment, not here.
+    start. A connection lost later is retried for ever. Secrets are in files or in the environment, not here. A username
+    logs in by DIGEST-MD5, a principal by Kerberos.
     """
 
     zookeeper: str
     zookeeper_username: str | None = None
     zookeeper_password_file: str | None = None
     zookeeper_password_variable: str | None = None
+    zookeeper_principal: str | None = None
+    zookeeper_keytab_file: str | None = None
+    zookeeper_service_name: str = _SERVICE_NAME
     zookeeper_tls: bool = False
     zookeeper_ca_file: str | None = None
     zookeeper_certificate_file: str | None = None
@@ -77,8 +88,17 @@ class ZooKeeperConfig:
         for name, other in _TOGETHER:
             if getattr(self, name) is not None and not getattr(self, other):
                 raise IngestError(f"{name} is given and {other} is not. Each needs the other")
-        has_one_password = (self.zookeeper_password_file is None) != (self.zookeeper_password_variable is None)
-        if self.zookeeper_username is not None and not has_one_password:
+        if self.zookeeper_username is not None:
+            self._check_password()
+        for name in _FILES:
+            file = getattr(self, name)
+            if file is not None and not os.access(file, os.R_OK):
+                raise IngestError(f"{name} {file} cannot be read. Check the path and who may read it")
+
+    def _check_password(self) -> None:
+        if self.zookeeper_principal is not None:
+            raise IngestError("zookeeper_username is given and so is zookeeper_principal. A login has only one")
+        if (self.zookeeper_password_file is None) == (self.zookeeper_password_variable is None):
             raise IngestError(
                 "zookeeper_username is given and needs its password, "
                 "in zookeeper_password_file or in zookeeper_password_variable, not in both"
@@ -86,10 +106,6 @@ class ZooKeeperConfig:
         variable = self.zookeeper_password_variable
         if variable is not None and not os.environ.get(variable):
             raise IngestError(f"zookeeper_password_variable names {variable}, which the environment lacks or has empty")
-        for name in _FILES:
-            file = getattr(self, name)
-            if file is not None and not os.access(file, os.R_OK):
-                raise IngestError(f"{name} {file} cannot be read. Check the path and who may read it")
 
     @property
     def password(self) -> str:
@@ -146,6 +162,9 @@ class IngestConfig(ZooKeeperConfig):
     election_username: str | None = None
     election_password_file: str | None = None
     election_password_variable: str | None = None
+    election_principal: str | None = None
+    election_keytab_file: str | None = None
+    election_service_name: str = _SERVICE_NAME
     election_tls: bool = False
     election_ca_file: str | None = None
     election_certificate_file: str | None = None
@@ -176,7 +195,7 @@ class IngestConfig(ZooKeeperConfig):
             )
         if self.election_zookeeper is not None:
             self._check_election(self.election_zookeeper)
-        elif given := [name for name in _ELECTION if getattr(self, f"election_{name}")]:
+        elif given := [name for name in _ELECTION if getattr(self, f"election_{name}") not in _UNSET]:
             raise IngestError(f"election_{given[0]} is given and election_zookeeper is not. Each needs the other")
 
     @property

@@ -27,7 +27,6 @@ from ingest.sinks.sink import SinkUnavailableError
 from ingest.zookeeper.restorable import RestorableClient, login_of, tls_of
 
 _LOG = logging.getLogger("kontrast.ingest.election")
-_KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
 
 _ROOT = "/kontrast"
 _TRY_AGAIN_SECONDS = 1.0
@@ -162,7 +161,6 @@ class _Candidacy:
             hosts=servers,  # a chroot that kazoo adds would have to exist
             timeout=self._seconds,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 1.0},
-            logger=_KAZOO_LOG,
             login=login_of(config.election),
             **tls_of(config.election),
         )
@@ -211,7 +209,8 @@ class _Candidacy:
         while not self._client.connected and not self._stop.wait(_LOOK_SECONDS):
             if time.monotonic() - said >= self._seconds:
                 said = time.monotonic()
-                _LOG.warning("%s: the election's ZooKeeper at %s is not reachable", self._cluster, self._address)
+                why = self._client.without_ticket or f"the election's ZooKeeper at {self._address} is not reachable"
+                _LOG.warning("%s: %s", self._cluster, why)
         return bool(self._client.connected)
 
     def _contenders(self) -> list[str]:

@@ -87,7 +87,7 @@ class Forwarder:
             zookeeper.start()
             questions.start()
             if not self._has_connected:
-                self._connect(inbox, stop)
+                self._connect(zookeeper, inbox, stop)
             watch = _Watch(self._config, zookeeper, questions, inbox, publisher, stop, self._forwarding)
             if watch.run(reason, sink.complete_read_requested):
                 _LOG.warning(
@@ -128,10 +128,10 @@ class Forwarder:
             stop.wait(_SINK_RETRY_SECONDS)
         return None
 
-    def _connect(self, inbox: Inbox, stop: threading.Event) -> None:
+    def _connect(self, zookeeper: WatchedZooKeeper, inbox: Inbox, stop: threading.Event) -> None:
         """Wait for a readable ZooKeeper. The first state is a connected session."""
         _LOG.info("%s: connecting to ZooKeeper at %s", self._config.cluster, self._config.zookeeper)
-        wait_for_connection(self._config, inbox, stop, _STILL_TRYING_SECONDS)
+        wait_for_connection(self._config, zookeeper, inbox, stop, _STILL_TRYING_SECONDS)
         self._has_connected = True
 
 

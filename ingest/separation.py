@@ -21,13 +21,14 @@ from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.ids import BrokerId, Zxid
 from controller.contract.znodes import BrokerZnode, ZnodeError, decode
 from ingest.complete_read import wait_for_connection
-from ingest.config import IngestConfig
+from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.observed.inbox import Inbox
 from ingest.observed.observations import Value
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import ConnectionLostError
 from ingest.zookeeper.requests import SingleRead
+from ingest.zookeeper.restorable import RestorableClient, login_of, tls_of
 
 _IN_THE_ROOT: Final = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
 _IN_THE_CLUSTER: Final = ("/brokers/ids", "/brokers/topics", "/cluster/id", "/controller_epoch")
@@ -77,7 +78,7 @@ class _Watched:
 @dataclass(frozen=True, slots=True)
 class _Other:
     client: KazooClient
-    servers: str
+    config: ZooKeeperConfig
     paths: tuple[str, ...]
 
     def look(self) -> _Look:
@@ -87,7 +88,8 @@ class _Other:
 
     def meet_again(self) -> None:
         """Begin another session and end it, which is two changes of the ensemble's and no znode's."""
-        another = KazooClient(hosts=self.servers)
+        login, tls = login_of(self.config), tls_of(self.config)
+        another = RestorableClient(hosts=self.config.servers, login=login, **tls)
         try:
             another.start()
         finally:
@@ -97,11 +99,9 @@ class _Other:
 
 def refuse_watched_ensemble(config: IngestConfig, client: KazooClient, stop: threading.Event) -> None:
     """Raise IngestError if the client's ensemble is the watched one."""
-    assert config.election_zookeeper is not None
-    servers = config.election_zookeeper.partition("/")[0]
     paths = (*_IN_THE_ROOT, *(config.chroot + path for path in _IN_THE_CLUSTER))
     with _watching(config, stop) as session:
-        if session is not None and _are_one(_Watched(session, paths), _Other(client, servers, paths)):
+        if session is not None and _are_one(_Watched(session, paths), _Other(client, config.election, paths)):
             raise IngestError(
                 f"election_zookeeper {config.election_zookeeper} is the watched ensemble under another name, to which "
                 "Kontrast never writes. Name another, or allow it with election_on_watched"
@@ -150,7 +150,7 @@ def _watching(config: IngestConfig, stop: threading.Event) -> Iterator[WatchedZo
     session = WatchedZooKeeper(config, inbox, stop)
     try:
         session.start()
-        wait_for_connection(config, inbox, stop)
+        wait_for_connection(config, session, inbox, stop)
         yield None if stop.is_set() else session
     except ConnectionLostError as error:
         session.check_login()

@@ -20,10 +20,12 @@ from kafka.errors import (
 )
 from kafka.net import KafkaConnectionManager, NetworkSelector
 from kafka.net.compat import KafkaNetClient
+from kafka.net.sasl import register_sasl_mechanism
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from outputs.kerberos import KerberosError, KerberosExchange, Keytab
 from transport.address import KafkaAddress
-from transport.kafka_login import KafkaLogin, KafkaLoginError
+from transport.kafka_login import GSSAPI, KafkaLogin, KafkaLoginError
 
 _TURN_BYTES = 1024**2
 
@@ -58,7 +60,7 @@ def client_options(address: KafkaAddress) -> dict[str, Any]:
     """
     try:
         login = _login_options(address.login)
-    except KafkaLoginError as error:
+    except (KafkaLoginError, KerberosError) as error:
         raise KafkaConfigurationError(str(error)) from error
     return {
         "kafka_client": BoundedKafkaClient,
@@ -77,7 +79,15 @@ def _login_options(login: KafkaLogin) -> dict[str, Any]:
         "sasl_plain_username": login.username,
         "sasl_plain_password": login.password,
         "sasl_oauth_token_provider": None if login.token_file is None else _TokenOfFile(login),
+        **kerberos_options(login.principal, login.keytab_file, login.service_name),
     }
+
+
+def kerberos_options(principal: str | None, keytab_file: str | None, service_name: str) -> dict[str, Any]:
+    """Return the options of a login by Kerberos, none without a keytab. Raise KerberosError."""
+    if principal is None or keytab_file is None:
+        return {}
+    return {"sasl_kerberos_name": Keytab(principal, keytab_file), "sasl_kerberos_service_name": service_name}
 
 
 class _TokenOfFile(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
@@ -97,6 +107,19 @@ class _TokenOfFile(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python
 
 class RefusedConnectionError(KafkaConnectionError):  # type: ignore[misc]  # kafka-python has no types
     """Refusal by a broker that is reachable and denies TLS or a login, in words for people."""
+
+
+class _KerberosMechanism(KerberosExchange):
+    """The mechanism GSSAPI, made by the options of `kerberos_options`. Raise KafkaError."""
+
+    def __init__(self, *, host: str, **options: Any) -> None:  # noqa: ANN401 (kafka-python's own)
+        try:
+            super().__init__(options["sasl_kerberos_name"], options["sasl_kerberos_service_name"], host)
+        except KerberosError as error:
+            raise RefusedConnectionError(str(error)) from error
+
+
+register_sasl_mechanism(GSSAPI, _KerberosMechanism, overwrite=True)
 
 
 class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]

@@ -16,6 +16,9 @@ class NodeLogin:
     sasl_mechanism: str | None = None
     username: str | None = None
     password: str | None = field(default=None, repr=False)
+    principal: str | None = None
+    keytab_file: str | None = None
+    service_name: str = "kafka"
 
     @property
     def tls(self) -> bool:

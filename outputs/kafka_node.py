@@ -12,8 +12,9 @@ from typing import Any
 from kafka.errors import InvalidReceiveError, KafkaError
 from kafka.net import NetworkSelector
 
-from outputs.kafka_connections import BoundedConnectionManager
+from outputs.kafka_connections import BoundedConnectionManager, kerberos_options
 from outputs.kafka_login import NodeLogin
+from outputs.kerberos import KerberosError
 from transport.printable import printable
 
 _LONGEST_REASON = 300
@@ -54,7 +55,7 @@ class KafkaNode:
         except InvalidReceiveError as error:
             self.close()
             raise AnswerTooLongError(printable(str(error), _LONGEST_REASON)) from error
-        except (KafkaError, OSError, ValueError) as error:
+        except (KafkaError, KerberosError, OSError, ValueError) as error:
             self.close()
             raise NodeError(printable(str(error), _LONGEST_REASON)) from error
 
@@ -86,9 +87,10 @@ class KafkaNode:
             ssl_cafile=login.ca_file,
             ssl_certfile=login.certificate_file,
             ssl_keyfile=login.key_file,
-            sasl_mechanism=None if login.username is None else login.sasl_mechanism,
+            sasl_mechanism=login.sasl_mechanism if login.protocol.startswith("SASL") else None,
             sasl_plain_username=login.username,
             sasl_plain_password=login.password,
+            **kerberos_options(login.principal, login.keytab_file, login.service_name),
         )
 
     async def _send(self, request: Any) -> Any:  # noqa: ANN401 (kafka-python's own)

@@ -7,13 +7,14 @@ from typing import Final
 
 from streaming.errors import StreamError
 from transport.address import KafkaAddress
-from transport.kafka_login import OAUTHBEARER, KafkaLogin, KafkaLoginError
+from transport.kafka_login import GSSAPI, OAUTHBEARER, KafkaLogin, KafkaLoginError
 
 _LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+    GSSAPI: "com.sun.security.auth.module.Krb5LoginModule",
 }
 _TOKEN_READER: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"  # noqa: S105
 _PEM: Final = "PEM"
@@ -22,8 +23,8 @@ _PEM: Final = "PEM"
 def java_options(address: KafkaAddress) -> dict[str, str]:
     """Return options by Kafka's names, with the secrets as their files have them now. Raise StreamError.
 
-    The options contain certificates and keys, so Spark's executors need no files. Each client reads a token's file
-    again.
+    The options contain certificates and keys, so Spark's executors need no files but a token's and a keytab. Each
+    client reads these again.
     """
     options = {"bootstrap.servers": address.bootstrap_servers, "security.protocol": address.login.protocol}
     try:
@@ -58,6 +59,11 @@ def _sasl(login: KafkaLogin) -> dict[str, str]:
         options["sasl.login.callback.handler.class"] = _TOKEN_READER
         options["sasl.oauthbearer.token.endpoint.url"] = Path(login.token_file).absolute().as_uri()
         return {**options, "sasl.jaas.config": f"{_LOGIN_MODULES[login.mechanism]} required;"}
+    if login.keytab_file is not None:
+        options["sasl.kerberos.service.name"] = login.service_name
+        keytab = f"keyTab={_quoted(str(Path(login.keytab_file).absolute()))} principal={_quoted(login.principal or '')}"
+        module = f"{_LOGIN_MODULES[login.mechanism]} required useKeyTab=true storeKey=true"
+        return {**options, "sasl.jaas.config": f"{module} {keytab};"}
     named = f"username={_quoted(login.username or '')} password={_quoted(login.password or '')}"
     return {**options, "sasl.jaas.config": f"{_LOGIN_MODULES[login.mechanism]} required {named};"}
 

@@ -19,6 +19,7 @@ from streaming.errors import StreamError
 from streaming.kafka_options import java_options
 from streaming.separation import StreamBroker
 from streaming.sinks.sink import output_topics
+from streaming.spark.failure import no_login
 from transport.address import KafkaAddress
 from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, Topic, refusal, stream_topics, unfit
 
@@ -217,4 +218,4 @@ def _reason(error: Py4JJavaError) -> str:
     """Return Kafka's own sentence, without the names of Java's exceptions."""
     throwable = error.java_exception
     cause = throwable.getCause() or throwable
-    return f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
+    return no_login(str(cause.getMessage())) or f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"

@@ -9,9 +9,10 @@ from typing import Final, Literal
 
 from transport.secret import password_problem, read_secret
 
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
 
 OAUTHBEARER: Final = "OAUTHBEARER"
+GSSAPI: Final = "GSSAPI"
 _TOGETHER: Final = (
     ("ca_file", "tls"),
     ("certificate_file", "tls"),
@@ -19,8 +20,11 @@ _TOGETHER: Final = (
     ("key_file", "certificate_file"),
     ("password_file", "username"),
     ("password_variable", "username"),
+    ("keytab_file", "principal"),
+    ("principal", "keytab_file"),
 )
-_FILES: Final = ("ca_file", "certificate_file", "key_file", "password_file", "token_file")
+_FILES: Final = ("ca_file", "certificate_file", "key_file", "password_file", "token_file", "keytab_file")
+_FILE_OF: Final = {OAUTHBEARER: "token_file", GSSAPI: "keytab_file"}  # in place of a password
 
 
 class KafkaLoginError(ValueError):
@@ -32,7 +36,8 @@ class KafkaLogin:
     """Login to a Kafka cluster's brokers. Raise KafkaLoginError for impossible settings.
 
     With a username, `sasl_mechanism` logs in by the password. OAUTHBEARER logs in by the token in `token_file`, which
-    another program renews. All secrets are in files or in the environment. `prefix` precedes the names of settings in
+    another program renews. GSSAPI is Kerberos: it logs `principal` in by the keys in `keytab_file` to the brokers'
+    service `service_name`. All secrets are in files or in the environment. `prefix` precedes the names of settings in
     KafkaLoginError's sentence.
     """
 
@@ -45,14 +50,18 @@ class KafkaLogin:
     password_file: str | None = None
     password_variable: str | None = None
     token_file: str | None = None
+    principal: str | None = None
+    keytab_file: str | None = None
+    service_name: str = "kafka"
     prefix: str = field(default="", compare=False, metadata={"is_key": False})
 
     def __post_init__(self) -> None:
         for name, other in _TOGETHER:
             if getattr(self, name) is not None and not getattr(self, other):
                 raise self._wrong(f"{name} is given and {self.prefix}{other} is not. Each needs the other")
-        if (self.sasl_mechanism == OAUTHBEARER) != (self.token_file is not None):
-            raise self._wrong(f"token_file belongs to {self.prefix}sasl_mechanism {OAUTHBEARER}. Each needs the other")
+        for mechanism, file in _FILE_OF.items():
+            if (self.sasl_mechanism == mechanism) != (getattr(self, file) is not None):
+                raise self._wrong(f"{file} belongs to {self.prefix}sasl_mechanism {mechanism}. Each needs the other")
         if self.username is not None:
             self._check_password()
         for name in _FILES:
@@ -61,8 +70,9 @@ class KafkaLogin:
                 raise self._wrong(f"{name} {file} cannot be read. Check the path and who may read it")
 
     def _check_password(self) -> None:
-        if self.token_file is not None:
-            raise self._wrong(f"username is given and so is {self.prefix}token_file. A login has only one")
+        if self.sasl_mechanism in _FILE_OF:
+            file = _FILE_OF[self.sasl_mechanism]
+            raise self._wrong(f"username is given and so is {self.prefix}{file}. A login has only one")
         problem = password_problem(self.password_file, self.password_variable, self.prefix)
         if problem is not None:
             raise self._wrong(problem)
@@ -73,7 +83,7 @@ class KafkaLogin:
     @property
     def mechanism(self) -> Mechanism | None:
         """Return the SASL mechanism of a login, if there is a login."""
-        return self.sasl_mechanism if self.username is not None or self.token_file is not None else None
+        return self.sasl_mechanism if self.username is not None or self.sasl_mechanism in _FILE_OF else None
 
     @property
     def protocol(self) -> str:

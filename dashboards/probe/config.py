@@ -13,7 +13,7 @@ from transport.secret import read_secret
 
 _LOGIN_KEYS = (
     *("tls", "ca_file", "certificate_file", "key_file"),
-    *("sasl_mechanism", "username", "password_file", "password_variable"),
+    *("sasl_mechanism", "username", "password_file", "password_variable", "principal", "keytab_file", "service_name"),
 )
 _PREFIX = "kafka_"
 _MORE_THAN_NOTHING = ("interval_seconds", "confirm_seconds", "timeout_seconds", "requests_per_second")
@@ -33,10 +33,13 @@ class KafkaLoginConfig:
     kafka_ca_file: str | None = None
     kafka_certificate_file: str | None = None
     kafka_key_file: str | None = None
-    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI"] = "SCRAM-SHA-512"
     kafka_username: str | None = None
     kafka_password_file: str | None = None
     kafka_password_variable: str | None = None
+    kafka_principal: str | None = None
+    kafka_keytab_file: str | None = None
+    kafka_service_name: str = "kafka"
 
     def __post_init__(self) -> None:
         try:
@@ -52,7 +55,7 @@ class KafkaLoginConfig:
     @property
     def protocol(self) -> str:
         """Return Kafka's name of the security protocol."""
-        if self.kafka_username is None:
+        if self.kafka_username is None and self.kafka_principal is None:
             return "SSL" if self.kafka_tls else "PLAINTEXT"
         return "SASL_SSL" if self.kafka_tls else "SASL_PLAINTEXT"
 
@@ -71,6 +74,9 @@ class KafkaLoginConfig:
             sasl_mechanism=self.kafka_sasl_mechanism,
             username=self.kafka_username,
             password=self.password,
+            principal=self.kafka_principal,
+            keytab_file=self.kafka_keytab_file,
+            service_name=self.kafka_service_name,
         )
 
 

@@ -39,13 +39,12 @@ from ingest.observed.paths import is_listed, is_recorded
 from ingest.zookeeper.multi_reads import MultiReads
 from ingest.zookeeper.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
 from ingest.zookeeper.requests import AddWatch, MultiRead
-from ingest.zookeeper.restorable import RestorableConnection, login_of, tls_of
+from ingest.zookeeper.restorable import KAZOO_LOG, RestorableConnection, login_of, tls_of
 from ingest.zookeeper.single_reads import SingleReads
 from transport.complaints import Complaints
 from transport.forwarding import Forwarding
 
 _LOG = logging.getLogger("kontrast.ingest.zookeeper")
-_KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
 
 _CLOSE_SECONDS = 1.5
 _ACLS_IN_FLIGHT = 500
@@ -64,18 +63,18 @@ _SESSION_STATES = {
 class _Connection(RestorableConnection):
     """kazoo's connection, which gives every event away with its zxid instead of looking for its watchers."""
 
-    def __init__(self, client: _Client, retry: KazooRetry, login: dict[str, str] | None) -> None:
-        super().__init__(client, retry, logger=_KAZOO_LOG, sasl_options=login)
+    def __init__(self, client: _Client, retry: KazooRetry, login: dict[str, Any] | None) -> None:
+        super().__init__(client, retry, logger=KAZOO_LOG, sasl_options=login)
         self.newest_zxid = Zxid(0)  # of this connection
         self.login_failed = False  # or is under way
         self._header_zxid = Zxid(0)
-        self._complaints = Complaints()
+        self._complaints_of_length = Complaints()
 
     def _read(self, length: int, timeout: float) -> bytes:
         if 0 <= length <= _LARGEST_PACKET_BYTES:
             packet: bytes = super()._read(length, timeout)
             return packet
-        if self._complaints.due():
+        if self._complaints_of_length.due():
             _LOG.error(
                 "the server at %s announces a packet of %d bytes, expected at most %d. Kontrast drops the connection "
                 "and tries again. Check that the server is ZooKeeper",
@@ -121,7 +120,7 @@ class _Client(KazooClient):
             hosts=config.servers + config.chroot,
             timeout=config.session_timeout_seconds,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 3.0},
-            logger=_KAZOO_LOG,
+            logger=KAZOO_LOG,
             **tls_of(config),
         )
         self.inbox = inbox
@@ -179,21 +178,27 @@ class WatchedZooKeeper:
         self.start()
 
     def check_login(self) -> None:
-        """Raise IngestError if ZooKeeper has never accepted this session.
+        """Raise IngestError if ZooKeeper has never accepted this session, or Kerberos never gave a ticket for it.
 
         A server that leaves during a login looks equal. After a first answer the session only retries.
         """
         connection = self._client._connection
-        ended = not connection._connection_routine.is_alive()
-        if connection.login_failed and ended and not self._was_answered:
+        if self._was_answered:
+            return
+        if connection.without_ticket:
+            raise IngestError(connection.without_ticket)
+        if connection.login_failed and not connection._connection_routine.is_alive():
             raise self._no_login()
 
     def _no_login(self) -> IngestError:
-        name, address = self._config.zookeeper_username, self._config.servers
+        config, address = self._config, self._config.servers
+        name = config.zookeeper_principal or config.zookeeper_username
+        password, principal = "zookeeper_username and its password", "zookeeper_principal"
         if name is None:
-            wrong, mend = "demands a login", "Give zookeeper_username and its password"
+            wrong, mend = "demands a login", f"Give {password}, or {principal}"
         else:
-            wrong, mend = f"refuses the login as {name!r}", "Check zookeeper_username and its password"
+            wrong = f"refuses the login as {name!r}"
+            mend = f"Check {password if config.zookeeper_principal is None else principal}"
         return IngestError(f"ZooKeeper at {address} {wrong}. {mend}")
 
     def close(self) -> None:

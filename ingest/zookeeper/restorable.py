@@ -1,13 +1,23 @@
-"""A kazoo client that can connect to servers whose data was restored from a backup."""
+"""A kazoo client that can connect to servers whose data was restored from a backup, and log in by Kerberos."""
 
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionDropped
 from kazoo.protocol.connection import ConnectionHandler
+from puresasl.mechanisms import Mechanism, mechanisms
 
 from ingest.config import ZooKeeperConfig
+from ingest.errors import IngestError
+from outputs.kerberos import KerberosError, KerberosExchange, Keytab
+from transport.complaints import Complaints
+
+KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
+
+_GSSAPI = "GSSAPI"
 
 
 class RestorableConnection(ConnectionHandler):
@@ -17,21 +27,73 @@ class RestorableConnection(ConnectionHandler):
     Users of this connection must expect a lagging server and wait with a sync.
     """
 
+    def __init__(self, *arguments: object, **settings: object) -> None:
+        super().__init__(*arguments, **settings)
+        self.without_ticket = ""  # the reason why Kerberos gave none for the newest connection
+        self._had_ticket = False  # before, the owner reports the reason
+        self._complaints = Complaints()
+
     def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
         self.client.last_zxid = 0
+        if self.sasl_options is not None and self.sasl_options["mechanism"] == _GSSAPI:
+            self._get_ticket(host)
         return super()._connect(host, hostip, port)
+
+    def _get_ticket(self, host: str) -> None:
+        """Begin the login before a server waits for it. Raise ConnectionDropped, after which kazoo tries again."""
+        keytab, service = self.sasl_options["keytab"], self.sasl_options["service"]
+        try:
+            self.sasl_options["exchange"] = KerberosExchange(keytab, service, host)
+            self.without_ticket, self._had_ticket = "", True
+        except KerberosError as error:
+            self.without_ticket = str(error)
+            if self._had_ticket and self._complaints.due():
+                self.logger.error("%s. Kontrast tries again", error)
+            raise ConnectionDropped("no ticket") from error
 
 
 class RestorableClient(KazooClient):
     """A kazoo client over `RestorableConnection`."""
 
-    def __init__(self, *, logger: logging.Logger, login: dict[str, str] | None = None, **settings: object) -> None:
-        super().__init__(logger=logger, **settings)
-        self._connection = RestorableConnection(self, self._conn_retry.copy(), logger=logger, sasl_options=login)
+    def __init__(self, *, login: dict[str, Any] | None = None, **settings: object) -> None:
+        super().__init__(logger=KAZOO_LOG, **settings)
+        self._connection = RestorableConnection(self, self._conn_retry.copy(), logger=KAZOO_LOG, sasl_options=login)
+
+    @property
+    def without_ticket(self) -> str:
+        """Return the reason why Kerberos gave no ticket for the newest connection, or an empty text."""
+        return self._connection.without_ticket
 
 
-def login_of(config: ZooKeeperConfig) -> dict[str, str] | None:
+class _Kerberos(Mechanism):
+    """pure-sasl's mechanism GSSAPI over the exchange that a connection has begun."""
+
+    name = _GSSAPI
+
+    def __init__(self, sasl: object, exchange: KerberosExchange, **_: object) -> None:
+        super().__init__(sasl)
+        self._exchange = exchange
+
+    def process(self, challenge: bytes | None = None) -> bytes:
+        """Return the answer to the server's token, and at first the first token."""
+        if challenge is not None:
+            self._exchange.receive(challenge)
+        token: bytes = self._exchange.auth_bytes()
+        self.complete = self._exchange.is_done()
+        return token
+
+
+mechanisms[_GSSAPI] = _Kerberos
+
+
+def login_of(config: ZooKeeperConfig) -> dict[str, Any] | None:
     """Return kazoo's options of a login, if the configuration has one. Raise IngestError."""
+    if config.zookeeper_principal is not None and config.zookeeper_keytab_file is not None:
+        try:
+            keytab = Keytab(config.zookeeper_principal, config.zookeeper_keytab_file)
+        except KerberosError as error:
+            raise IngestError(str(error)) from error
+        return {"mechanism": _GSSAPI, "service": config.zookeeper_service_name, "keytab": keytab}
     if config.zookeeper_username is None:
         return None
     return {"mechanism": "DIGEST-MD5", "username": config.zookeeper_username, "password": config.password}

@@ -17,6 +17,9 @@ _PYTHON_TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception)): (?P<sentence>.+)$", re.MULTILINE)
 _ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _NO_ROOM_SENTENCES = tuple(os.strerror(number) for number in NO_ROOM)
+# The words of Java's Kerberos, and of other logins that get their secret from elsewhere.
+_NO_LOGIN = re.compile(r"(?:^javax\.security\.auth\.login\.LoginException: |\[Caused by )(?P<reason>.+?)(?:\]\)|$)")
+_NO_KEY = "asked for a password"
 _OWN_KINDS = {"StreamError", "JournalError", "NewerJournalError", "ForeignOffsetError"}
 
 
@@ -25,6 +28,8 @@ def stream_error(failure: BaseException, what: str = "the stream") -> StreamErro
     if isinstance(failure, StreamError | JournalError):
         return StreamError(str(failure))
     said = [message for message in messages(failure) if message.strip()]
+    for sentence in filter(None, map(no_login, said)):
+        return StreamError(sentence)
     for message in said:
         _, traceback, raised = message.partition(_PYTHON_TRACEBACK)
         for match in list(_RAISED.finditer(raised))[-1:]:
@@ -32,6 +37,15 @@ def stream_error(failure: BaseException, what: str = "the stream") -> StreamErro
                 return StreamError(match["sentence"])
             return StreamError(f"{what} failed: {match['kind']}: {match['sentence']}")
     return StreamError(f"{what} failed: {first_sentence((said or [type(failure).__name__])[-1])}")
+
+
+def no_login(message: str) -> str | None:
+    """Return the sentence for Java's message about a failed login to Kafka, or None for another message."""
+    match = _NO_LOGIN.search(message)
+    if match is None:
+        return None
+    reason = "the keytab has no key of the principal" if _NO_KEY in match["reason"] else match["reason"]
+    return f"Java cannot log in to Kafka ({reason}). Check [kafka], and for Kerberos the keytab, the KDC and krb5.conf"
 
 
 def is_full_disk(failure: BaseException) -> bool:
