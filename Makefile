@@ -60,7 +60,7 @@ VALIDATED := tests/deploy/test_chart.py tests/deploy/test_compose.py tests/deplo
 	tests/deploy/test_systemd.py tests/dashboards/test_receivers.py tests/dashboards/test_alertmanager.py \
 	tests/dashboards/test_alert_rules.py tests/docs/test_deployment_page.py
 
-check-deploy: install-dev ## Every validator of deploy/, built by Go once (LONG=1: also an API server, YARN, HDFS, S3, a release)
+check-deploy: install-dev ## Every validator of deploy/, built by Go once (LONG=1: also an API server, a KDC, YARN, HDFS, S3, a release)
 	sh tests/deploy/validators.sh $(if $(LONG),--long)
 	.venv/bin/python -m pytest -m "deploy or not deploy" $(SIDE_BY_SIDE) $(WORKERS) $(VALIDATED)
 ifdef LONG

@@ -3,7 +3,7 @@
 # program of the same version as it is, and verifies each module by its checksum database.
 #
 #   sh tests/deploy/validators.sh          what `make check-deploy` runs
-#   sh tests/deploy/validators.sh --long   also an API server of Kubernetes with its etcd, and a server of S3
+#   sh tests/deploy/validators.sh --long   also an API server of Kubernetes with its etcd, a server of S3, and a KDC
 set -eu
 
 HELM_UNITTEST=github.com/helm-unittest/helm-unittest@v1.1.2 # names the release of helm
@@ -59,4 +59,11 @@ if [ "${1-}" = --long ]; then
     build "$KUBERNETES" ./cmd/kube-apiserver
     build "$KUBERNETES" go.etcd.io/etcd/server/v3
     mv "$programs/server" "$programs/etcd"
+    if ! command -v krb5kdc >/dev/null || ! command -v krb5-config >/dev/null; then
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get update -qq
+        apt-get install -y -qq --no-install-recommends krb5-kdc krb5-admin-server libkrb5-dev
+    fi
+    "$programs/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation \
+        -r requirements/kerberos.txt
 fi

@@ -216,6 +216,12 @@ def test_a_connection_that_is_not_trusted_is_never_used(
             "zookeeper_password_variable names NOT_SET, which the environment lacks",
         ),
         ({"zookeeper_password_file": "FILE"}, "zookeeper_password_file is given and zookeeper_username is not"),
+        ({"zookeeper_principal": "u"}, "zookeeper_principal is given and zookeeper_keytab_file is not"),
+        ({"zookeeper_keytab_file": "FILE"}, "zookeeper_keytab_file is given and zookeeper_principal is not"),
+        (
+            {"zookeeper_username": "u", "zookeeper_principal": "u", "zookeeper_keytab_file": "FILE"},
+            "zookeeper_username is given and so is zookeeper_principal",
+        ),
         ({"zookeeper_ca_file": "FILE"}, "zookeeper_ca_file is given and zookeeper_tls is not"),
         ({"zookeeper_certificate_file": "FILE", "zookeeper_tls": True}, "zookeeper_key_file is not"),
         ({"zookeeper_key_file": "FILE", "zookeeper_tls": True}, "zookeeper_certificate_file is not"),
@@ -276,6 +282,8 @@ def test_an_election_speaks_tls_and_shows_its_certificate(
         ({"election_username": "u"}, "election_username is given and election_zookeeper is not"),
         ({"election_username": "u", "election_zookeeper": "h:1"}, "election_username is given and needs its password"),
         ({"election_key_file": "k", "election_zookeeper": "h:1"}, "election_key_file is given and election_cert"),
+        ({"election_service_name": "zk"}, "election_service_name is given and election_zookeeper is not"),
+        ({"election_principal": "u", "election_zookeeper": "h:1"}, "election_principal is given and election_keytab"),
     ],
 )
 def test_incomplete_settings_of_an_elections_ensemble_are_named(settings: dict[str, object], words: str) -> None:
