@@ -157,11 +157,15 @@ def test_every_part_logs_in_and_outlives_a_kdc_that_is_away(site: _Site, start: 
 
     assert read_once(site.config(), threading.Event()).values
     site.kdc.kill()
-    away = f"on localhost (Cannot contact any KDC for realm '{REALM}')"
-    eventually(lambda: _refusal(lambda: read_once(site.config(), threading.Event())), lambda text: away in text)
+    expired = "no ticket for zookeeper on localhost (Ticket expired)"  # and the KDC gives no other
+    eventually(lambda: _refusal(lambda: read_once(site.config(), threading.Event())), lambda text: expired in text)
     site.zookeeper.stop()
     site.zookeeper.start()
-    _wait_for(watch, f"Kerberos gives watch@{REALM} no ticket for zookeeper {away}")
+    _wait_for(watch, f"Kerberos gives watch@{REALM} {expired}")
+    never_had_one = site.run("check")
+    assert never_had_one.returncode == 3
+    assert f"(Cannot contact any KDC for realm '{REALM}')" in never_had_one.stdout + never_had_one.stderr
+    assert len(never_had_one.stderr.splitlines()) <= 1, never_had_one.stderr
     site.kdc.start()
     assert "Traceback" not in _wait_for(watch, "published", 2)
 
