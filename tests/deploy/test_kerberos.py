@@ -18,6 +18,7 @@ from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from outputs import SourceDownError, open_outputs
 from tests.kerberos import REALM, Kdc, KerberizedBroker, kerberized_zookeeper
+from tests.relay import Relay
 from tests.waiting import eventually
 from transport.address import KafkaAddress
 from transport.kafka_login import KafkaLogin
@@ -107,6 +108,12 @@ def site(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Site
 
 
 @pytest.fixture
+def relay(site: _Site) -> Iterator[Relay]:
+    with Relay(site.zookeeper.port) as relay:
+        yield relay
+
+
+@pytest.fixture
 def start(site: _Site) -> Iterator[Callable[[str], ChildProcess]]:
     with ExitStack() as running:
 
@@ -141,7 +148,9 @@ def _read_metadata(address: KafkaAddress) -> list[bytes]:
         return [line for chunk in source.poll() for line in chunk.lines]
 
 
-def test_every_part_logs_in_and_outlives_a_kdc_that_is_away(site: _Site, start: Callable[[str], ChildProcess]) -> None:
+def test_every_part_logs_in_and_outlives_a_kdc_that_is_away(
+    site: _Site, start: Callable[[str], ChildProcess], monkeypatch: pytest.MonkeyPatch, relay: Relay
+) -> None:
     topics = site.run("topics", "--apply")
     assert topics.returncode == 0, topics.stderr
     for command in ("watch", "stream", "serve"):
@@ -149,6 +158,7 @@ def test_every_part_logs_in_and_outlives_a_kdc_that_is_away(site: _Site, start: 
         assert checked.returncode == 0, checked.stdout
     assert "1 broker" in site.run("check").stdout
 
+    monkeypatch.setenv("KONTRAST_WATCH__ZOOKEEPER", f"localhost:{relay.port}/east")
     watch = start("watch")
     _wait_for(watch, "this forwarder leads")
     _wait_for(watch, "published")
@@ -159,8 +169,8 @@ def test_every_part_logs_in_and_outlives_a_kdc_that_is_away(site: _Site, start: 
     site.kdc.kill()
     expired = "no ticket for zookeeper on localhost (Ticket expired)"  # and the KDC gives no other
     eventually(lambda: _refusal(lambda: read_once(site.config(), threading.Event())), lambda text: expired in text)
-    site.zookeeper.stop()
-    site.zookeeper.start()
+    relay.close_door()
+    relay.open_door()
     _wait_for(watch, f"Kerberos gives watch@{REALM} {expired}")
     never_had_one = site.run("check")
     assert never_had_one.returncode == 3
