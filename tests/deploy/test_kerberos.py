@@ -1,4 +1,4 @@
-"""Kerberos from the watched ZooKeeper to the outputs in Kafka, with a real KDC, which `make check-deploy` installs."""
+"""Kerberos from the watched ZooKeeper to the outputs in Kafka, with the KDC of `make check-deploy LONG=1`."""
 
 from __future__ import annotations
 
