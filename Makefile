@@ -150,6 +150,7 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/metrics.py > docs/reference/metrics.md
 	.venv/bin/python docs/postmortem.py
 	.venv/bin/python docs/benchmarks.py
+	.venv/bin/python docs/scale.py
 
 SITE_PYTHON := build/site-env/bin/python
 

@@ -1,4 +1,4 @@
-"""Needs of Kontrast on one machine, by the measurements of `make bench-capacity` (decision 43).
+"""Needs of Kontrast on one machine, by `make bench-capacity` and `make bench-streaming` (decisions 43 and 62).
 
 `kontrast init` proposes settings by it, and `kontrast size` prints it.
 """
@@ -12,8 +12,9 @@ from typing import Final
 _MB: Final = 1_000_000
 _DAY_SECONDS: Final = 86_400
 
-# Megabytes of resident memory at rest, and for 1,000 partitions. Measured with 2,000, 20,000 and 200,000 partitions.
-_MEMORY_MB: Final = {"watch": (25, 0.7), "stream, Python": (420, 1.7), "stream, Java": (560, 0.1), "serve": (60, 1.6)}
+# Megabytes of resident memory at rest, and for 1,000 partitions. Measured with 2,000 to 200,000 partitions, and the job
+# with random placement, up to 1,000,000 partitions and 1,000 changes a second.
+_MEMORY_MB: Final = {"watch": (25, 0.7), "stream, Python": (580, 3.1), "stream, Java": (670, 0.6), "serve": (60, 1.6)}
 _JAVA: Final = "stream, Java"
 _JAVA_BESIDE_HEAP_MB: Final = 300  # classes, threads and buffers
 _HEADROOM: Final = 1.25  # of the limit over the measurement
@@ -21,7 +22,13 @@ _HEADROOM: Final = 1.25  # of the limit over the measurement
 # Bytes on disk for each partition of a complete read, for each change, and for each cluster and second.
 _CHANGES_BYTES: Final = (370, 360, 230)
 _OUTPUTS_BYTES: Final = (615, 3_800, 3_450)
-_CHECKPOINT_BYTES: Final = 20  # a partition
+
+# Bytes of the checkpoint for each partition, and for each partition of a cluster and change a second. A change writes a
+# chunk, which stays for up to two minutes: 346 MB with 200,000 partitions and 100 changes a second. Many changes write
+# all 64 chunks in each of about four batches a second.
+_CHECKPOINT_BYTES: Final = 90
+_CHECKPOINT_CHANGE_BYTES: Final = 18
+_CHECKPOINT_CHANGES_A_SECOND: Final = 250
 
 # Two cores worked off 1,000 changes a second of 200,000 partitions with a median of 0.5 s (decision 6).
 _CHANGES_A_CORE: Final = 500
@@ -75,8 +82,10 @@ class Capacity:
 
     @property
     def checkpoint_bytes(self) -> int:
-        """Return the bytes of the checkpoint."""
-        return self.partitions * _CHECKPOINT_BYTES
+        """Return the bytes of the checkpoint while clusters of equal size change."""
+        changes = min(self.changes_per_second, _CHECKPOINT_CHANGES_A_SECOND * self.clusters)
+        a_cluster = self.partitions / self.clusters
+        return round(self.partitions * _CHECKPOINT_BYTES + changes * a_cluster * _CHECKPOINT_CHANGE_BYTES)
 
     @property
     def retain_bytes(self) -> int:

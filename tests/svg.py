@@ -17,8 +17,9 @@ COLORS = {
     "line": "#dfe2e7",
     "panel": "#ffffff",
     "page": "#f3f4f6",
-    "white": "#ffffff",
 }
+# For readers whose system is dark. Bars and lines keep their colours.
+_DARK = {"text": "#e4e7ec", "faint": "#9aa2ae", "line": "#3a404a", "panel": "#20242b", "page": "#15181d"}
 SERIES = ("#4a7fd0", "#e58e26", "#4a9f5d", "#d1434b", "#8b5fc7", "#2aa4a8", "#b0851f", "#d36ba6", "#6b7686", "#7fae2e")
 _CHARACTER_WIDTH = 0.56  # of the font's size, on average
 
@@ -75,8 +76,13 @@ class Drawing:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self._width:g} {self._height:g}" '
             f'width="{self._width:g}" height="{self._height:g}" font-family="Helvetica, Arial, sans-serif">'
         )
+        shades = "".join(
+            f'[fill="{COLORS[name]}"]{{fill:{dark}}}[stroke="{COLORS[name]}"]{{stroke:{dark}}}'
+            for name, dark in _DARK.items()
+        )
+        style = f"<style>@media (prefers-color-scheme:dark){{{shades}}}</style>"
         page = f'<rect width="100%" height="100%" fill="{COLORS["page"]}"/>'
-        return "\n".join([head, page, *self._parts, "</svg>", ""])
+        return "\n".join([head, style, page, *self._parts, "</svg>", ""])
 
 
 def _color(name: str) -> str:

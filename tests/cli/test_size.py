@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -10,16 +11,33 @@ from click.testing import CliRunner
 from cli.capacity import Capacity
 from cli.main import main
 
-# Megabytes by `make bench-capacity`: partitions, watch, Python and Java of the job, serve.
-MEASURED = [(2_000, 24, 390, 553, 56), (20_000, 33, 445, 541, 85), (200_000, 161, 748, 575, 366)]
+# Megabytes by `make bench-capacity`: partitions, watch, serve.
+MEASURED = [(2_000, 24, 56), (20_000, 33, 85), (200_000, 161, 366)]
+GROWTH = json.loads((Path(__file__).parents[2] / "docs" / "scale.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("partitions", "watch", "python", "java", "serve"), MEASURED)
-def test_the_memory_is_what_was_measured_and_up_to_a_quarter_more(partitions, watch, python, java, serve):
+@pytest.mark.parametrize(("partitions", "watch", "serve"), MEASURED)
+def test_the_memory_is_what_was_measured_and_up_to_a_quarter_more(partitions, watch, serve):
     capacity = Capacity(clusters=1, partitions=partitions, changes_per_second=70)
-    for measured, needed in zip((watch, python, java, serve), capacity.memory_mb.values(), strict=True):
-        assert measured <= needed <= 1.25 * measured
+    assert watch <= capacity.memory_mb["watch"] <= 1.25 * watch
+    assert serve <= capacity.memory_mb["serve"] <= 1.25 * serve
     assert capacity.memory_limit_mb > 1.25 * sum(capacity.memory_mb.values())
+
+
+@pytest.mark.parametrize("size", GROWTH)
+def test_the_job_stays_within_its_memory_and_checkpoint(size):
+    clusters, _, partitions = size.rpartition("x")
+    figures, clusters = GROWTH[size]["figures"], int(clusters or 1)
+    capacity = Capacity(clusters=clusters, partitions=clusters * int(partitions), changes_per_second=250)
+    for part, needed_mb in (
+        ("Python", capacity.memory_mb["stream, Python"]),
+        ("Java", capacity.memory_mb["stream, Java"]),
+        ("checkpoint", capacity.checkpoint_bytes / 1e6),
+    ):
+        most = max(figures[f"{part}, when ready"], figures[f"{part}, at the end"])
+        assert most <= needed_mb, part
+        if clusters == 1 and part != "checkpoint":
+            assert needed_mb <= 1.25 * most, part
 
 
 def test_more_changes_need_more_cores_and_disk_and_longer_retention_too():
@@ -28,6 +46,7 @@ def test_more_changes_need_more_cores_and_disk_and_longer_retention_too():
     assert (little.cores, much.cores) == (2, 4)
     assert little.outputs_bytes < longer.outputs_bytes < much.outputs_bytes
     assert little.retain_bytes >= little.changes_bytes
+    assert little.checkpoint_bytes < much.checkpoint_bytes
 
 
 def test_it_is_printed_for_people_and_for_programs():

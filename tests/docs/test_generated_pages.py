@@ -19,8 +19,9 @@ def test_the_committed_page_is_current(name):
     assert committed.read_text(encoding="utf-8") == printed, "run `make docs`"
 
 
-def test_the_table_and_the_picture_are_of_the_measured_figures():
-    benchmarks = script("benchmarks")
+@pytest.mark.parametrize("name", ["benchmarks", "scale"])
+def test_the_tables_and_the_picture_are_of_the_measured_figures(name):
+    measured = script(name)
     text = (DOCS / "reference" / "benchmarks.md").read_text(encoding="utf-8")
-    assert benchmarks.page(text) == text, "run `make docs`"
-    assert (DOCS / "benchmarks.svg").read_text(encoding="utf-8") == benchmarks.picture(), "run `make docs`"
+    assert measured.page(text) == text, "run `make docs`"
+    assert (DOCS / f"{name}.svg").read_text(encoding="utf-8") == measured.picture(), "run `make docs`"

@@ -49,7 +49,8 @@ Exit codes:
 def size(clusters: int, partitions: int, changes_per_second: float, days: float, *, as_json: bool) -> int:
     """Print cores, memory, disk and topic settings for a fleet.
 
-    The figures follow from measurements with up to 200,000 partitions on one machine. Beyond that they are estimates.
+    The figures follow from measurements on one machine: the job with up to 1,000,000 partitions, `watch` and
+    `serve` with up to 200,000. Beyond that they are estimates.
     """
     capacity = Capacity(clusters=clusters, partitions=partitions, changes_per_second=changes_per_second, days=days)
     if as_json:
