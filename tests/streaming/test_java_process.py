@@ -28,16 +28,24 @@ def test_its_options_are_those_of_sparks_own_scripts(java):
 
 
 def test_sparks_python_processes_import_the_installed_pyspark(spark):
-    (row,) = spark.range(1).mapInPandas(_where_pyspark_is, "place string").collect()
+    (row,) = spark.range(1).mapInArrow(_what_is_imported, "place string, pandas boolean").collect()
     assert row.place == pyspark.__file__
+    assert not row.pandas
 
 
-def _where_pyspark_is(batches):
-    import pandas
+def _what_is_imported(batches):
+    import sys
+
+    import pyarrow
     import pyspark as theirs
 
+    from streaming.python_memory import leave_pandas_out
+
+    leave_pandas_out()
     for _ in batches:
-        yield pandas.DataFrame({"place": [theirs.__file__]})
+        place = pyarrow.array([theirs.__file__])  # which would import pandas
+        has_pandas = pyarrow.array(["pandas" in sys.modules])
+        yield pyarrow.RecordBatch.from_arrays([place, has_pandas], ["place", "pandas"])
 
 
 def test_a_java_that_does_not_start_is_one_sentence(java):
