@@ -111,7 +111,7 @@ class StreamConfig:
     hadoop_directory: str | None = None
     chunk_count: int = CHUNK_COUNT
     shuffle_partitions: int | None = None
-    max_batch_bytes: int = 64 * 1024**2
+    max_batch_bytes: int = 96 * 1024**2
     max_batch_records: int = 50_000
     connect_timeout_seconds: float = 30.0
     stalled_after_seconds: float = 300.0

@@ -21,6 +21,7 @@ from controller.contract.znodes import REPLAYED
 from controller.view.gauges import gauges_row
 from controller.view.types import BOOTSTRAPPING, FOLLOWING, Context, Header
 from streaming.packed import pack
+from streaming.python_memory import return_free_memory
 from wording.sentences import counted
 
 # The work of a batch for a cluster, a row of no output for the job's own measurements.
@@ -142,7 +143,10 @@ class Published:
 
     def to_spark(self) -> Iterator[Row]:
         """Return the rows as Spark's, many in one, and the batch's work last."""
-        for output, lines in self._lines.items():
+        count = sum(map(len, self._lines.values()))
+        while self._lines:
+            output = next(iter(self._lines))
+            lines = self._lines.pop(output)
             for first in range(0, len(lines), _ROWS_TOGETHER):
                 together = lines[first : first + _ROWS_TOGETHER]
                 values = b"\n".join([line.value for line in together])
@@ -150,5 +154,7 @@ class Published:
                 keys = b"" if self._packed else "\n".join([line.key for line in together]).encode()
                 values = pack(values) if self._packed else values
                 yield Row(output=output, keys=keys, values=values, count=len(together))
+            del lines, together
+        return_free_memory(count)
         if self._applied is not None:
             yield self._applied

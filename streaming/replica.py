@@ -41,6 +41,7 @@ from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.packed import pack, unpack
 from streaming.published import Published
+from streaming.python_memory import leave_pandas_out, without_collector
 from streaming.separation import StreamBroker, refuse_watched_cluster
 from transport.address import JournalAddress
 
@@ -139,6 +140,7 @@ class ReplicaProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
+        leave_pandas_out()
         self._header_state = handle.getValueState("header", _HEADER_SCHEMA)
         self._chunk_state = handle.getMapState("chunks", _CHUNK_KEY_SCHEMA, _CHUNK_SCHEMA)
 
@@ -150,6 +152,13 @@ class ReplicaProcessor(StatefulProcessor):
     ) -> Iterator[Row]:
         """Yield the output rows of one cluster's records of a batch, refused lines first."""
         (cluster,) = key
+        with without_collector():
+            return self._published(cluster, rows).to_spark()
+
+    def close(self) -> None:
+        """Ignore the end, because no resource is open."""
+
+    def _published(self, cluster: str, rows: Iterator[Row]) -> Published:
         records, refused = self._decode(cluster, rows)
         published = Published(refused, packed=isinstance(self._config.sink, JournalAddress))
         context = None
@@ -163,10 +172,7 @@ class ReplicaProcessor(StatefulProcessor):
             except Exception as error:
                 context = self._quarantine(cluster, records, error, published)
         published.applied(cluster, records, len(refused), context)
-        return published.to_spark()
-
-    def close(self) -> None:
-        """Ignore the end, because no resource is open."""
+        return published
 
     def _decode(self, cluster: str, rows: Iterable[Row]) -> tuple[list[Record], list[OutputRow]]:
         records: list[Record] = []

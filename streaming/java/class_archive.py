@@ -37,7 +37,7 @@ def archive_options(class_path: Sequence[Path]) -> tuple[str, ...]:
     """Return Java's options for the archive of this class path, empty without one."""
     remove_unusable()
     archive = find_archive(class_path)
-    return () if archive is None else (f"-XX:SharedArchiveFile={archive}", "-XX:+VerifySharedSpaces")
+    return () if archive is None else (f"-XX:SharedArchiveFile={archive}",)
 
 
 def find_archive(class_path: Sequence[Path]) -> Path | None:

@@ -23,6 +23,7 @@ from streaming.config import Retention, StreamConfig
 from streaming.errors import StreamError
 from streaming.kafka_options import spark_options
 from streaming.packed import unpack
+from streaming.python_memory import return_free_memory
 from streaming.sinks.standing_rows import StandingRows
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import make_private
@@ -119,6 +120,9 @@ class JournalSink:
             lines = [line for values in packed[output] for line in unpack(values).split(b"\n")]
             batch.fence.require()
             self._writers[output].append_batch(batch.number, lines, batch.source)
+            count = len(lines)
+            del lines
+            return_free_memory(count)
 
         # Alerts precede the thousands of rows of a broker's loss. Gauges follow, so no heartbeat overtakes its rows.
         for outputs in (("alerts",), ("transitions", "requests", "metadata", "refused"), ("gauges",)):

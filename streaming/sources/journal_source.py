@@ -20,6 +20,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from streaming.packed import pack
+from streaming.python_memory import leave_pandas_out
 from transport.journal import (
     ForeignOffsetError,
     JournalBatch,
@@ -66,6 +67,7 @@ class JournalDataSource(DataSource):
 
     def simpleStreamReader(self, schema: StructType) -> JournalReader:  # noqa: N802 (Spark's name)
         """Return the reader, created once a query."""
+        leave_pandas_out()
         begin = self.options.get("begin")
         return JournalReader(
             Path(self.options["directory"]),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession, functions as sql
 from pyspark.sql.streaming import DataStreamReader
@@ -105,11 +107,23 @@ def kafka_messages(reader: DataStreamReader | DataFrameReader, config: StreamCon
     )
 
 
+@contextlib.contextmanager
+def _without_daemon(session: SparkSession) -> Iterator[None]:
+    """Let Spark's Python processes end with their only task, instead of waiting with a parent for another."""
+    java: Any = session._jvm
+    settings = java.org.apache.spark.SparkEnv.get().conf()
+    settings.set("spark.python.use.daemon", "false")
+    try:
+        yield
+    finally:
+        settings.set("spark.python.use.daemon", "true")
+
+
 def _read_journal(session: SparkSession, address: JournalAddress, max_batch_bytes: int, begin: int | None) -> DataFrame:
     session.dataSource.register(JournalDataSource)
     reader = session.readStream.format(JournalDataSource.name())
     if begin is not None:
         reader = reader.option("begin", begin)
-    return (
-        reader.option("directory", str(address.directory.absolute())).option("max_batch_bytes", max_batch_bytes).load()
-    )
+    reader = reader.option("directory", str(address.directory.absolute())).option("max_batch_bytes", max_batch_bytes)
+    with _without_daemon(session):
+        return reader.load()

@@ -6,6 +6,7 @@ processes would import pyspark from an archive of sources and compile it again i
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import re
@@ -99,6 +100,7 @@ class JavaProcess:
             address_file = scratch.directory / "gateway"
             process = self._start(address_file, words)
             try:
+                importlib.import_module("pandas")  # Pyspark needs it soon, and Java takes longer to start.
                 gateway = _connect(process, address_file, words)
             except BaseException:
                 _kill(process)
@@ -179,6 +181,8 @@ def _environment(address_file: Path) -> dict[str, str]:
         **{name: value for name, value in os.environ.items() if name != "SPARK_HOME"},
         "PYTHONPATH": path,
         "PYTHONHASHSEED": "0",
+        # Without this program Spark skips its search for others' data sources, a chain of three Python processes.
+        "PYSPARK_DRIVER_PYTHON": "/nonexistent",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address_file),
     }
 

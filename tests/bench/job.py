@@ -118,6 +118,15 @@ class Job:
         self.until_row(output, lambda row: row.seq >= seq and row.cluster == cluster)
         return time.perf_counter() - began
 
+    def seconds_of_restart(self, line: bytes) -> float:
+        """Return the time from a start on the same checkpoint until the row of a record before it can be read."""
+        self.append([line])
+        seq = json.loads(line)["seq"]
+        began = time.perf_counter()
+        with self.running():
+            self.until_row("metadata", lambda row: row.seq >= seq)
+            return time.perf_counter() - began
+
     @property
     def pid(self) -> int:
         """Return the process id of the running job."""

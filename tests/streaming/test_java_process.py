@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pyspark
@@ -28,16 +29,25 @@ def test_its_options_are_those_of_sparks_own_scripts(java):
 
 
 def test_sparks_python_processes_import_the_installed_pyspark(spark):
-    (row,) = spark.range(1).mapInPandas(_where_pyspark_is, "place string").collect()
+    (row,) = spark.range(1).mapInArrow(_where_pyspark_is, "place string").collect()
     assert row.place == pyspark.__file__
 
 
 def _where_pyspark_is(batches):
-    import pandas
+    import pyarrow
     import pyspark as theirs
 
     for _ in batches:
-        yield pandas.DataFrame({"place": [theirs.__file__]})
+        yield pyarrow.RecordBatch.from_arrays([pyarrow.array([theirs.__file__])], ["place"])
+
+
+def test_a_python_process_of_spark_does_without_pandas():
+    program = (
+        "import sys, pyarrow; from streaming.python_memory import leave_pandas_out; leave_pandas_out(); "
+        "pyarrow.array(['one']); print('pandas' in sys.modules)"  # else pyarrow imports it here
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout
+    assert said == "False\n"
 
 
 def test_a_java_that_does_not_start_is_one_sentence(java):
