@@ -13,14 +13,17 @@ from tests.conformance.proof import counted
 from tests.conformance.recording import unpack
 
 # Most of the time that these take is the replica's own: 8 to 20 s for six to nine takeovers of 10,000 partitions.
-SLOW = ("large28", "large28b", "large24", "large11")
+SLOW = {
+    "large28": pytest.mark.faults,
+    "large28b": pytest.mark.nightly,
+    "large24": pytest.mark.faults,
+    "large11": pytest.mark.faults,
+}
 README = Path(__file__).parent / "recordings" / "README.md"
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.faults] if name in SLOW else []) for name in LARGE]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[SLOW[name]] if name in SLOW else []) for name in LARGE])
 def test_a_large_cluster_is_followed_but_for_what_is_known(name: str, tmp_path: Path, report: list[str]):
     sight = look(unpack(name, tmp_path))
     report.extend(f"{name:10} {line}" for line in sight.lines())

@@ -79,7 +79,7 @@ def test_a_power_cut_loses_nothing_and_nobody_has_to_do_anything(tmp_path, spark
     outlive(tmp_path, spark, work_off, points=5)
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_many_power_cuts_lose_nothing(tmp_path, spark, work_off):
     outlive(tmp_path, spark, work_off, _POINTS)

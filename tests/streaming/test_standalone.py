@@ -41,6 +41,7 @@ def test_python_on_the_cluster_has_nothing_of_the_checkout(tmp_path):
     assert b"No module named 'streaming'" in ended.stderr
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_has_nothing_but_the_archive_runs_job_and_report(master, streams, submit, tmp_path):
     """SIGTERM ends the job between two batches, other executors go on, and a report follows."""
     life = life_of("east", topics=20, losses=8)
