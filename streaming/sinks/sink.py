@@ -33,6 +33,9 @@ from transport.topics import Topic, output_topic
 logger = logging.getLogger("kontrast.streaming")
 
 _WRITTEN = (*OUTPUTS, JobRow.output)
+# Alerts precede the thousands of rows of a broker's loss. Gauges follow, so no heartbeat overtakes its rows.
+_FIRST, _LAST = "alerts", "gauges"
+_IN_TURN = ((_FIRST,), tuple(output for output in OUTPUTS if output not in (_FIRST, _LAST)), (_LAST,))
 _COMPACTED = (*STANDING_OUTPUTS, JobRow.output)  # of which the newest row of a key holds
 _LONGEST_WAIT_MS = 5_000  # for Kafka, of a row between batches
 
@@ -116,25 +119,23 @@ class JournalSink:
         batch.secure()
         newest = self.next_batch - 1
 
-        def append(output: str) -> None:
+        def append(output: str) -> int:
             lines = [line for values in packed[output] for line in unpack(values).split(b"\n")]
             batch.fence.require()
             self._writers[output].append_batch(batch.number, lines, batch.source)
-            count = len(lines)
-            del lines
-            return_free_memory(count)
+            return len(lines)
 
-        # Alerts precede the thousands of rows of a broker's loss. Gauges follow, so no heartbeat overtakes its rows.
-        for outputs in (("alerts",), ("transitions", "requests", "metadata", "refused"), ("gauges",)):
+        count = 0
+        for outputs in _IN_TURN:
             # Appends wait for the disk and for checksums, so together they take little longer than the longest.
             appends = [self._threads.submit(append, output) for output in outputs if output in packed]
             wait(appends)  # for all, because a failed batch repeats
-            for done in appends:
-                done.result()
+            count += sum(done.result() for done in appends)
         batch.fence.require()
         with self._job_row:
             job = [] if batch.job is None else [encode_row(batch.job)]
             self._writers[JobRow.output].append_batch(batch.number, job, batch.source)
+        return_free_memory(count)
         if batch.number < newest:
             logger.warning(
                 "the checkpoint is behind the outputs in %s, which have batch %d. Batch %d is written once more",
