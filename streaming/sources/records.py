@@ -25,6 +25,7 @@ logger = logging.getLogger("kontrast.streaming")
 
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 4.0
+_DAEMON = "spark.python.use.daemon"
 
 
 def read_records(session: SparkSession, config: StreamConfig, starts: Mapping[int, int]) -> DataFrame:
@@ -112,11 +113,12 @@ def _without_daemon(session: SparkSession) -> Iterator[None]:
     """Let Spark's Python processes end with their only task, instead of waiting with a parent for another."""
     java: Any = session._jvm
     settings = java.org.apache.spark.SparkEnv.get().conf()
-    settings.set("spark.python.use.daemon", "false")
+    before = settings.get(_DAEMON, "true")
+    settings.set(_DAEMON, "false")
     try:
         yield
     finally:
-        settings.set("spark.python.use.daemon", "true")
+        settings.set(_DAEMON, before)
 
 
 def _read_journal(session: SparkSession, address: JournalAddress, max_batch_bytes: int, begin: int | None) -> DataFrame:
