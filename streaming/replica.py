@@ -205,8 +205,9 @@ class ReplicaProcessor(StatefulProcessor):
         )
 
     def _apply(self, cluster: str, records: list[Record], published: Published) -> Context:
-        recalled = self._recall(cluster)
-        known = recalled or self._restore(cluster)
+        header = self._stored_header()
+        recalled = self._recall(cluster, header)
+        known = recalled or self._restore(cluster, header)
         outcome = steps(known.context, records)
         refuse_watched_cluster(outcome.context.header, self._stream_brokers)
         lines = published.encoded(outcome.effects)
@@ -257,16 +258,16 @@ class ReplicaProcessor(StatefulProcessor):
         generation, seq, applied, body, kept = stored[:5]  # a newer Kontrast may have added fields
         return StoredHeader(generation, seq, applied, bytes(body), bytes(kept or b""))
 
-    def _recall(self, cluster: str) -> _Known | None:
+    def _recall(self, cluster: str, header: StoredHeader | None) -> _Known | None:
         """Return what this process knows of the cluster, if that is the state now stored."""
         known = _remembered.get((self._run, cluster))
-        if known is None or known.header != self._stored_header():
+        if known is None or known.header != header:
             return None
         known.chunks.state = self._chunk_state
         return known
 
-    def _restore(self, cluster: str) -> _Known:
-        header, chunks = self._stored_header(), Chunks(self._chunk_state)
+    def _restore(self, cluster: str, header: StoredHeader | None) -> _Known:
+        chunks = Chunks(self._chunk_state)
         if header is None:
             unknown = self._unknown(cluster)
             return _Known(_NO_HEADER, unknown, chunks, unknown)
