@@ -33,7 +33,6 @@ _ELECTION = (
     *("username", "password_file", "password_variable", "principal", "keytab_file", "service_name"),
     *("tls", "ca_file", "certificate_file", "key_file"),
 )
-_UNSET = (None, False, _SERVICE_NAME)
 _METRICS = "metrics_"
 _LISTENING = ("tls_certificate_file", "tls_key_file", "username", "password_file", "password_variable", "allowed_hosts")
 _SMALLEST = {
@@ -195,8 +194,11 @@ class IngestConfig(ZooKeeperConfig):
             )
         if self.election_zookeeper is not None:
             self._check_election(self.election_zookeeper)
-        elif given := [name for name in _ELECTION if getattr(self, f"election_{name}") not in _UNSET]:
-            raise IngestError(f"election_{given[0]} is given and election_zookeeper is not. Each needs the other")
+            return
+        of_election = {f"election_{name}" for name in _ELECTION}
+        for field in fields(self):
+            if field.name in of_election and getattr(self, field.name) != field.default:
+                raise IngestError(f"{field.name} is given and election_zookeeper is not. Each needs the other")
 
     @property
     def listening(self) -> Listening | None:

@@ -280,6 +280,7 @@ def test_an_election_speaks_tls_and_shows_its_certificate(
     ("settings", "words"),
     [
         ({"election_username": "u"}, "election_username is given and election_zookeeper is not"),
+        ({"election_username": "zookeeper"}, "election_username is given and election_zookeeper is not"),
         ({"election_username": "u", "election_zookeeper": "h:1"}, "election_username is given and needs its password"),
         ({"election_key_file": "k", "election_zookeeper": "h:1"}, "election_key_file is given and election_cert"),
         ({"election_service_name": "zk"}, "election_service_name is given and election_zookeeper is not"),
