@@ -127,9 +127,9 @@ def _ask_election(config: IngestConfig) -> Callable[[threading.Event], str]:
         from ingest.separation import refuse_watched_ensemble
         from ingest.zookeeper.restorable import RestorableClient, login_of, tls_of
 
-        assert config.election_zookeeper is not None
-        servers = config.election_zookeeper.partition("/")[0]
-        client = RestorableClient(hosts=servers, login=login_of(config.election), **tls_of(config.election))
+        election = config.election
+        servers = election.servers
+        client = RestorableClient(hosts=servers, login=login_of(election), **tls_of(election))
         try:
             client.start(timeout=config.connect_timeout_seconds)
             if config.election_on_watched:
