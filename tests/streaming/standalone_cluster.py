@@ -17,6 +17,7 @@ from pathlib import Path
 import pyspark
 
 from deploy import dist
+from tests.processes import command_line_of, descendants
 from tests.streaming.cluster_records import Streams
 from tests.waiting import eventually
 
@@ -103,6 +104,12 @@ class SparkCluster:
     def daemons(self) -> tuple[Daemon, ...]:
         """Return the workers and the master."""
         return (*self.workers, self._master)
+
+    def workers_with_tasks(self) -> list[Daemon]:
+        """Return the workers below which Python runs tasks."""
+        return [
+            each for each in self.workers if any("pyspark" in command_line_of(pid) for pid in descendants(each.pid))
+        ]
 
     def kill(self) -> None:
         """Kill all daemons at once."""

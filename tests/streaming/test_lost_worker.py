@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import command_line_of, descendants, holders_of
+from tests.processes import holders_of
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.standalone_cluster import SparkCluster, Submitted
 from tests.waiting import eventually
@@ -25,11 +25,6 @@ _DEADLINE_SECONDS = 240
 _ONE_EXECUTOR_A_WORKER = ("spark.executor.cores=1", "spark.cores.max=3")
 
 
-def works_on_python(pid: int) -> bool:
-    """Return whether Python runs tasks below this worker."""
-    return any("pyspark" in command_line_of(child) for child in descendants(pid))
-
-
 def test_the_loss_of_a_worker_costs_a_pause_and_no_row(java: Path, tmp_path: Path, streams: Streams) -> None:
     life = life_of("east", topics=20, losses=8)
     streams.append(life.lines)
@@ -39,7 +34,7 @@ def test_the_loss_of_a_worker_costs_a_pause_and_no_row(java: Path, tmp_path: Pat
         job = submitted.start(cluster.master, "--max-batch-bytes=4096", conf=_ONE_EXECUTOR_A_WORKER)
         try:
             eventually(lambda: end_offset(streams.outputs / "metadata") > 0 or job.poll() is not None)
-            working = eventually(lambda: [worker for worker in cluster.workers if works_on_python(worker.pid)])
+            working = eventually(cluster.workers_with_tasks)
             victim = chance.choice(working)
             time.sleep(chance.uniform(0, 0.5))
             victim.kill()
