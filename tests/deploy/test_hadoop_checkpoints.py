@@ -14,14 +14,12 @@ from pathlib import Path
 import pytest
 from httpx import HTTPError, get
 
-from cli.embedded.process import free_port
-from streaming.java.artifacts import SHORT_LIFE, spark_home
-from streaming.java.installation import find_java
-from tests.older_releases import HADOOP_AWS, HADOOP_MINICLUSTER, older_jars
+from cli.embedded.process import ChildProcess, free_port
+from tests.deploy.hadoop import hadoop_command, running, write_settings
+from tests.older_releases import HADOOP_AWS, older_jars
 from tests.programs import program
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.victim import Victim
-from tests.waiting import eventually
 from transport.journal import end_offset
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800), pytest.mark.xdist_group("hadoop-checkpoints")]
@@ -33,25 +31,12 @@ _KEYS = ("kontrast", "kontrast-secret")
 
 
 @contextlib.contextmanager
-def _server(command: list[str], directory: Path, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    with (directory / "server.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=directory, env=os.environ | variables, stdout=log, stderr=log)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-@contextlib.contextmanager
 def _hdfs(directory: Path, settings: Path) -> Iterator[str]:
     """Run a name node with a data node, and write their settings. Yield the address of a checkpoint."""
-    class_path = os.pathsep.join(map(str, (*older_jars(HADOOP_MINICLUSTER), spark_home() / "jars" / "*")))
     port = free_port()
-    command = [str(find_java()), *SHORT_LIFE, "-cp", class_path, "org.apache.hadoop.test.MiniDFSClusterManager"]
-    command += ["-format", "-nnport", str(port), "-writeConfig", str(settings / "core-site.xml")]
-    with _server([*command, "-writeDetails", str(directory / "ready")], directory) as process:
-        eventually((directory / "ready").exists, meanwhile=lambda: _runs(process, directory))
+    command = [*hadoop_command(), "org.apache.hadoop.test.MiniDFSClusterManager", "-format", "-nnport", str(port)]
+    command += ["-writeConfig", str(settings / "core-site.xml"), "-writeDetails", str(directory / "ready")]
+    with running(ChildProcess("HDFS", command, directory / "hdfs.log"), until=(directory / "ready").exists):
         yield f"hdfs://localhost:{port}/kontrast/checkpoint"
 
 
@@ -64,10 +49,7 @@ def _s3(directory: Path, settings: Path) -> Iterator[str]:
     address = f"127.0.0.1:{free_port()}"
     of_client = {"endpoint": f"http://{address}", "endpoint.region": "us-east-1", "path.style.access": "true"}
     of_client |= {"access.key": _KEYS[0], "secret.key": _KEYS[1]}
-    lines = (
-        f"<property><name>fs.s3a.{key}</name><value>{value}</value></property>" for key, value in of_client.items()
-    )
-    (settings / "core-site.xml").write_text(f"<configuration>{''.join(lines)}</configuration>")
+    write_settings(settings / "core-site.xml", {f"fs.s3a.{key}": value for key, value in of_client.items()})
     command = [program("versitygw"), "--port", address, "posix", str(directory / "buckets")]
 
     def answers() -> bool:
@@ -76,13 +58,9 @@ def _s3(directory: Path, settings: Path) -> Iterator[str]:
         except HTTPError:
             return False
 
-    with _server(command, directory, ROOT_ACCESS_KEY=_KEYS[0], ROOT_SECRET_KEY=_KEYS[1]) as process:
-        eventually(answers, meanwhile=lambda: _runs(process, directory))
+    environment = {**os.environ, "ROOT_ACCESS_KEY": _KEYS[0], "ROOT_SECRET_KEY": _KEYS[1]}
+    with running(ChildProcess("S3", command, directory / "s3.log", environment=environment), until=answers):
         yield "s3a://bucket/kontrast/checkpoint"
-
-
-def _runs(process: subprocess.Popen[bytes], directory: Path) -> None:
-    assert process.poll() is None, (directory / "server.log").read_text(errors="replace")[-2000:]
 
 
 @pytest.mark.parametrize("file_system", [_hdfs, _s3])

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from httpx import HTTPError, get
 
-from cli.embedded.process import free_port
-from streaming.java.artifacts import SHORT_LIFE, spark_home
-from streaming.java.installation import find_java
-from tests.older_releases import HADOOP_MINICLUSTER, older_jars
+from cli.embedded.process import ChildProcess, free_port
+from streaming.java.artifacts import spark_home
+from tests.deploy.hadoop import hadoop_command, running, write_settings
 from tests.processes import command_line_of, descendants
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.standalone_cluster import Submitted, environment
@@ -54,31 +53,19 @@ class _Yarn:
         }
         places = {f"yarn.nodemanager.{kind}-dirs": str(directory / kind) for kind in ("local", "log")}
         settings = {**_SETTINGS, **addresses, **places, "hadoop.tmp.dir": str(directory / "temporary")}
-        properties = (
-            f"<property><name>{key}</name><value>{value}</value></property>" for key, value in settings.items()
-        )
-        (self.settings / "yarn-site.xml").write_text(f"<configuration>{''.join(properties)}</configuration>")
-        self._servers: list[subprocess.Popen[bytes]] = []
+        write_settings(self.settings / "yarn-site.xml", settings)
+        command = [*hadoop_command(self.settings), f"-Dhadoop.log.dir={directory}"]
+        self._servers = [
+            ChildProcess(server, [*command, f"{_SERVERS}.{server}"], directory / f"{server}.log")
+            for server in ("resourcemanager.ResourceManager", "nodemanager.NodeManager")
+        ]
         self._metrics = f"http://{addresses['yarn.resourcemanager.webapp.address']}/ws/v1/cluster/metrics"
 
     @contextlib.contextmanager
     def running(self) -> Iterator[_Yarn]:
         """Run its servers until the end of the `with`."""
-        jars = (self.settings, *older_jars(HADOOP_MINICLUSTER), spark_home() / "jars" / "*")
-        command = [str(find_java()), *SHORT_LIFE, f"-Dhadoop.log.dir={self.directory}"]
-        command += ["-cp", os.pathsep.join(map(str, jars))]
-        with contextlib.ExitStack() as stack:
-            for server in ("resourcemanager.ResourceManager", "nodemanager.NodeManager"):
-                log = stack.enter_context((self.directory / f"{server}.log").open("wb"))
-                process = subprocess.Popen([*command, f"{_SERVERS}.{server}"], stdout=log, stderr=log)
-                stack.callback(process.wait)
-                stack.callback(process.kill)
-                self._servers.append(process)
-            eventually(self._has_its_node, meanwhile=self._runs)
+        with running(*self._servers, until=self._has_its_node):
             yield self
-
-    def _runs(self) -> None:
-        assert [server.poll() for server in self._servers] == [None, None]
 
     def _has_its_node(self) -> bool:
         with contextlib.suppress(HTTPError):
@@ -87,7 +74,7 @@ class _Yarn:
 
     def drivers(self) -> list[int]:
         """Return the Java processes of running drivers."""
-        below = descendants(self._servers[-1].pid)
+        below = descendants(self._servers[-1].pid or 0)
         return [pid for pid in below if "ApplicationMaster" in command_line_of(pid).partition(" -c ")[0]]
 
     def said(self) -> str:
