@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.bench.core import Lines
 from tests.bench.figures import Figure, latencies
-from tests.bench.job import CHANGES_A_SECOND, SINGLE_CHANGES, WARM_UP, Job
+from tests.bench.job import CHANGES_A_SECOND, CHANGES_A_TICK, SINGLE_CHANGES, WARM_UP, Job, ticks
 from tests.bench.placement import Shape
 
 
@@ -61,12 +61,11 @@ class Fleet:
 
     def flood(self, job: Job, healed: threading.Event) -> None:
         """Send a thousand lines a second to the sick cluster, of which every tenth is no record."""
-        began, ticks = time.perf_counter(), 0
-        while not healed.is_set():
-            block = [self.next_change(0)[1] for _ in range(CHANGES_A_SECOND // 100 - 1)]
+        for _ in ticks(CHANGES_A_TICK / CHANGES_A_SECOND):
+            if healed.is_set():
+                break
+            block = [self.next_change(0)[1] for _ in range(CHANGES_A_TICK - 1)]
             job.append([*block, b'{"v":1,"cluster":"bench-00","seq":'])
-            ticks += 1
-            time.sleep(max(0.0, began + ticks / 100 - time.perf_counter()))
 
 
 def name_of(number: int) -> str:

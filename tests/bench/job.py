@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 
@@ -27,6 +28,7 @@ DEADLINE_SECONDS = 600
 WARM_UP = 60
 SINGLE_CHANGES = 150
 CHANGES_A_SECOND = 1_000
+CHANGES_A_TICK = 10
 KONTRAST = (sys.executable, "-m", "cli", "stream")
 
 
@@ -149,6 +151,14 @@ class Job:
     def sizes(self) -> dict[str, int]:
         """Return the bytes of stream and outputs."""
         return {"stream": size_of(self.directory / "records"), "outputs": size_of(self.directory / "outputs")}
+
+
+def ticks(seconds: float) -> Iterator[int]:
+    """Yield the numbers of ticks at a steady rate. A late tick is made up for."""
+    began = time.perf_counter()
+    for tick in count():
+        time.sleep(max(0.0, began + tick * seconds - time.perf_counter()))
+        yield tick
 
 
 def size_of(directory: Path) -> int:

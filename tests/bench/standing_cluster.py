@@ -27,11 +27,11 @@ from controller.contract.records import decode_record
 from deploy import dist
 from tests.bench.figures import Figure, by_size, latencies, machine
 from tests.bench.fleet import Fleet, fleet_of, name_of
-from tests.bench.job import READ_BYTES, SINGLE_CHANGES, WARM_UP, Job, Written
+from tests.bench.job import READ_BYTES, SINGLE_CHANGES, WARM_UP, Job, Written, ticks
 from tests.bench.placement import add_options, shape_of
-from tests.processes import command_line_of, descendants, program_of, proportional_bytes
+from tests.processes import descendants, program_of, proportional_bytes
 from tests.streaming.cluster_records import rows_of
-from tests.streaming.standalone_cluster import Daemon, SparkCluster, environment, submit_command
+from tests.streaming.standalone_cluster import SparkCluster, environment, submit_command
 from tests.waiting import eventually
 from transport.journal import read_journal
 
@@ -120,26 +120,17 @@ class Standing:
     def _change_all(
         self, appended: dict[tuple[str, int], float], killed: list[float], all_sent: threading.Event
     ) -> None:
-        began = time.perf_counter()
-        for tick, number in enumerate(cycle(range(self._fleet.clusters))):
+        for tick, number in zip(ticks(TICK_SECONDS), cycle(range(self._fleet.clusters)), strict=False):
             if tick == KILLED_AFTER_TICKS:
                 killed.append(time.perf_counter())
-                self._victim().kill()
+                eventually(self._cluster.workers_with_tasks)[-1].kill()
             if killed and time.perf_counter() > killed[0] + LOSS_SECONDS:
                 break
             name, line = self._fleet.next_change(number)
             appended[name, msgspec.json.decode(line, type=Written).seq] = time.perf_counter()
             self.sent[name].append(line)
             self.job.append([line])
-            time.sleep(max(0.0, began + tick * TICK_SECONDS - time.perf_counter()))
         all_sent.set()
-
-    def _victim(self) -> Daemon:
-        def work_on_python() -> list[Daemon]:
-            workers = self._cluster.workers
-            return [each for each in workers if any("pyspark" in command_line_of(pid) for pid in descendants(each.pid))]
-
-        return eventually(work_on_python)[-1]
 
     def compared(self) -> Iterator[Figure]:
         """Compare the rows with the replica's outside Spark, for each cluster and output."""

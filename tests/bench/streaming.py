@@ -33,7 +33,7 @@ from tests.bench.compare import commit_of
 from tests.bench.core import CHUNKS, Lines
 from tests.bench.figures import Figure, by_size, latencies, machine
 from tests.bench.fleet import fleet_figures, fleet_of
-from tests.bench.job import CHANGES_A_SECOND, KONTRAST, SINGLE_CHANGES, WARM_UP, Job, Written
+from tests.bench.job import CHANGES_A_SECOND, CHANGES_A_TICK, KONTRAST, SINGLE_CHANGES, WARM_UP, Job, Written, ticks
 from tests.bench.placement import Shape, add_options, shape_of
 from transport.journal import end_offset
 
@@ -51,17 +51,14 @@ LOADED_SECONDS = 10
 
 
 def under_load(job: Job, changes: Iterator[bytes]) -> list[float]:
-    """Return the time of each change at a steady rate, with ten changes a tick."""
+    """Return the time of each change at a steady rate."""
     appended: dict[int, float] = {}
     took: list[float] = []
     all_sent = threading.Event()
 
     def send() -> None:
-        began = time.perf_counter()
-        ticks = LOADED_SECONDS * 100
-        for tick in range(ticks):
-            lines = list(islice(changes, CHANGES_A_SECOND // 100))
-            time.sleep(max(0.0, began + tick / 100 - time.perf_counter()))
+        for _ in islice(ticks(CHANGES_A_TICK / CHANGES_A_SECOND), LOADED_SECONDS * CHANGES_A_SECOND // CHANGES_A_TICK):
+            lines = list(islice(changes, CHANGES_A_TICK))
             now = time.perf_counter()
             appended.update((msgspec.json.decode(line, type=Written).seq, now) for line in lines)
             job.append(lines)
@@ -133,7 +130,7 @@ def figures(partitions: int, shape: Shape, options: Sequence[str], say: Callable
 
 def death_figures(job: Job, lines: Lines, expected: Sequence[Row]) -> Iterator[Figure]:
     """Yield a broker's loss, and the writes that confirm its expected rows."""
-    # Rows of a batch are written output by output, metadata behind transitions and requests.
+    # Metadata is the longest of the outputs that are written together, and only alerts precede them.
     (death,) = lines.death()
     yield Figure("a broker's loss, all its rows out", "s", job.seconds_of(death, "metadata"), "at most 1.5")
     yield Figure("rows of this loss", "rows", len(expected))
