@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
@@ -70,7 +71,6 @@ class Job:
     ) -> None:
         directory.mkdir(exist_ok=True)
         self.directory = directory
-        self.source = JournalWriter(directory / "records")
         self.outputs = {output: Output(directory / "outputs" / output) for output in (*OUTPUTS, "job")}
         self._appending = threading.Lock()
         self._command = [*program, "--checkpoint", str(directory / "checkpoint")]
@@ -78,6 +78,11 @@ class Job:
         self._command += options
         self._environment = environment
         self._log = (directory / "log").open("wb")
+
+    @cached_property
+    def source(self) -> JournalWriter:
+        """Return the writer of the job's source, unless a watcher writes it."""
+        return JournalWriter(self.directory / "records")
 
     @contextmanager
     def running(self) -> Iterator[Job]:
