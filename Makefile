@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo test test-faults test-nightly check check-deploy bench bench-core bench-ingest
-.PHONY: bench-exporter bench-page bench-streaming bench-standing bench-journal bench-questions bench-report bench-capacity soak
+.PHONY: bench-exporter bench-page bench-streaming bench-standing bench-beside bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated prose audit format docs docs-site
 .PHONY: boards board-schema lighthouse pictures record dist release lock clean
 
@@ -84,6 +84,9 @@ bench-questions: install-dev ## Each question at a real ZooKeeper, beside kafka-
 
 bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000 --fleet 50x2000', --forcing)
 	@.venv/bin/python -m tests.bench.streaming $(BENCH_ARGS)
+
+bench-beside: install-dev ## Watcher and job beside a real controller: from nothing to complete, a broker's loss (BENCH_ARGS='--partitions 20000')
+	@.venv/bin/python -m tests.bench.beside_controller $(BENCH_ARGS)
 
 bench-standing: install-dev ## The job on a standing Spark cluster, and a worker lost (BENCH_ARGS='--workers 3 --fleet 200x2000')
 	@.venv/bin/python -m tests.bench.standing_cluster $(BENCH_ARGS)

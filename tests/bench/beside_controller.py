@@ -175,8 +175,8 @@ def main() -> None:
     if asked.json:
         print(json.dumps({figure.name: figure.value for figure in figures}, indent=2))
     else:
-        title = f"Beside a real controller, {asked.partitions:,} partitions, {shape}; {machine()}; load {os.getloadavg()[0]:.1f}"
-        Console().print(listed(title, figures))
+        where = f"{machine()}, load average {os.getloadavg()[0]:.1f}"
+        Console().print(listed(f"Beside a real controller, {asked.partitions:,} partitions, {shape}; {where}", figures))
 
 
 if __name__ == "__main__":

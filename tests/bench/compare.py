@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -22,11 +23,21 @@ from rich.table import Table
 from tests.bench.figures import machine
 
 ROOT: Final = Path(__file__).parents[2]
-BENCHMARKS: Final = ("core", "questions", "streaming", "page")
+# A benchmark whose cost depends on the placement runs once for each of these. Other options apply to it instead.
+PLACEMENTS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
+    "core": (("--placement", "random"), ("--placement", "kafka"), ("--placement", "blocks", "--brokers", "30")),
+    "questions": ((),),
+    "streaming": ((),),
+    "beside_controller": ((),),
+}
+BENCHMARKS: Final = (*PLACEMENTS, "page")
 ROUNDS: Final = 3
 
-# Modules that the present benchmarks need, and their names in older checkouts.
-FORMER_NAMES: Final = {"controller.restore.stored_context": "controller.derived.stored_context"}
+# Modules that the present benchmarks need, and their names in older checkouts, if these have them.
+FORMER_NAMES: Final = {
+    "controller.restore.stored_context": "controller.derived.stored_context",
+    "controller.contract.ids": None,
+}
 
 Figures = dict[str, float]
 
@@ -45,11 +56,12 @@ def checked_out(revision: str) -> Path:
     return directory
 
 
-def _give_present_name(directory: Path, name: str, former: str) -> None:
-    module = directory.joinpath(*name.split(".")).with_suffix(".py")
-    if not module.is_file() and directory.joinpath(*former.split(".")).with_suffix(".py").is_file():
-        module.parent.mkdir(exist_ok=True)
-        module.write_text(f"from {former} import *\n", encoding="utf-8")
+def _give_present_name(directory: Path, name: str, former: str | None) -> None:
+    module = Path(*name.split(".")).with_suffix(".py")
+    if not (directory / module).is_file():
+        content = f"from {former} import *\n" if former else (ROOT / module).read_text(encoding="utf-8")
+        (directory / module).parent.mkdir(exist_ok=True)
+        (directory / module).write_text(content, encoding="utf-8")
 
 
 def commit_of(revision: str) -> str:
@@ -113,13 +125,22 @@ def table(benchmark: str, base: str, rounds: list[tuple[Figures, Figures]]) -> T
     return shown
 
 
-def keep(file: Path, benchmark: str, base: str, options: list[str], rounds: list[tuple[Figures, Figures]]) -> None:
+def planned(benchmarks: Iterable[str], asked: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the benchmarks with their options. The page has no placement."""
+    for benchmark in benchmarks:
+        placements = PLACEMENTS.get(benchmark)
+        for options in [asked] if asked and placements else placements or [()]:
+            yield benchmark, options
+
+
+def keep(file: Path, benchmark: str, base: str, options: Sequence[str], rounds: list[tuple[Figures, Figures]]) -> None:
     """Add the rounds to a file, with the machine and the two checkouts."""
     kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
     kept.append(
         {
             "benchmark": benchmark,
-            "options": options,
+            "command": shlex.join(["make", "bench", f"BASE={base}", f"BENCH_ARGS={shlex.join(sys.argv[2:])}"]),
+            "options": list(options),
             "base": commit_of(base),
             "now": commit_of("HEAD"),
             "machine": machine(),
@@ -144,16 +165,15 @@ def main() -> None:
     base = checked_out(asked.base)
     screen = Console(width=140)
     screen.print(machine())
-    for benchmark in asked.benchmark:
-        options = ["--partitions", asked.partitions]
+    for benchmark, options in planned(asked.benchmark, of_benchmarks):
         try:
-            rounds = in_turn(benchmark, base, asked.rounds, [*options, *of_benchmarks])
+            rounds = in_turn(benchmark, base, asked.rounds, ["--partitions", asked.partitions, *options])
         except RuntimeError as error:
             screen.print(str(error))
             continue
-        screen.print(table(benchmark, asked.base, rounds))
+        screen.print(table(" ".join((benchmark, *options)), asked.base, rounds))
         if asked.out:
-            keep(asked.out, benchmark, asked.base, [asked.partitions, *of_benchmarks], rounds)
+            keep(asked.out, benchmark, asked.base, [asked.partitions, *options], rounds)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def figures(partitions: int, shape: Shape, options: Sequence[str], say: Callable
             for line in islice(changes, WARM_UP):
                 job.seconds_of(line, "metadata")
             took = [job.seconds_of(line, "metadata") for line in islice(changes, SINGLE_CHANGES)]
-            yield from latencies("one change at a time", took, ("at most 0.2", "at most 0.4"))
+            yield from latencies("one change at a time", took, ("at most 0.12", "at most 0.18"))
             took = [
                 job.seconds_of(lines.record(RecordKind.HEARTBEAT, content=heartbeat), "gauges")
                 for _ in range(HEARTBEATS)
@@ -132,7 +132,7 @@ def death_figures(job: Job, lines: Lines, expected: Sequence[Row]) -> Iterator[F
     """Yield a broker's loss, and the writes that confirm its expected rows."""
     # Metadata is the longest of the outputs that are written together, and only alerts precede them.
     (death,) = lines.death()
-    yield Figure("a broker's loss, all its rows out", "s", job.seconds_of(death, "metadata"), "at most 1.5")
+    yield Figure("a broker's loss, all its rows out", "s", job.seconds_of(death, "metadata"), "at most 0.4")
     yield Figure("rows of this loss", "rows", len(expected))
     writes = lines.writes_after(expected)
     began, last = time.perf_counter(), json.loads(writes[-1])["seq"]
