@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -21,51 +23,87 @@ PAGE = FOLDER / "reference" / "benchmarks.md"
 PICTURE = FOLDER / "benchmarks.svg"
 
 _TABLE = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- end -->)", re.DOTALL)
-_SHOWN = (
-    "complete read, a partition",
-    "ISR change",
-    "a broker's death with 6,000 partitions",
-    "takeover, a death in it read, and all writes",
-    "memory, a partition",
-)
+_SHOWN = {
+    "core": (
+        "complete read, a partition",
+        "ISR change",
+        "a broker's death with 6,000 partitions",
+        "takeover, a death in it read, and all writes",
+        "memory, a partition",
+    ),
+    "questions": (
+        "kontrast check",
+        "kontrast snapshot --json",
+        "kazoo's pipelined reads of every topic and state",
+    ),
+    "streaming": (
+        "ready, from the process's start",
+        "restarted, until the first new row",
+        "one change at a time, p50",
+        "one change at a time, p99",
+        "a broker's loss, all its rows out",
+        "Python, when ready",
+    ),
+    "beside_controller": (
+        "start: gauges are complete",
+        "a loss: the controller's median write",
+        "a loss: the alert is out",
+        "a loss: all rows are out",
+    ),
+}
 _WIDTH, _ROW, _LEFT, _RIGHT = 720, 18, 300, 70
 
 
-def rows() -> list[tuple[str, str, str, float, float]]:
-    """Return shape, commits, figure, and its medians on the base and on the later checkout."""
-    found = []
-    for run in json.loads(MEASURED.read_text(encoding="utf-8")):
-        size, options = run["options"][0], run["options"]
-        placement = options[options.index("--placement") + 1] if "--placement" in options else "random"
-        for figure in _SHOWN:
-            name = f"{size}: {figure}"
-            if name not in run["rounds"][0]["now"]:  # a run without takeovers
-                continue
-            pair = [median([each[side][name] for each in run["rounds"]]) for side in ("base", "now")]
-            found.append((f"{int(size):,}, {placement}", f"{run['base']} → {run['now']}", figure, *pair))
-    return found
+Run = Mapping[str, Any]
 
 
-def page(before: str) -> str:
-    """Return the page with the table of the present figures."""
+def rows(run: Run) -> Iterator[tuple[str, float, float]]:
+    """Yield figure, and its medians on the base and on the later checkout. A run may lack some, as takeovers."""
+    for figure in _SHOWN[run["benchmark"]]:
+        names = (figure, f"{run['options'][0]}: {figure}")
+        for name in names:
+            if name in run["rounds"][0]["now"]:
+                base, now = (median([each[side][name] for each in run["rounds"]]) for side in ("base", "now"))
+                yield figure, base, now
+
+
+def subject(run: Run) -> str:
+    """Return the benchmark with its size and placement."""
+    size, options = run["options"][0], run["options"]
+    placement = options[options.index("--placement") + 1] if "--placement" in options else "random"
+    return f"{run['benchmark']}, {int(size):,}, {placement}"
+
+
+def page(before: str, runs: Sequence[Run]) -> str:
+    """Return the page with the tables of the present figures and of their runs."""
     lines = [
-        "| partitions, placement | commits | figure | before | after | before / after |",
-        "| --- | --- | --- | ---: | ---: | ---: |",
+        "| benchmark, partitions, placement | figure | before | after | before / after |",
+        "| --- | --- | ---: | ---: | ---: |",
     ]
-    for shape, commits, figure, base, now in rows():
-        lines.append(f"| {shape} | {commits} | {figure} | {base:.3g} | {now:.3g} | {base / now:.2f} |")
-    return _TABLE.sub("\n" + "\n".join(lines) + "\n\n", before)
+    for run in runs:
+        for figure, base, now in rows(run):
+            lines.append(f"| {subject(run)} | {figure} | {base:.3g} | {now:.3g} | {base / now:.2f} |")
+    lines += [
+        "",
+        "| benchmark, partitions, placement | commits | rounds | machine | load average at the end | command |",
+    ]
+    lines += ["| --- | --- | ---: | --- | ---: | --- |"]
+    for run in runs:
+        commits, command = f"{run['base']} → {run['now']}", f"`{run['command']}`"
+        where = f"{run['machine']} | {run['load_average']}"
+        lines.append(f"| {subject(run)} | {commits} | {len(run['rounds'])} | {where} | {command} |")
+    return _TABLE.sub(lambda _: "\n" + "\n".join(lines) + "\n\n", before)
 
 
-def picture() -> str:
-    """Return a bar for each figure, the time after the change as a share of the time before it."""
-    shown = rows()
+def picture(runs: Sequence[Run]) -> str:
+    """Return a bar for each figure, the figure after the change as a share of the one before it."""
+    shown = [(subject(run), *row) for run in runs for row in rows(run)]
     drawing = Drawing(_WIDTH, _ROW * (len(shown) + 2))
     drawing.text(8, _ROW, "after / before: shorter is faster, the line is no change", bold=True)
     room = (_WIDTH - _LEFT - _RIGHT) / 1.25
-    for at, (shape, _, figure, base, now) in enumerate(shown, start=1):
+    for at, (of, figure, base, now) in enumerate(shown, start=1):
         top = _ROW * (at + 0.4)
-        drawing.text(8, top + 12, f"{figure}; {shape}", room=_LEFT - 16)
+        drawing.text(8, top + 12, f"{figure}; {of}", room=_LEFT - 16)
         drawing.rectangle(_LEFT, top + 2, room * min(now / base, 1.25), _ROW - 5, "green" if now <= base else "orange")
         drawing.text(_WIDTH - _RIGHT + 8, top + 12, f"{now / base:.2f}")
     drawing.line([(_LEFT + room, _ROW * 1.3), (_LEFT + room, _ROW * (len(shown) + 1.6))], "faint", dashed=True)
@@ -74,8 +112,9 @@ def picture() -> str:
 
 def main() -> None:
     """Write both."""
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    PICTURE.write_text(picture(), encoding="utf-8")
+    runs = json.loads(MEASURED.read_text(encoding="utf-8"))
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), runs), encoding="utf-8")
+    PICTURE.write_text(picture(runs), encoding="utf-8")
 
 
 if __name__ == "__main__":
