@@ -24,7 +24,7 @@ MONITORING = tuple(
     for name in ("podMonitor", "serviceMonitor", "prometheusRules", "boards")
     for value in ("enabled=true", "labels.release=prometheus")
 )
-APART = ("mode=apart", "existingSecret=kontrast", *MONITORING)
+APART = ("mode=apart", "existingSecrets={passwords,keytab}", "krb5ConfigMap=realms", *MONITORING)
 SPARK = ("sparkApplication.enabled=true", "sparkApplication.image=spark:1", "persistence.accessMode=ReadWriteMany")
 SCHEMAS = ROOT / "build" / "schemas"  # those of Kubernetes by version, and those of the operators' kinds
 MANIFESTS = sorted((ROOT / "deploy" / "kubernetes").glob("*.yml"))
@@ -106,4 +106,4 @@ def test_the_spark_operator_runs_the_program_of_spark_submit():
     for role in ("driver", "executor"):
         assert job["sparkConf"][f"spark.{role}.extraClassPath"] == f"/opt/kontrast-cache/{SPARK_KAFKA_CONNECTOR.name}/*"
         mounted = {mount["name"] for mount in job[role]["volumeMounts"]}
-        assert mounted == {volume["name"] for volume in job["volumes"]} == {"config", "state", "secrets"}
+        assert mounted == {volume["name"] for volume in job["volumes"]} == {"config", "state", "secrets", "krb5"}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -219,3 +221,13 @@ def test_a_job_with_a_wrong_keytab_ends_with_a_sentence(
     assert ended.stderr.splitlines()[-1].endswith(
         f"Java cannot log in to Kafka ({reason}). Check [kafka], and for Kerberos the keytab, the KDC and krb5.conf"
     )
+
+
+def test_the_image_has_the_library_that_gssapi_was_compiled_over():
+    spec = find_spec("gssapi.raw.creds")
+    assert spec is not None
+    linked = subprocess.run(["ldd", str(spec.origin)], capture_output=True, text=True, check=True).stdout
+    (library,) = re.findall(r"libgssapi_krb5\S+ => (\S+)", linked)
+    owner = subprocess.run(["dpkg", "-S", Path(library).resolve()], capture_output=True, text=True, check=True).stdout
+    last_stage = (Path(__file__).parents[2] / "deploy" / "Dockerfile").read_text(encoding="utf-8").rpartition("FROM")[2]
+    assert owner.partition(":")[0] in last_stage.split()

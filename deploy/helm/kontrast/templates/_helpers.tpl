@@ -17,6 +17,35 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ .Values.persistence.existingClaim | default (printf "%s-state" (include "kontrast.name" .)) }}
 {{- end }}
 
+{{/* Files of every container: the configuration, the Secrets' keys, and the realms of Kerberos for MIT's library and Java. */}}
+{{- define "kontrast.mounts" -}}
+- {name: config, mountPath: /etc/kontrast/kontrast.toml, subPath: kontrast.toml, readOnly: true}
+{{- if .Values.existingSecrets }}
+- {name: secrets, mountPath: /etc/kontrast/secrets, readOnly: true}
+{{- end }}
+{{- if .Values.krb5ConfigMap }}
+- {name: krb5, mountPath: /etc/krb5.conf, subPath: krb5.conf, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "kontrast.volumes" -}}
+- name: config
+  configMap: {name: {{ include "kontrast.name" . }}}
+{{- with .Values.existingSecrets }}
+- name: secrets
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- range . }}
+      - secret: {name: {{ . }}}
+      {{- end }}
+{{- end }}
+{{- with .Values.krb5ConfigMap }}
+- name: krb5
+  configMap: {name: {{ . }}}
+{{- end }}
+{{- end }}
+
 {{/* A Deployment of one command: root, command, replicas, resources, ports, whether it has the volume. */}}
 {{- define "kontrast.deployment" -}}
 {{- $name := printf "%s-%s" (include "kontrast.name" .root) .command }}
@@ -88,23 +117,15 @@ spec:
           {{- end }}
           resources: {{ toYaml .resources | nindent 12 }}
           volumeMounts:
-            - {name: config, mountPath: /etc/kontrast/kontrast.toml, subPath: kontrast.toml, readOnly: true}
+            {{- include "kontrast.mounts" .root | nindent 12 }}
             - {name: tmp, mountPath: /tmp}
-            {{- if .root.Values.existingSecret }}
-            - {name: secrets, mountPath: /etc/kontrast/secrets, readOnly: true}
-            {{- end }}
             {{- if .state }}
             - {name: state, mountPath: /var/lib/kontrast}
             {{- end }}
       volumes:
-        - name: config
-          configMap: {name: {{ include "kontrast.name" .root }}}
+        {{- include "kontrast.volumes" .root | nindent 8 }}
         - name: tmp
           emptyDir: {sizeLimit: 4Gi}
-        {{- if .root.Values.existingSecret }}
-        - name: secrets
-          secret: {secretName: {{ .root.Values.existingSecret }}, defaultMode: 0440}
-        {{- end }}
         {{- if .state }}
         - name: state
           persistentVolumeClaim: {claimName: {{ include "kontrast.claim" .root }}}
