@@ -184,8 +184,8 @@ dist: install-dev ## What spark-submit needs, the bill of materials (CycloneDX) 
 
 VERSION ?= 1.0.0
 
-release: install-dev ## Wheel, sdist, kontrast.zip, bill of materials, changes and checksums of the newest commit (VERSION=1.0.0)
-	@.venv/bin/python deploy/release.py $(VERSION)
+release: install-dev ## Wheel, sdist, kontrast.zip, SBOM, changes and checksums of the newest commit (VERSION=1.0.0 HOME_URL=)
+	@.venv/bin/python deploy/release.py $(VERSION) $(HOME_URL)
 
 lock: install-dev ## Renew the pins in requirements/
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
