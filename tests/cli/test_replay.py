@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,6 +23,7 @@ from cli.printing.replay_lines import row_object, sentence, time_in_words
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from controller.contract.writes import Writes
+from tests.archives import extract
 from tests.kept_texts import assert_as_before
 from tests.rows import Rows
 from tests.waiting import eventually
@@ -40,9 +40,7 @@ EFFECT = {"effect": "1-2-3", "status": Status.FINAL, "cause": "BrokerChange: bro
 def zk_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the ZooKeeper of a recorded cluster."""
     directory = tmp_path_factory.mktemp("recording")
-    with tarfile.open(RECORDINGS / "dev39.tar.xz") as archive:
-        members = [member for member in archive if member.name.startswith("dev39/zk/")]
-        archive.extractall(directory, members, filter="data")
+    extract(RECORDINGS / "dev39.tar.xz", directory, "dev39/zk/")
     return directory / "dev39" / "zk"
 
 

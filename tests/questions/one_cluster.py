@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -54,6 +53,7 @@ from questions.whatif.ranking import rank_losses
 from questions.whatif.rolling import rolling_order
 from questions.whatif.scenario import Change, Step, UnknownBrokersError, brokers_in, play
 from streaming.config import BrokersConfig
+from tests.archives import extract
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
@@ -72,9 +72,7 @@ def unpacked(name: str, directory: Path) -> Path:
     """Return the dataDir of the recorded cluster's ZooKeeper, unpacked there."""
     data = directory / name / "zk"
     if not data.exists():
-        with tarfile.open(_ARCHIVES / f"{name}.tar.xz") as archive:
-            members = [member for member in archive if member.name.startswith(f"{name}/zk/")]
-            archive.extractall(directory, members, filter="data")
+        extract(_ARCHIVES / f"{name}.tar.xz", directory, f"{name}/zk/")
     return data
 
 
