@@ -180,7 +180,7 @@ def filled(text: str) -> str:
     values["$value | humanizeTimestamp"] = "2023-11-14 22:13:20 +0000 UTC"
     for name, value in values.items():
         text = text.replace(f"{{{{ {name} }}}}", value)
-    return text
+    return re.sub(r"{{ with \$labels.other_broker }}.*{{ end }}", "", text)
 
 
 def test_every_severity_of_a_row_is_routed():
