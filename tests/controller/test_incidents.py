@@ -231,7 +231,7 @@ def test_incidents_that_become_one_keep_the_older_name_and_say_so():
 
 
 @pytest.mark.parametrize(("after_ms", "severity"), [(1_000, Severity.WARN), (6_000, Severity.PAGE)])
-def test_a_page_that_may_have_been_sent_stays_one_when_the_partitions_page_too(after_ms, severity):
+def test_a_page_that_may_have_been_sent_stays_one_when_partitions_page(after_ms, severity):
     history = a_copy(200, "within a rack")
     lose(history, [3])
     history.heartbeat(after_ms)

@@ -69,7 +69,7 @@ def test_too_many_alerts_are_capped_the_oldest_are_named_and_the_rest_is_counted
     assert sum(alerts_open(bench).values()) == 10
 
 
-def test_every_alert_is_named_before_a_further_broker_and_only_alerts_count_as_dropped(rows):
+def test_alerts_are_named_before_further_brokers_which_are_never_dropped_alerts(rows):
     bench = Bench(alerts=2)
     bench.apply(
         rows.gauges(),
