@@ -1,4 +1,4 @@
-"""Page of `kontrast watch` with the metrics of its forwarders, on a separate port.
+"""Page of `kontrast watch` with the metrics and the readiness of its forwarders, on a separate port.
 
 The forwarders count in plain data (`transport.forwarding`), without prometheus-client's counters. ingest/ and this page
 thus share no library, and a collector reads all figures of a forwarder at one moment.
@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
@@ -92,13 +93,20 @@ class ForwardingCollector(Collector):
 
 
 def open_page(listening: Listening, forwardings: Sequence[Forwarding]) -> HttpServer:
-    """Return a server of /metrics about these forwarders. Raise ServeError if its port is taken."""
+    """Return a server of /metrics and /readyz about these forwarders. Raise ServeError if its port is taken."""
     registry = CollectorRegistry()
     figures = HttpFigures()
     registry.register(ForwardingCollector(forwardings))
     registry.register(BuildCollector())
     registry.register(HttpCollector(figures))
-    app = Starlette(routes=[metrics_route(registry), Route("/healthz", lambda _: PlainTextResponse("ok\n"))])
+
+    def readyz(_: Request) -> PlainTextResponse:
+        waiting = [forwarding.cluster for forwarding in forwardings if not forwarding.works]
+        text = f"not completely read yet: {', '.join(waiting)}\n" if waiting else "ready\n"
+        return PlainTextResponse(text, status_code=503 if waiting else 200)
+
+    healthz = Route("/healthz", lambda _: PlainTextResponse("ok\n"))
+    app = Starlette(routes=[metrics_route(registry), healthz, Route("/readyz", readyz)])
     return HttpServer(app, listening, figures)
 
 

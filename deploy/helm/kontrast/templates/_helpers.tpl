@@ -17,7 +17,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ .Values.persistence.existingClaim | default (printf "%s-state" (include "kontrast.name" .)) }}
 {{- end }}
 
-{{/* A Deployment of one command: root, command, replicas, resources, ports, whether it has the volume. */}}
+{{/* A Deployment of one command: root, command, replicas, resources, ports, the probed one, whether it has the volume, and
+whether its work may be shared, so that an update starts the new pod before it ends the old one. */}}
 {{- define "kontrast.deployment" -}}
 {{- $name := printf "%s-%s" (include "kontrast.name" .root) .command }}
 apiVersion: apps/v1
@@ -30,7 +31,7 @@ metadata:
     app.kubernetes.io/component: {{ .command }}
 spec:
   replicas: {{ .replicas }}
-  {{- if .state }}
+  {{- if not .shared }}
   strategy: {type: Recreate}
   {{- end }}
   selector:
@@ -82,9 +83,7 @@ spec:
           # The first complete read and Spark's start take minutes on a large cluster.
           startupProbe: {httpGet: {path: /healthz, port: {{ .probed }}}, periodSeconds: 5, failureThreshold: 180}
           livenessProbe: {httpGet: {path: /healthz, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6}
-          {{- end }}
-          {{- if .ready }}
-          readinessProbe: {httpGet: {path: {{ .ready }}, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5}
+          readinessProbe: {httpGet: {path: /readyz, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5}
           {{- end }}
           resources: {{ toYaml .resources | nindent 12 }}
           volumeMounts:
