@@ -115,4 +115,4 @@ def test_the_spark_operator_runs_the_program_of_spark_submit():
     for role in ("driver", "executor"):
         assert job["sparkConf"][f"spark.{role}.extraClassPath"] == f"/opt/kontrast-cache/{SPARK_KAFKA_CONNECTOR.name}/*"
         mounted = {mount["name"] for mount in job[role]["volumeMounts"]}
-        assert mounted == {volume["name"] for volume in job["volumes"]} == {"config", "state", "secrets"}
+        assert mounted == {volume["name"] for volume in job["volumes"]} == {"config", "state", "tmp", "secrets"}
