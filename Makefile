@@ -148,6 +148,7 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/openapi.py
 	.venv/bin/python docs/pins.py
 	.venv/bin/python docs/metrics.py > docs/reference/metrics.md
+	.venv/bin/python docs/receivers.py > docs/reference/receivers.md
 	.venv/bin/python docs/postmortem.py
 	.venv/bin/python docs/benchmarks.py
 	.venv/bin/python docs/scale.py
