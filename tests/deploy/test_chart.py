@@ -26,14 +26,7 @@ MONITORING = tuple(
 )
 EXAMPLE = f"--values={CHART / 'values-apart.yaml'}"
 APART = (EXAMPLE, "--set=existingSecret=kontrast", *MONITORING)
-SPARK = tuple(
-    f"--set={value}"
-    for value in (
-        "sparkApplication.enabled=true",
-        "sparkApplication.image=spark:1",
-        "persistence.accessMode=ReadWriteMany",
-    )
-)
+SPARK = ("--set=sparkApplication.enabled=true,sparkApplication.image=spark:1,persistence.accessMode=ReadWriteMany",)
 SCHEMAS = ROOT / "build" / "schemas"  # those of Kubernetes by version, and those of the operators' kinds
 MANIFESTS = sorted((ROOT / "deploy" / "kubernetes").glob("*.yml"))
 # Advice of kube-score that the chart leaves to its user: pulling the image at each start, a limit of processor time,

@@ -33,7 +33,7 @@ SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "deploy" / "compose
 ]
 PORTS = ("2181", "19091", "19092", "19093", "19094", "19095", "9090", "9093", "9642", "9643")
 ONCE = "stream-format"
-WATCHED = [name for name in SERVICES if name not in {"grafana", "kontrast"}]  # Grafana has no command line
+AROUND_KONTRAST = [name for name in SERVICES if name not in {"grafana", "kontrast"}]  # Grafana has no command line
 JAVA = {
     "zookeeper-server-start.sh": "org.apache.zookeeper.server.quorum.QuorumPeerMain",
     "kafka-server-start.sh": "kafka.Kafka",
@@ -119,7 +119,7 @@ def machine(java: Path, tmp_path: Path) -> Iterator[Machine]:
 
 def test_every_command_line_runs_and_kontrast_reaches_every_server(machine):
     assert _words("ENTRYPOINT") == ["kontrast"]
-    for service in WATCHED:
+    for service in AROUND_KONTRAST:
         machine.run(service)
 
     def check() -> str:
