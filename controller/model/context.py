@@ -22,12 +22,12 @@ from controller.model.configuration import Configuration
 from controller.model.controllership import FormerControllers, InItsName, Ownership, Term
 from controller.model.ensemble import EnsembleState
 from controller.model.event import StoredEvent
-from controller.model.feed_state import Clocks, CompleteRead, Feed
 from controller.model.migration import Migration
 from controller.model.tally import CountingRules, Reactions, Tally
 from controller.model.topics import Topics
 from controller.model.triggers import Deletions, Triggers
 from controller.model.wall_clock import shown_ms
+from controller.model.watch_state import Clocks, CompleteRead, Feed
 from controller.rules.releases import NEWEST, Profile, profile_of
 from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
 from controller.rules.timing import CONTEXT_LOADED, UNFINISHED, Time

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from controller.contract.ensemble import LeftSession
 from controller.contract.ids import BrokerId, Zxid
 from controller.contract.records import Record, RecordKind
-from controller.model.feed_state import Quarantines
+from controller.model.watch_state import Quarantines
 from controller.restore.quarantine import quarantine, quarantines_with
 from controller.restore.stored_context import new_context
 from controller.step import steps

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from controller.contract.ids import BrokerId
 from controller.contract.znodes import MaintenanceWindow
-from controller.model.feed_state import Quarantines
+from controller.model.watch_state import Quarantines
 from controller.restore.quarantine import quarantine
 from controller.restore.stored_context import new_context
 from tests.controller.znode_history import LOG_DIR_EVENT, Topics, ZnodeHistory, broker_znode, controller_znode
