@@ -26,7 +26,7 @@ from controller.model.controllership import Ownership
 from controller.model.migration import Claim, SomeTopics
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
-from controller.rules.migration_phases import WITH_PULSE, PhaseEvidence, MigrationPhase
+from controller.rules.migration_phases import WITH_PULSE, MigrationPhase, PhaseEvidence
 from controller.transaction.transaction import Transaction
 from controller.view.migration import epoch_raised
 from controller.view.state_epochs import count_state_epochs, never_elected

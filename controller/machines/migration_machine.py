@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.model.context import Header
-from controller.rules.migration_phases import NEXT_PHASE, PhaseEvidence, MigrationPhase
+from controller.rules.migration_phases import NEXT_PHASE, MigrationPhase, PhaseEvidence
 
 
 def follow(header: Header, evidence: PhaseEvidence) -> None:

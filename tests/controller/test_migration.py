@@ -9,7 +9,7 @@ from controller.contract.metadata_rows import BrokerRow, ControllerRow, Migratio
 from controller.contract.records import RecordKind
 from controller.model.context import Phase
 from controller.restore.stored_context import encode_header, restore_context
-from controller.rules.migration_phases import LED_BY_KRAFT, NEXT_PHASE, PhaseEvidence, MigrationPhase
+from controller.rules.migration_phases import LED_BY_KRAFT, NEXT_PHASE, MigrationPhase, PhaseEvidence
 from tests.controller.znode_history import (
     ZnodeHistory,
     broker_znode,
