@@ -20,7 +20,7 @@ from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
 from transport.journal import JournalError, end_offset
 from transport.listening import Listening
-from transport.topics import Topic, stream_topics, unfit
+from transport.topics import RequiredTopic, stream_topics, unfit
 from wording.sentences import counted
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _ask_port(listening: Listening) -> Callable[[threading.Event], str]:
 
 def _ask_kafka(
     address: KafkaAddress,
-    topics: Sequence[Topic],
+    topics: Sequence[RequiredTopic],
     timeout_seconds: float,
     maker: str = "this command",
     *,
@@ -241,7 +241,7 @@ def _ask_kafka(
         from kafka.errors import KafkaError
 
         from ingest.sinks.kafka_sink import identity_of
-        from outputs.kafka_connections import client_options, in_words
+        from outputs.kafka_connections import client_options, error_in_words
         from outputs.kafka_topics import existing_topics
 
         timeout_ms = int(timeout_seconds * 1000)
@@ -257,7 +257,7 @@ def _ask_kafka(
             finally:
                 admin.close()
         except KafkaError as error:
-            raise OSError(f"Kafka at {address.bootstrap_servers} does not answer: {in_words(error)}") from error
+            raise OSError(f"Kafka at {address.bootstrap_servers} does not answer: {error_in_words(error)}") from error
         wrong = unfit(address, existing)
         if wrong.refused:
             raise OSError(wrong.refused)

@@ -18,7 +18,7 @@ SETTINGS: Final = (CLEANUP_POLICY, *_BOUNDS)  # that are looked at
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class RequiredTopic:
     """A required topic.
 
     If it is compacted, the newest message of each key counts. With unique keys, compaction drops no message. If only
@@ -40,7 +40,7 @@ class Topic:
 class ExistingTopic:
     """A topic as brokers report it, with the visible `SETTINGS`. It has 0 partitions while they do not know yet."""
 
-    topic: Topic
+    topic: RequiredTopic
     partitions: int
     settings: Mapping[str, str]
 
@@ -61,9 +61,9 @@ class _Fault:
     is_refused: bool = True
 
 
-def stream_topics(address: KafkaAddress) -> tuple[Topic, ...]:
+def stream_topics(address: KafkaAddress) -> tuple[RequiredTopic, ...]:
     """Return the topic of a stream, and the one beside it in which complete reads are requested."""
-    return Topic(address.topic, ordered_by_key=True), Topic(request_topic(address))
+    return RequiredTopic(address.topic, ordered_by_key=True), RequiredTopic(request_topic(address))
 
 
 def output_topic(address: KafkaAddress, output: str) -> str:
@@ -71,7 +71,7 @@ def output_topic(address: KafkaAddress, output: str) -> str:
     return f"{address.topic}.{output}"
 
 
-def refusal(address: KafkaAddress, topics: Sequence[Topic], reason: str) -> str:
+def refusal(address: KafkaAddress, topics: Sequence[RequiredTopic], reason: str) -> str:
     """Return one sentence for topics that are missing and that the brokers do not let Kontrast make."""
     names, one = ", ".join(topic.name for topic in topics), len(topics) == 1
     return (
@@ -81,7 +81,7 @@ def refusal(address: KafkaAddress, topics: Sequence[Topic], reason: str) -> str:
     )
 
 
-def creation_command(bootstrap_servers: str, topics: Iterable[Topic]) -> str:
+def creation_command(bootstrap_servers: str, topics: Iterable[RequiredTopic]) -> str:
     """Return a line for a shell that makes the topics with Kafka's own tool."""
     by_settings: dict[str, list[str]] = {}
     for topic in topics:

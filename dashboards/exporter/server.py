@@ -27,7 +27,7 @@ from dashboards.exporter.jmx import JmxCollector
 from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.following.follower import Follower
-from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
+from dashboards.following.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
 from dashboards.page.config import PageConfig
@@ -52,7 +52,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
 
     Raise ServeError with a sentence if the port is in use or the source is unreadable.
     """
-    view, reading = View(config.past_rows), Reading()
+    view, reading = View(config.past_rows), ReadingCounts()
     follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), view, reading, config.connect_timeout_seconds)
     prober = Prober(config.probe, view, reading)
     delivery = Delivery(config.alertmanager, view, reading, prober.active_alerts)
@@ -101,7 +101,7 @@ class _App:
         self,
         config: ServeConfig,
         view: View,
-        reading: Reading,
+        reading: ReadingCounts,
         follower: Follower,
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: PartitionsPage | None,

@@ -46,7 +46,7 @@ class ClusterSnapshot:
         return self.gauges is not None and self.gauges.is_replayed
 
     @property
-    def standing(self) -> tuple[MetadataRow, ...]:
+    def cluster_rows(self) -> tuple[MetadataRow, ...]:
         """Return rows of metadata but for topics and partitions."""
         return (*self.brokers, *(row for row in (self.controller, self.migration) if row is not None))
 

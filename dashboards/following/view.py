@@ -22,7 +22,7 @@ from dashboards.following.cluster import (
     ClusterSnapshot as ClusterSnapshot,
     problem_since_ms as problem_since_ms,
 )
-from dashboards.following.past import PAST_ROWS, Change, Past
+from dashboards.following.past import PAST_ROWS, Past, Replacement
 
 _Value = TypeVar("_Value")
 
@@ -173,7 +173,7 @@ class View:
                 if name in known.topics
             }
 
-    def newest_events(self, cluster: str) -> list[Change]:
+    def newest_events(self, cluster: str) -> list[Replacement]:
         """Return the newest changes of brokers, the controller and alerts, the oldest first."""
         with self._lock:
             known = self._clusters.get(cluster)

@@ -165,7 +165,7 @@ def picture_with(
 ) -> Picture:
     """Make the cluster's picture with these alerts, partitions and topics. It must have gauges."""
     assert found.gauges is not None, "a cluster that was not read"
-    metadata = (*found.standing, *topics, *partitions)
+    metadata = (*found.cluster_rows, *topics, *partitions)
     empty = new_context(found.cluster)
     return picture_of_rows(empty, metadata, found.gauges, alerts, as_of_ms=found.heartbeat_ms)
 

@@ -12,7 +12,7 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow
 from controller.contract.row import Row
-from dashboards.following.past import Change
+from dashboards.following.past import Replacement
 from dashboards.page.verdict import BLINDING, State
 from wording.sentences import event_of
 
@@ -79,13 +79,13 @@ def _span(row: AlertRow, end_ms: int) -> Iterator[tuple[int, int, State]]:
         yield row.since_ms, end_ms, state
 
 
-def news_of(changes: Sequence[Change]) -> tuple[News, ...]:
+def news_of(changes: Sequence[Replacement]) -> tuple[News, ...]:
     """Return the newest changes, the newest first."""
     said = map(_news, sorted(changes, key=lambda change: change.row.time_ms)[::-1])
     return tuple(news for news in said if news is not None)[:_NEWS_OF_A_PAGE]
 
 
-def _news(change: Change) -> News | None:
+def _news(change: Replacement) -> News | None:
     row = change.row
     if isinstance(row, BrokerRow):
         left = "shut down in order" if row.left_in_order else "left without a shutdown"

@@ -311,7 +311,7 @@ def test_a_request_about_200_000_partitions_is_split_to_fit_into_any_message():
 
 
 def a_transaction(context: Context, position: tuple[int, int] = (1, 0), at_ms: int = 1_000_000) -> Transaction:
-    """Return a turn in an event."""
+    """Return a transaction in an event."""
     generation, seq = position
     record = Record(cluster="c", generation=generation, seq=seq, kind=RecordKind.HEARTBEAT, observed_ms=at_ms)
     tx = Transaction(context, record)

@@ -23,7 +23,7 @@ from dashboards.alerting.delivery import Delivery
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.server import run
-from dashboards.following.reading import Reading
+from dashboards.following.reading import ReadingCounts
 from dashboards.following.view import View
 from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
@@ -369,7 +369,7 @@ def test_nobody_is_called_about_a_past_nor_about_its_end(alertmanager, serving, 
 
 def test_a_row_of_an_alert_is_looked_at_at_once(rows, monkeypatch):
     monkeypatch.setattr("dashboards.alerting.delivery._LOOK_SECONDS", 3600.0)
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     reading.caught_up()
     delivery = Delivery(AlertmanagerConfig(stale_after_seconds=NEVER_STALE), view, reading)
     with delivery:
@@ -379,7 +379,7 @@ def test_a_row_of_an_alert_is_looked_at_at_once(rows, monkeypatch):
 
 
 def test_a_cluster_that_is_new_is_given_as_long_for_its_first_heartbeat_as_any(rows):
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     view.know("north")
     reading.caught_up()
     delivery = Delivery(AlertmanagerConfig(stale_after_seconds=0.2), view, reading)

@@ -12,7 +12,7 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.following import past
 from dashboards.following.cluster_at import snapshot_as_of
-from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
+from dashboards.following.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.following.view import ClusterSnapshot, View
 from dashboards.page.answers import Answers
 from dashboards.page.config import PageConfig
@@ -115,7 +115,7 @@ def test_what_is_explained_as_of_a_moment_is_what_was_explained_at_that_moment(r
 
 def explained(view: View, then: View, at_ms: int | None) -> list[object]:
     """Return every explanation of the view at that moment."""
-    answers = Answers(view, Reading(), str, PageConfig(), Leases())
+    answers = Answers(view, ReadingCounts(), str, PageConfig(), Leases())
     partitions = [TopicPartition(*name) for name in sorted(then.partitions(CLUSTER))]
     brokers = range(5)
     return [

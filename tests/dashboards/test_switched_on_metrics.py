@@ -10,21 +10,21 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.metrics import DeliveryCollector
 from dashboards.catalogue.table import CATALOGUE
-from dashboards.following.reading import Reading
+from dashboards.following.reading import ReadingCounts
 from dashboards.following.view import View
-from dashboards.probe.comparison import Difference, Found
+from dashboards.probe.comparison import DifferenceKind, PartitionDifference
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows
 from dashboards.probe.findings import BrokerFindings
 from dashboards.probe.metrics import BrokerViewCollector, QuorumCollector
 from dashboards.probe.prober import ProbedBroker, Prober
 from dashboards.probe.quorum import QuorumProbe, QuorumSeen
-from migration.comparison.view import Subject
+from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
 
 
 def delivery_collector() -> DeliveryCollector:
-    delivery = Delivery(AlertmanagerConfig(urls=("http://am:9093",)), View(), Reading())
+    delivery = Delivery(AlertmanagerConfig(urls=("http://am:9093",)), View(), ReadingCounts())
     (sender,) = delivery.senders
     sender.is_up, sender.delivered_ms = True, 1
     return DeliveryCollector(delivery.senders)
@@ -34,7 +34,7 @@ class OneProbe:
     cluster = "north"
 
     def brokers(self) -> tuple[ProbedBroker, ...]:
-        found = {("t", 0): Found(Difference.MISSING, None, None)}
+        found = {("t", 0): PartitionDifference(DifferenceKind.MISSING, None, None)}
         findings = BrokerFindings(broker=3, found=found, since_ms=1, answered_ms=2)
         return (ProbedBroker(3, answers=2, failures=1, seconds=0.5, findings=findings),)
 
@@ -42,7 +42,7 @@ class OneProbe:
 def _prober() -> Prober:
     view = View()
     view.know("north")
-    return Prober(ProbeConfig(), view, Reading())
+    return Prober(ProbeConfig(), view, ReadingCounts())
 
 
 def broker_view_collector() -> BrokerViewCollector:
@@ -53,7 +53,7 @@ def broker_view_collector() -> BrokerViewCollector:
 
 class OneQuorum:
     cluster = "north"
-    seen = QuorumSeen({"kraft": 1}, Quorum(3001, 9, 120, voters=(3001,)), {Subject.PARTITIONS: 0}, offset=110)
+    seen = QuorumSeen({"kraft": 1}, Quorum(3001, 9, 120, voters=(3001,)), {CopiedSubject.PARTITIONS: 0}, offset=110)
 
 
 def quorum_collector() -> QuorumCollector:
@@ -63,7 +63,7 @@ def quorum_collector() -> QuorumCollector:
 
 
 def test_the_quorum_says_in_a_sentence_whether_it_is_finalized():
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     prober = Prober(ProbeConfig(), view, reading)
     assert prober.quorum_sentence("north").startswith("not asked. Name the KRaft controllers in kafka_quorum")
     probe = QuorumProbe("north", ProbeConfig(), CurrentRows("north", view, reading))

@@ -28,7 +28,7 @@ from controller.restore.stored_context import new_context
 from controller.rules.placement import PlacementError
 from controller.step import steps
 from controller.view.metadata import Metadata, Znode, cluster_metadata
-from dashboards.following.reading import Reading
+from dashboards.following.reading import ReadingCounts
 from dashboards.following.transitions import Transitions
 from dashboards.following.view import View
 from dashboards.page.config import PageConfig
@@ -122,7 +122,7 @@ class Cluster:
 
     def page(self) -> Starlette:
         """Return the page that follows the rows."""
-        view, reading = View(), Reading()
+        view, reading = View(), ReadingCounts()
         for row in self.rows:
             view.apply(row)
         reading.source_is(up=True)

@@ -18,7 +18,7 @@ from cli.settings.config import ConfigError, Settings, reached, read_settings
 from cli.settings.options import config_option
 from dashboards.errors import ServeError
 from transport.address import KafkaAddress
-from transport.topics import CLEANUP_POLICY, PARTITIONS, ExistingTopic, Topic, refusal, stream_topics, unfit
+from transport.topics import CLEANUP_POLICY, PARTITIONS, ExistingTopic, RequiredTopic, refusal, stream_topics, unfit
 
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
@@ -77,7 +77,7 @@ def topics(config_file: Path | None, *, apply: bool, as_json: bool) -> int:
     return code or (ExitCode.FAILED if any(each.state != _OK for each in compared) else ExitCode.OK)
 
 
-def _needed(settings: Settings) -> Mapping[KafkaAddress, Sequence[Topic]]:
+def _needed(settings: Settings) -> Mapping[KafkaAddress, Sequence[RequiredTopic]]:
     """Return the topics by address, for each cluster's stream, the job's source, and the outputs."""
     from streaming.sinks.sink import output_topics  # brings pyspark
 
@@ -85,7 +85,7 @@ def _needed(settings: Settings) -> Mapping[KafkaAddress, Sequence[Topic]]:
     streams = [layer["to"].value for layer in layers if "to" in layer]
     job = settings.sections["stream"]
     streams += [job["from"].value] if "from" in job else []
-    needed: dict[KafkaAddress, list[Topic]] = {}
+    needed: dict[KafkaAddress, list[RequiredTopic]] = {}
     for stream in dict.fromkeys(streams):
         if isinstance(stream, KafkaAddress):
             needed.setdefault(stream, []).extend(stream_topics(stream))
@@ -103,12 +103,12 @@ def _needed(settings: Settings) -> Mapping[KafkaAddress, Sequence[Topic]]:
     }
 
 
-def _compare(address: KafkaAddress, needed: Sequence[Topic], *, apply: bool) -> Iterator[Compared]:
+def _compare(address: KafkaAddress, needed: Sequence[RequiredTopic], *, apply: bool) -> Iterator[Compared]:
     """Compare, after making and mending if asked. Raise ServeError."""
     from kafka.admin import KafkaAdminClient
     from kafka.errors import KafkaError
 
-    from outputs.kafka_connections import client_options, in_words
+    from outputs.kafka_connections import client_options, error_in_words
     from outputs.kafka_topics import existing_topics
 
     limits = {"request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
@@ -118,13 +118,13 @@ def _compare(address: KafkaAddress, needed: Sequence[Topic], *, apply: bool) -> 
             if apply and _mend(admin, address, needed, existing):
                 existing = existing_topics(admin, needed)
     except KafkaError as error:
-        raise ServeError(f"Kafka at {address.bootstrap_servers} does not answer: {in_words(error)}") from error
+        raise ServeError(f"Kafka at {address.bootstrap_servers} does not answer: {error_in_words(error)}") from error
     found = {each.topic: each for each in existing}
     for topic in needed:
         yield _row(address, topic, found.get(topic))
 
 
-def _row(address: KafkaAddress, topic: Topic, existing: ExistingTopic | None) -> Compared:
+def _row(address: KafkaAddress, topic: RequiredTopic, existing: ExistingTopic | None) -> Compared:
     policy = topic.settings[CLEANUP_POLICY]
     if existing is None:
         return Compared(topic.name, "missing", PARTITIONS, policy, "", "")
@@ -136,7 +136,7 @@ def _row(address: KafkaAddress, topic: Topic, existing: ExistingTopic | None) ->
 
 
 def _mend(
-    admin: KafkaAdminClient, address: KafkaAddress, needed: Sequence[Topic], existing: Sequence[ExistingTopic]
+    admin: KafkaAdminClient, address: KafkaAddress, needed: Sequence[RequiredTopic], existing: Sequence[ExistingTopic]
 ) -> bool:
     """Make missing topics and fix lossy settings. Return whether anything changed. Raise KafkaError, ServeError."""
     from outputs.kafka_topics import create_topics, set_topic_settings

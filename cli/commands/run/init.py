@@ -104,7 +104,7 @@ def _refuse(cluster: str | None, out: Path, *, as_json: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCluster:
     """A cluster as its ZooKeeper has it."""
 
     cluster: str
@@ -147,7 +147,7 @@ class Found:
         }
 
 
-def _find(config: ZooKeeperConfig, name: str | None, stop: threading.Event) -> Found:
+def _find(config: ZooKeeperConfig, name: str | None, stop: threading.Event) -> FoundCluster:
     from ingest.complete_read import find_chroots
 
     read = _read(config, stop)
@@ -181,7 +181,7 @@ def _context(read: CompleteRead, cluster: str) -> Context:
     return steps(new_context(cluster), read.records(cluster)).context
 
 
-def _found(zookeeper: str, cluster: str, context: Context) -> Found:
+def _found(zookeeper: str, cluster: str, context: Context) -> FoundCluster:
     header = context.header
     topics = [topic for _, topic in context.topics if topic.exists]
     racks: dict[str, tuple[int, ...]] = {}
@@ -189,10 +189,10 @@ def _found(zookeeper: str, cluster: str, context: Context) -> Found:
         racks[broker.rack or ""] = (*racks.get(broker.rack or "", ()), broker_id)
     partitions = sum(len(topic.partitions) for topic in topics)
     releases = header.configuration.evidence.releases()
-    return Found(cluster, zookeeper, releases, racks, len(topics), partitions)
+    return FoundCluster(cluster, zookeeper, releases, racks, len(topics), partitions)
 
 
-def _configuration(found: Found, state: Path, given: Mapping[str, object]) -> str:
+def _configuration(found: FoundCluster, state: Path, given: Mapping[str, object]) -> str:
     """Return the text of the file with the changed defaults, each with its reason."""
     capacity = found.capacity
     changes, outputs = (json.dumps(f"journal:{state / name}") for name in ("changes", "outputs"))
