@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from cli.following import without_waiting_words
+from cli.followed_outputs import without_waiting_words
 from cli.printing.standard_output import print_line
 from cli.running import ExitCode, run_until_stopped
 from dashboards.errors import ServeError
@@ -271,7 +271,7 @@ def _ask_kafka(
 
 def _ask_outputs(config: ServeConfig, *, they_exist: bool) -> Callable[[threading.Event], str]:
     def ask(_: threading.Event) -> str:
-        from dashboards.following.reading import FOLLOWED_OUTPUTS
+        from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS
         from outputs import SourceDownError, open_outputs
 
         source = open_outputs(config.source, FOLLOWED_OUTPUTS)

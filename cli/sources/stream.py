@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from cli.following import Where, followed, lines_until_now, without_waiting_words
+from cli.followed_outputs import Where, followed, lines_until_now, without_waiting_words
 from cli.printing import output
 from cli.running import StoppedError
 from cli.sources.earlier_rows import earlier_rows

@@ -16,8 +16,8 @@ from dashboards.alerting.message import Message
 from dashboards.alerting.registry import AlertRegistry
 from dashboards.alerting.sender import Sender
 from dashboards.errors import ServeError
-from dashboards.following.reading import ReadingCounts, ReadingSnapshot
-from dashboards.following.view import ClusterSnapshot, View
+from dashboards.kept_rows.reading import ReadingCounts, ReadingSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot, View
 
 _LOOK_SECONDS = 0.25
 _NEWS_SECONDS = 0.01  # in which more rows of the same batch follow

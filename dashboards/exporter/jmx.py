@@ -18,8 +18,8 @@ from dashboards.catalogue.jmx_metrics import BROKER_LABELS, JMX_METRICS
 from dashboards.catalogue.metric import CLUSTER_LABEL, JMX_PAGE, Metric
 from dashboards.exporter.discovery import scrape_address
 from dashboards.exporter.scrape import brokers_in_order
-from dashboards.following.reading import ReadingCounts
-from dashboards.following.view import ClusterSnapshot, View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import ClusterSnapshot, View
 
 _UNCLEAN = f"Unclean{Strategy.OFFLINE.value}"
 

@@ -26,10 +26,10 @@ from dashboards.exporter.discovery import targets
 from dashboards.exporter.jmx import JmxCollector
 from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.exporter.scrape import DetailLimits
-from dashboards.following.follower import Follower
-from dashboards.following.reading import FOLLOWED_OUTPUTS, ReadingCounts
-from dashboards.following.transitions import Transitions
-from dashboards.following.view import View
+from dashboards.kept_rows.follower import Follower
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.view import View
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT
 from dashboards.page.names_in_paths import NamesInPaths

@@ -17,9 +17,9 @@ from controller.restore.stored_context import new_context
 from controller.rules.migration_phases import MigrationPhase
 from controller.view.migration import DONE
 from controller.view.types import Context
-from dashboards.following.cluster_at import ClusterAt, cluster_at
-from dashboards.following.reading import ReadingCounts
-from dashboards.following.view import ClusterSnapshot, TopicSize, View
+from dashboards.kept_rows.cluster_at import ClusterAt, cluster_at
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import ClusterSnapshot, TopicSize, View
 from dashboards.page.config import PageConfig
 from dashboards.page.leases import Leases
 from dashboards.page.overview import Overview, OverviewMaker, WayToKRaft, oldest, picture_with, why_unread

@@ -15,9 +15,9 @@ from controller.contract.effect_rows import Transition
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
-from dashboards.following.cluster_at import kept, snapshot_as_of
-from dashboards.following.transitions import Transitions
-from dashboards.following.view import AsOf, View
+from dashboards.kept_rows.cluster_at import kept, snapshot_as_of
+from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.view import AsOf, View
 from dashboards.page.answers import Answers
 from dashboards.page.overview import Overview
 from questions.explain.subject import Subject

@@ -16,7 +16,7 @@ from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
 from controller.restore.stored_context import new_context
 from dashboards.alerting.active_alerts import silent_process
-from dashboards.following.view import ClusterSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.page.config import PageConfig
 from dashboards.page.incidents import Incident, incidents_of
 from dashboards.page.partition_groups import PartitionGroup, Topics, groups_of

@@ -10,7 +10,7 @@ import msgspec
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
-from dashboards.following.view import TopicSize, problem_since_ms
+from dashboards.kept_rows.view import TopicSize, problem_since_ms
 from dashboards.page.topic_ranks import TopicRanks
 from wording.sentences import either, listed
 

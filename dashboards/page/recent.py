@@ -12,7 +12,7 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow
 from controller.contract.row import Row
-from dashboards.following.past import Replacement
+from dashboards.kept_rows.replaced import Replacement
 from dashboards.page.verdict import BLINDING, State
 from wording.sentences import event_of
 

@@ -19,10 +19,10 @@ from starlette.staticfiles import StaticFiles
 
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from dashboards.drawn_timeline.picture import STYLE
-from dashboards.following.cluster_at import kept
-from dashboards.following.reading import FOLLOWED_OUTPUTS, ReadingCounts
-from dashboards.following.transitions import Transitions
-from dashboards.following.view import View
+from dashboards.kept_rows.cluster_at import kept
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.view import View
 from dashboards.page import interface
 from dashboards.page.answers import Answers, BrokerAnswer, TopicAnswer, TopicList
 from dashboards.page.asked import NUMBER, found, named, now_ms, number

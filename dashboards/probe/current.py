@@ -7,8 +7,8 @@ import time
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
-from dashboards.following.reading import ReadingCounts
-from dashboards.following.view import ClusterSnapshot, View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import ClusterSnapshot, View
 
 _LOOK_SECONDS = 0.2
 _HEARTBEAT_PATIENCE_SECONDS = 15.0

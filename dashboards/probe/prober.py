@@ -17,8 +17,8 @@ from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from dashboards.alerting.active_alerts import ActiveAlerts, Source
 from dashboards.errors import ServeError
-from dashboards.following.reading import ReadingCounts
-from dashboards.following.view import ClusterSnapshot, View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import ClusterSnapshot, View
 from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint, expected_bytes
 from dashboards.probe.comparison import PartitionDifference, PartitionName, differences, lasting
 from dashboards.probe.config import ProbeConfig

@@ -16,7 +16,7 @@ from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
 from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY, ActiveAlerts, Source
 from dashboards.alerting.message import time_text
-from dashboards.following.view import ClusterSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.probe import finalization
 from dashboards.probe.broker import ProbeError, choose_endpoint
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig

@@ -16,8 +16,8 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from dashboards.following.reading import ReadingCounts
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 from dashboards.page import templates
 from dashboards.page.answers import Answers
 from dashboards.page.config import PageConfig

@@ -28,8 +28,8 @@ from dashboards.alerting.registry import AlertRegistry
 from dashboards.exporter.collector import ViewCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.exporter.watch_page import ForwardingCollector
-from dashboards.following.reading import ReadingCounts
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 from dashboards.probe.metrics import QuorumCollector
 from dashboards.probe.prober import Prober
 from dashboards.probe.quorum import QuorumSeen

@@ -23,8 +23,8 @@ from dashboards.alerting.delivery import Delivery
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.server import run
-from dashboards.following.reading import ReadingCounts
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.live_incidents import DEPLOY, Pager

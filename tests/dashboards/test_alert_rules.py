@@ -27,8 +27,8 @@ from dashboards.catalogue.metric import CLUSTER_LABEL
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.collector import ViewCollector
 from dashboards.exporter.scrape import DetailLimits
-from dashboards.following.reading import ReadingCounts
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 from tests.dashboards.incident import BEGIN, CLUSTERS, END, SCRAPE_SECONDS
 from tests.rows import TIME_MS
 

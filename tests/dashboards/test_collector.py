@@ -21,8 +21,8 @@ from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.collector import ViewCollector
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import DetailLimits
-from dashboards.following.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, ReadingCounts
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, ReadingCounts
+from dashboards.kept_rows.view import View
 
 SERVED = [
     metric

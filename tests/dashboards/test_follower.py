@@ -13,9 +13,9 @@ from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from dashboards.exporter.config import ServeConfig
-from dashboards.following.follower import Follower
-from dashboards.following.reading import FOLLOWED_OUTPUTS, ReadingCounts
-from dashboards.following.view import View
+from dashboards.kept_rows.follower import Follower
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from dashboards.kept_rows.view import View
 from outputs import open_outputs
 from streaming.sinks.standing_rows import StandingRows
 from tests.outputs.topics import Topics

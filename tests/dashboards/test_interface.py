@@ -19,9 +19,9 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.config import ServeConfig
-from dashboards.following.reading import FOLLOWED_OUTPUTS, ReadingCounts
-from dashboards.following.transitions import Transitions
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.view import View
 from dashboards.page import interface
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT, PATHS, document

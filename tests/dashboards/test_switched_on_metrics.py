@@ -10,8 +10,8 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.metrics import DeliveryCollector
 from dashboards.catalogue.table import CATALOGUE
-from dashboards.following.reading import ReadingCounts
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 from dashboards.probe.comparison import DifferenceKind, PartitionDifference
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows

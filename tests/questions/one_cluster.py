@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from cli.following import Where
+from cli.followed_outputs import Where
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from cli.sources.stream import StreamSource
@@ -28,9 +28,9 @@ from controller.restore.stored_context import new_context
 from controller.rules.placement import PlacementError
 from controller.step import steps
 from controller.view.metadata import Metadata, Znode, cluster_metadata
-from dashboards.following.reading import ReadingCounts
-from dashboards.following.transitions import Transitions
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.view import View
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API
 from dashboards.page.routes import LivePage

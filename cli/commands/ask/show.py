@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from cli.following import Where, lines_until_now, outputs_options, where_outputs_are
+from cli.followed_outputs import Where, lines_until_now, outputs_options, where_outputs_are
 from cli.printing import output
 from cli.printing.replay_lines import row_object, sentence, value_in_words
 from cli.printing.standard_output import flush, print_json_line, print_line

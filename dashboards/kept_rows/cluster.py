@@ -19,9 +19,9 @@ from controller.contract.metadata_rows import (
 )
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
-from dashboards.following.alerts import Alerts
-from dashboards.following.newest import PARTITION_SEGMENTS, Newest, OldestFirst, segment_of
-from dashboards.following.past import Past
+from dashboards.kept_rows.alerts import Alerts
+from dashboards.kept_rows.newest import PARTITION_SEGMENTS, Newest, OldestFirst, segment_of
+from dashboards.kept_rows.replaced import Past
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

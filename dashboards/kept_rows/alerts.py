@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from controller.contract.alert_row import AlertRow
-from dashboards.following.newest import Newest, OldestFirst
+from dashboards.kept_rows.newest import Newest, OldestFirst
 
 RESOLVED = "resolved"
 

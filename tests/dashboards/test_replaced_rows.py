@@ -10,10 +10,10 @@ from controller.contract.metadata_rows import MigrationRow
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import steps
-from dashboards.following import past
-from dashboards.following.cluster_at import snapshot_as_of
-from dashboards.following.reading import FOLLOWED_OUTPUTS, ReadingCounts
-from dashboards.following.view import ClusterSnapshot, View
+from dashboards.kept_rows import past
+from dashboards.kept_rows.cluster_at import snapshot_as_of
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from dashboards.kept_rows.view import ClusterSnapshot, View
 from dashboards.page.answers import Answers
 from dashboards.page.config import PageConfig
 from dashboards.page.leases import Leases

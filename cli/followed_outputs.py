@@ -14,9 +14,9 @@ from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
-from dashboards.following.follower import Follower
-from dashboards.following.reading import ReadingCounts
-from dashboards.following.view import View
+from dashboards.kept_rows.follower import Follower
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 from outputs import Chunk, OutputsSource, SourceDownError, open_outputs
 from transport.address import Address
 

@@ -15,7 +15,7 @@ from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
 from controller.contract.row import Row
 from dashboards.errors import ServeError
-from dashboards.following.reading import ReadingCounts
+from dashboards.kept_rows.reading import ReadingCounts
 from outputs import Chunk, OutputsError, OutputsSource, SourceDownError
 
 # A look at four journals took 0.18 ms of a processor, so it costs 0.9 % of a core. It grows with the segments.

@@ -16,13 +16,13 @@ from controller.contract.ids import PartitionId
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import PartitionRow, TopicRow
 from controller.contract.row import Row
-from dashboards.following.cluster import (
+from dashboards.kept_rows.cluster import (
     AsOf as AsOf,
     Cluster,
     ClusterSnapshot as ClusterSnapshot,
     problem_since_ms as problem_since_ms,
 )
-from dashboards.following.past import PAST_ROWS, Past, Replacement
+from dashboards.kept_rows.replaced import PAST_ROWS, Past, Replacement
 
 _Value = TypeVar("_Value")
 
