@@ -60,7 +60,6 @@ from transport.journal import JournalWriter
 Answers = Mapping[str, Any]
 
 CLUSTER: Final = "shop"
-_CHUNKS: Final = 64  # as the job and the command have
 _PAST: Final = Scope(past=True, keeps=lambda _: True, past_outputs=("transitions", "metadata", "alerts"))
 _REFUSED: Final = (UnknownBrokersError, NoControllerError, UnplaceableError, PlacementError)
 _ARCHIVES: Final = Path(__file__).parents[1] / "conformance" / "recordings"
@@ -84,12 +83,12 @@ class Cluster:
     def __init__(self, data: Path, at_ms: int, directory: Path, racks: Mapping[int, str]) -> None:
         self._data, self._directory, self._until, self._racks = data, directory, Until(time_ms=at_ms), racks
         self.records = [self._in_rack(record) for record in History((data,), CLUSTER, until=self._until).records()]
-        self.rows = steps(new_context(CLUSTER, chunk_count=_CHUNKS), self.records).effects
+        self.rows = steps(new_context(CLUSTER), self.records).effects
 
     def from_files(self) -> Picture:
         """Answer as --zk-data does. Recorded brokers have no racks, so add these to the records."""
         if self._racks:
-            gathering = Gathering(new_context(CLUSTER, chunk_count=_CHUNKS), _PAST.keeps)
+            gathering = Gathering(new_context(CLUSTER), _PAST.keeps)
             gathering.take(self.records)
             return gathering.picture()
         return FilesSource((self._data,), "/", self._until, CLUSTER, BrokersConfig()).picture(_PAST, _NO_STOP)
@@ -113,7 +112,7 @@ class Cluster:
         read = self._read()
         now_ms = self.records[-1].observed_ms
         records = [replace(record, observed_ms=now_ms) for record in read.records(CLUSTER)]
-        return Gathering(new_context(CLUSTER, chunk_count=_CHUNKS)).look(records, read.written_ms)
+        return Gathering(new_context(CLUSTER)).look(records, read.written_ms)
 
     def snapshot(self) -> list[Metadata]:
         """Answer as `kontrast snapshot` does."""
