@@ -19,7 +19,6 @@ from wording.sentences import event_of
 HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
 _NEWS_OF_A_PAGE: Final = 6
-_RESOLVED: Final = "resolved"
 _ZXID: Final = re.compile(r" at zxid 0x[0-9a-f]+")
 _WORST_FIRST: Final = (State.AFFECTED, State.UNKNOWN, State.DEGRADED)
 _STATES: Final = {Severity.PAGE: State.AFFECTED, Severity.WARN: State.DEGRADED}
@@ -65,7 +64,7 @@ def _spans(rows: Iterable[Row], still_open: Iterable[AlertRow], now_ms: int) -> 
     for row in rows:
         if not isinstance(row, AlertRow):
             continue
-        if row.state != _RESOLVED:
+        if not row.ends_subject:
             opened[row.id] = row
         elif row.id in opened:
             yield from _span(opened.pop(row.id), row.time_ms)
@@ -95,7 +94,7 @@ def _news(change: Replacement) -> News | None:
             return News(row.time_ms, "no broker is controller", is_bad=True)
         who = "KRaft controller" if row.kraft_epoch >= 0 else "broker"
         return News(row.time_ms, f"{who} {row.broker} became controller", is_bad=False)
-    if isinstance(row, AlertRow) and row.state == _RESOLVED:
+    if isinstance(row, AlertRow) and row.ends_subject:
         return News(row.time_ms, f"{row.alert} of {row.subject} ended", is_bad=False)
     was_open = isinstance(change.before, AlertRow) and change.before.state == "open"  # with another severity
     if isinstance(row, AlertRow) and row.state == "open" and not was_open:
