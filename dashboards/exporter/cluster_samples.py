@@ -20,7 +20,7 @@ from dashboards.catalogue import (
     pipeline_metrics,
     topic_metrics,
 )
-from dashboards.catalogue.families import Sample
+from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.migration_samples import MIGRATION_SAMPLES
 from dashboards.exporter.scrape import ReadyCluster
@@ -41,10 +41,8 @@ _ELECTIONS = (*(strategy.value for strategy in Strategy), f"Unclean{Strategy.OFF
 
 
 def _gauge(read: Callable[[GaugesRow], float]) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
-    def samples(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
-        yield (), read(gauges)
-
-    return samples
+    samples = value_of(read)
+    return lambda _, gauges: samples(gauges)
 
 
 def _counts(

@@ -17,7 +17,7 @@ from dashboards.catalogue import (
     partitions_page_metrics,
     pipeline_metrics,
 )
-from dashboards.catalogue.families import Sample
+from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import ReadyCluster, Scrape
@@ -65,7 +65,7 @@ def _of_job(read: Callable[[JobRow], Iterable[Sample]]) -> Callable[[Scrape], It
 
 
 def _job_value(read: Callable[[JobRow], float]) -> Callable[[Scrape], Iterable[Sample]]:
-    return _of_job(lambda job: [((), read(job))])
+    return _of_job(value_of(read))
 
 
 def _by_role(read: Callable[[ProcessUse], int]) -> Callable[[Scrape], Iterable[Sample]]:

@@ -30,7 +30,7 @@ from dashboards.exporter.scrape import DetailLimits
 from dashboards.exporter.watch_page import ForwardingCollector
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.kept_rows.view import View
-from dashboards.probe.metrics import QuorumCollector
+from dashboards.probe.metrics import quorum_collector
 from dashboards.probe.prober import Prober
 from dashboards.probe.quorum import QuorumSeen
 from dashboards.serving.build import BuildCollector
@@ -236,7 +236,7 @@ class _Pipeline:
         self._registry = AlertRegistry(AlertmanagerConfig())
         self._serve = ViewCollector(self._view, self._reading, LIMITS, self._registry.active)
         self._quorum = _Quorum("north", self._view)  # the other one's controllers are being stopped
-        self._asked = QuorumCollector(cast(Prober, _Quorums(self._quorum)))
+        self._asked = quorum_collector(cast(Prober, _Quorums(self._quorum)))
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
 
     def scrape(self, now: int) -> Iterator[str]:
