@@ -52,6 +52,7 @@ def facts(context: Context) -> dict[str, Any]:
         "controller": (header.controller, header.controller_epoch, header.acting, header.is_ghost, header.is_poisoned),
         "term": (term.since_ms, term.session, term.ownership, term.epoch, term.broker, term.duplicate_topic_ids),
         "shutdowns": header.shutdowns.under_way,
+        "reassign_unwatched": header.triggers.reassign_unwatched,
         "profile": (header.profile, header.settings, configuration, header.allows_unclean_election),
         "rules": header.counting_rules,
         "events": {event.id: (event.sentence, event.zxid, event.writes_due) for event in header.events.values()},
@@ -141,6 +142,13 @@ def reassignments_under_way() -> ZnodeHistory:
     return history
 
 
+def a_reassignment_that_the_controller_does_not_heed() -> ZnodeHistory:
+    history = reassignments_under_way()
+    history.delete(REASSIGN)
+    assert history.context.header.triggers.reassign_unwatched
+    return history
+
+
 def a_failed_log_directory_and_a_shutdown() -> ZnodeHistory:
     history = ZnodeHistory(release=(2, 8)).start(1, 2, 3, topics=on([2, 3], 2, 0, [2, 3]))
     history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
@@ -164,6 +172,7 @@ LIVES: list[Callable[[], ZnodeHistory]] = [
     no_controller_and_partitions_that_wait,
     a_deletion_that_hangs,
     reassignments_under_way,
+    a_reassignment_that_the_controller_does_not_heed,
     a_failed_log_directory_and_a_shutdown,
     a_migration_that_kraft_leads,
 ]
