@@ -193,6 +193,17 @@ def test_a_due_write_that_is_newer_than_the_gauges_is_known_by_its_number():
     assert (event.id, event.writes_due, event.cause) == (known.id, 2, "an event that the rows do not name")
 
 
+def test_an_event_affects_the_topics_with_its_due_writes():
+    history = writes_due_after_two_deaths()
+    history.heartbeat()
+    known, found = (
+        {event.id: set(event.topics) for event in context.header.events.values()}
+        for context in (history.context, from_rows(history))
+    )
+    assert found == known
+    assert {"t", "young"} == set().union(*found.values())
+
+
 def test_a_topic_without_a_row_of_its_own_is_known_by_its_partitions():
     history = a_deletion_that_hangs()
     history.heartbeat()
