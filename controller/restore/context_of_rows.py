@@ -43,7 +43,7 @@ from controller.rules.releases import Evidence, profile_of, read_release
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState, ReplicaState
 from controller.view.counting import count_gauges
 from controller.view.partition_issues import index_issues
-from controller.view.rows import DELETION_STARTED, DELETION_WAITING
+from controller.view.rows import DELETION_HELD, DELETION_STARTED, DELETION_WAITING
 from controller.view.state_epochs import count_state_epochs, never_elected
 
 _STATES: Final = {word: PartitionState(state) for state, word in PARTITION_WORDS.items()}
@@ -189,7 +189,7 @@ def _topic(row: TopicRow | None, *, deleting: bool) -> Topic:
         unclean_election=row.unclean_election,
         queued_for_deletion=row.deletion is not None,
         deletion_started=row.deletion in (DELETION_STARTED, DELETION_WAITING),
-        ineligible=row.deletion == DELETION_WAITING,
+        ineligible=row.deletion in (DELETION_HELD, DELETION_WAITING),
         request_removed=row.request_removed,
     )
 

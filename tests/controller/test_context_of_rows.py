@@ -76,7 +76,7 @@ def facts(context: Context) -> dict[str, Any]:
     }
     for name, topic in context.topics:
         if topic.exists:
-            deletion = (topic.queued_for_deletion, topic.ineligible, topic.request_removed)
+            deletion = (topic.queued_for_deletion, topic.deletion_started, topic.ineligible, topic.request_removed)
             found[name] = (topic.topic_id, topic.min_insync_replicas, topic.unclean_election, *deletion)
             for number, partition in topic.partitions.items():
                 due = partition.value(header.controller_epoch) if partition.write_due else None
@@ -134,6 +134,14 @@ def a_deletion_that_hangs() -> ZnodeHistory:
     return history
 
 
+def a_deletion_that_the_next_controller_cannot_start() -> ZnodeHistory:
+    history = a_deletion_that_hangs()
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert not history.context.topics["t"].deletion_started
+    return history
+
+
 def reassignments_under_way() -> ZnodeHistory:
     history = ZnodeHistory(release=(2, 8)).start(
         1, 2, 3, topics={"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([2, 1], 2, 0, [2, 1])}}
@@ -171,6 +179,7 @@ LIVES: list[Callable[[], ZnodeHistory]] = [
     writes_due_after_two_deaths,
     no_controller_and_partitions_that_wait,
     a_deletion_that_hangs,
+    a_deletion_that_the_next_controller_cannot_start,
     reassignments_under_way,
     a_reassignment_that_the_controller_does_not_heed,
     a_failed_log_directory_and_a_shutdown,
