@@ -88,6 +88,41 @@ def the_only_replicas_in_sync_die(count: int) -> Telling:
 
 
 @of("PartitionsOffline", counts=True)
+def the_only_replicas_die(count: int) -> Telling:
+    history = a_cluster([3], [3], count)
+    history.broker_leaves(3)
+    history.heartbeat(6_000)
+    yield history
+    history.broker(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+
+
+@of("PartitionsOffline")
+def one_partition_has_another_live_replica_and_one_has_none() -> Telling:
+    history = a_cluster([3], [3])
+    history.topic("u", {0: [3, 1]})
+    history.state("u", 0, 3, 0, [3])
+    history.broker_leaves(3)
+    history.heartbeat(6_000)
+    yield history
+    history.broker(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+
+
+@of("PartitionsOffline", counts=True)
+def a_topic_is_created_on_a_dead_broker(count: int) -> Telling:
+    history = a_cluster([1, 2], [1, 2], brokers=(1, 2, 4))
+    history.topic("new", {number: [3] for number in range(count)})
+    history.heartbeat(6_000)
+    yield history
+    history.broker(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+
+
+@of("PartitionsOffline", counts=True)
 def a_replica_in_sync_is_back_and_not_elected(count: int) -> Telling:
     history = a_cluster([3], [3], count)
     history.broker_leaves(3)
