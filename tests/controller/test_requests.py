@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from controller.contract.effect_rows import Request, RequestedState, Status
 from controller.contract.ids import TopicPartition
@@ -317,3 +318,10 @@ def a_transaction(context: Context, position: tuple[int, int] = (1, 0), at_ms: i
     tx = Transaction(context, record)
     tx.events.begin(EventKind.BROKER_CHANGE, "a batch is sent")
     return tx
+
+
+def test_an_event_of_an_earlier_record_gets_no_topics_because_contexts_share_them():
+    tx = a_transaction(new_context("c"))
+    tx.events.event = replace(tx.events.event, id=-1)
+    with pytest.raises(AssertionError, match="topics of an earlier record's event"):
+        tx.events.affect(["t"])
