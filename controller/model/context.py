@@ -124,6 +124,21 @@ class Header(msgspec.Struct, array_like=True):
         yield
         self.brokers = now
 
+    @contextmanager
+    def in_epoch(self, epoch: ControllerEpoch) -> Iterator[None]:
+        """Let the body handle an event of the controller with this epoch."""
+        now, self.controller_epoch = self.controller_epoch, epoch
+        yield
+        self.controller_epoch = now
+
+    def begin_epoch(self, epoch: ControllerEpoch) -> None:
+        """Note the content of /controller_epoch."""
+        self.controller_epoch = epoch
+
+    def enter(self, phase: Phase) -> None:
+        """Enter a phase of the cluster's state."""
+        self.phase = phase
+
     def forget_zxids_after(self, zxid: Zxid) -> None:
         """Continue at a zxid before the last one, and forget the term, which has later ones."""
         self.zxid, self.term = zxid, Term()
