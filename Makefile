@@ -43,13 +43,14 @@ HISTORIES ?= 20000
 HISTORIES_SEED ?= 1000
 
 test-faults: install-dev ## The long tests: processes are killed and starved, random histories played (HISTORIES=20000)
-test-nightly: install-dev ## The same and the longest tests, which continuous integration leaves to a night
+test-nightly: install-dev ## The same, the longest tests, and check-deploy LONG=1: what continuous integration leaves to a night
 test-faults: MARKED = faults
 test-nightly: MARKED = faults or nightly
 test-faults test-nightly:
 	@echo "$(HISTORIES) random histories of the modelled cluster, from seed $(HISTORIES_SEED)"
 	HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest -m "$(MARKED)" \
 		$(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
+	$(if $(filter test-nightly,$@),$(MAKE) check-deploy LONG=1)
 
 # The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 --placement kafka' asks for less.
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
