@@ -1,6 +1,6 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-faults test-nightly check check-deploy bench bench-core bench-ingest
+.PHONY: help install install-dev demo test test-faults test-nightly test-pythons check check-deploy bench bench-core bench-ingest
 .PHONY: bench-exporter bench-page bench-streaming bench-standing bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated prose audit format docs docs-site
 .PHONY: boards board-schema lighthouse pictures record dist release lock clean
@@ -51,6 +51,24 @@ test-faults test-nightly:
 	HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest -m "$(MARKED)" \
 		$(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
 	$(if $(filter test-nightly,$@),$(MAKE) check-deploy LONG=1)
+
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
+UV := $(CURDIR)/.venv/bin/uv
+
+# uv looks in PATH and among its own. pyenv's are not in PATH.
+test-pythons: install-dev ## The core's tests, and the demo from the wheel, on each of PYTHONS='3.10 3.14' that is on this machine
+	rm -rf build/pythons && $(UV) build --quiet --wheel --out-dir build/pythons
+	@PATH="$$PATH$$(printf ':%s' "$$HOME"/.pyenv/versions/*/bin)"; \
+	for version in $(PYTHONS); do \
+		python=$$($(UV) python find --no-project --system $$version 2>/dev/null) || { skipped="$$skipped $$version"; continue; }; \
+		echo "== $$("$$python" --version)"; \
+		own=build/pythons/$$version; export VIRTUAL_ENV=$$own; install="$(UV) pip install --quiet"; \
+		$(UV) venv --quiet --python "$$python" $$own && $$install --require-hashes -r requirements/tools.txt && \
+		$$install --require-hashes --no-build-isolation -r requirements/dev.txt && \
+		$$install --no-deps build/pythons/kontrast-*.whl && \
+		$$own/bin/python -m pytest -q tests/controller $(SIDE_BY_SIDE) $(WORKERS) && \
+		(cd build/pythons && $$version/bin/kontrast demo --once) || exit 1; \
+	done; echo "not on this machine:$${skipped:- none}"
 
 # The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 --placement kafka' asks for less.
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
