@@ -63,7 +63,7 @@ def size(clusters: int, partitions: int, changes_per_second: float, days: float,
 def _figures(capacity: Capacity) -> Iterator[tuple[str, object]]:
     yield "cores", capacity.cores
     yield "memory_mb", capacity.memory_mb
-    yield "memory_limit_mb", capacity.memory_limit_mb
+    yield "memory_limits_mb", capacity.memory_limits_mb
     yield "driver_memory_mb", capacity.heap_mb
     yield "changes_bytes", capacity.changes_bytes
     yield "outputs_bytes", capacity.outputs_bytes
@@ -75,7 +75,8 @@ def _rows(capacity: Capacity) -> Iterator[tuple[str, str, str]]:
     yield "cores", str(capacity.cores), "of the machine"
     for part, needed_mb in capacity.memory_mb.items():
         yield f"memory of {part}", f"{needed_mb:,} MB", "resident"
-    yield "limit of memory", f"{capacity.memory_limit_mb} MB", f"MemoryMax={capacity.memory_limit_mb}M of kontrast@up"
+    for command, limit_mb in capacity.memory_limits_mb.items():
+        yield f"limit of {command}", f"{limit_mb:,} MB", f"MemoryMax={limit_mb}M of kontrast@{command}"
     yield "Java's heap", f"{capacity.heap_mb} MB", f'driver_memory = "{capacity.heap_mb}m" in [stream]'
     yield "disk of changes", shown_bytes(capacity.changes_bytes), f"journal_retain_bytes = {capacity.retain_bytes}"
     yield "disk of outputs", shown_bytes(capacity.outputs_bytes), "journals, or topics of OUTPUTS.*"

@@ -142,7 +142,7 @@ class Found:
             "racks": self.racks,
             "topics": self.topics,
             "partitions": self.partitions,
-            "memory_limit_mb": self.capacity.memory_limit_mb,
+            "memory_limits_mb": self.capacity.memory_limits_mb,
             "retain_bytes": self.capacity.retain_bytes,
         }
 
@@ -223,7 +223,7 @@ journal_retain_bytes = {capacity.retain_bytes}
 from = {changes}
 to = {outputs}
 checkpoint = {json.dumps(str(state / "checkpoint"))}
-# All of Kontrast needs {sum(capacity.memory_mb.values()):,} MB. Limit it to {capacity.memory_limit_mb:,} MB.
+# All of Kontrast needs {sum(capacity.memory_mb.values()):,} MB. Limit it to {capacity.memory_limits_mb["up"]:,} MB.
 driver_memory = "{capacity.heap_mb}m"
 
 [serve]
