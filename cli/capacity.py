@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+DAY_MS: Final = 86_400_000
 _MB: Final = 1_000_000
 _DAY_SECONDS: Final = 86_400
 

@@ -7,12 +7,11 @@ from typing import Final
 
 import click
 
-from cli.capacity import Capacity, shown_bytes
+from cli.capacity import DAY_MS, Capacity, shown_bytes
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import table_of
 from cli.running import ExitCode
 
-_DAY_MS: Final = 86_400_000
 _EPILOG: Final = """\b
 Examples:
   kontrast size --clusters 20 --partitions 100000 --changes-per-second 50
@@ -68,7 +67,7 @@ def _figures(capacity: Capacity) -> Iterator[tuple[str, object]]:
     yield "changes_bytes", capacity.changes_bytes
     yield "outputs_bytes", capacity.outputs_bytes
     yield "checkpoint_bytes", capacity.checkpoint_bytes
-    yield "retention_ms", round(capacity.days * _DAY_MS)
+    yield "retention_ms", round(capacity.days * DAY_MS)
 
 
 def _rows(capacity: Capacity) -> Iterator[tuple[str, str, str]]:
@@ -81,4 +80,4 @@ def _rows(capacity: Capacity) -> Iterator[tuple[str, str, str]]:
     yield "disk of changes", shown_bytes(capacity.changes_bytes), f"journal_retain_bytes = {capacity.retain_bytes}"
     yield "disk of outputs", shown_bytes(capacity.outputs_bytes), "journals, or topics of OUTPUTS.*"
     yield "disk of the checkpoint", shown_bytes(capacity.checkpoint_bytes), "checkpoint in [stream]"
-    yield "topic of changes", f"{capacity.days:g} days", f"retention.ms={round(capacity.days * _DAY_MS)}"
+    yield "topic of changes", f"{capacity.days:g} days", f"retention.ms={round(capacity.days * DAY_MS)}"
