@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.capacity import Capacity, shown_bytes
+from cli.capacity import DAY_MS, Capacity, shown_bytes
 from cli.printing import output
 from cli.printing.standard_output import print_document, print_json
 from cli.running import ExitCode, StoppedError
@@ -22,6 +22,8 @@ from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
 from cli.sources.source import NotFoundError, ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
+from controller.contract.job_row import JobRow
+from controller.contract.outputs import OUTPUTS
 from controller.rules.releases import Release, release_word
 from ingest.config import IngestConfig, ZooKeeperConfig
 from wording.sentences import counted
@@ -223,6 +225,8 @@ journal_retain_bytes = {capacity.retain_bytes}
 from = {changes}
 to = {outputs}
 checkpoint = {json.dumps(str(state / "checkpoint"))}
+# Outputs of seven days are {shown_bytes(capacity.outputs_bytes)}. Without an age, each output keeps up to 4 GiB.
+output_retain_seconds = {{ {_ages(capacity.days)} }}
 # All of Kontrast needs {sum(capacity.memory_mb.values()):,} MB. Limit it to {capacity.memory_limits_mb["up"]:,} MB.
 driver_memory = "{capacity.heap_mb}m"
 
@@ -230,6 +234,11 @@ driver_memory = "{capacity.heap_mb}m"
 from = {outputs}
 listen = "127.0.0.1:9642"
 """
+
+
+def _ages(days: float) -> str:
+    """Return the age limit of each output."""
+    return ", ".join(f'{output} = "{round(days * DAY_MS / 1000)}"' for output in (*OUTPUTS, JobRow.output))
 
 
 def _write(out: Path, text: str) -> None:
