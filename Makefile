@@ -1,6 +1,6 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-faults test-nightly check check-deploy bench bench-core bench-ingest
+.PHONY: help install install-dev demo test test-faults test-nightly test-pythons check check-deploy bench bench-core bench-ingest
 .PHONY: bench-exporter bench-page bench-streaming bench-standing bench-beside bench-journal bench-questions bench-report bench-capacity soak
 .PHONY: lint type generated prose audit format docs docs-site
 .PHONY: boards board-schema lighthouse pictures record dist release lock clean
@@ -43,13 +43,32 @@ HISTORIES ?= 20000
 HISTORIES_SEED ?= 1000
 
 test-faults: install-dev ## The long tests: processes are killed and starved, random histories played (HISTORIES=20000)
-test-nightly: install-dev ## The same and the longest tests, which continuous integration leaves to a night
+test-nightly: install-dev ## The same, the longest tests, and check-deploy LONG=1: what continuous integration leaves to a night
 test-faults: MARKED = faults
 test-nightly: MARKED = faults or nightly
 test-faults test-nightly:
 	@echo "$(HISTORIES) random histories of the modelled cluster, from seed $(HISTORIES_SEED)"
 	HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest -m "$(MARKED)" \
 		$(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
+	$(if $(filter test-nightly,$@),$(MAKE) check-deploy LONG=1)
+
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
+UV := $(CURDIR)/.venv/bin/uv
+
+# uv looks in PATH and among its own. pyenv's are not in PATH.
+test-pythons: install-dev ## The core's tests, and the demo from the wheel, on each of PYTHONS='3.10 3.14' that is on this machine
+	rm -rf build/pythons && $(UV) build --quiet --wheel --out-dir build/pythons
+	@PATH="$$PATH$$(printf ':%s' "$$HOME"/.pyenv/versions/*/bin)"; \
+	for version in $(PYTHONS); do \
+		python=$$($(UV) python find --no-project --system $$version 2>/dev/null) || { skipped="$$skipped $$version"; continue; }; \
+		echo "== $$("$$python" --version)"; \
+		own=build/pythons/$$version; export VIRTUAL_ENV=$$own; install="$(UV) pip install --quiet"; \
+		$(UV) venv --quiet --python "$$python" $$own && $$install --require-hashes -r requirements/tools.txt && \
+		$$install --require-hashes --no-build-isolation -r requirements/dev.txt && \
+		$$install --no-deps build/pythons/kontrast-*.whl && \
+		$$own/bin/python -m pytest -q tests/controller $(SIDE_BY_SIDE) $(WORKERS) && \
+		(cd build/pythons && $$version/bin/kontrast demo --once) || exit 1; \
+	done; echo "not on this machine:$${skipped:- none}"
 
 # The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 --placement kafka' asks for less.
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
@@ -151,6 +170,7 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/openapi.py
 	.venv/bin/python docs/pins.py
 	.venv/bin/python docs/metrics.py > docs/reference/metrics.md
+	.venv/bin/python docs/receivers.py > docs/reference/receivers.md
 	.venv/bin/python docs/postmortem.py
 	.venv/bin/python docs/benchmarks.py
 	.venv/bin/python docs/scale.py
@@ -187,8 +207,8 @@ dist: install-dev ## What spark-submit needs, the bill of materials (CycloneDX) 
 
 VERSION ?= 1.0.0
 
-release: install-dev ## Wheel, sdist, kontrast.zip, bill of materials, changes and checksums of the newest commit (VERSION=1.0.0)
-	@.venv/bin/python deploy/release.py $(VERSION)
+release: install-dev ## Wheel, sdist, kontrast.zip, SBOM, changes and checksums of the newest commit (VERSION=1.0.0 HOME_URL=)
+	@.venv/bin/python deploy/release.py $(VERSION) $(HOME_URL)
 
 lock: install-dev ## Renew the pins in requirements/
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \

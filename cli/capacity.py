@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+DAY_MS: Final = 86_400_000
 _MB: Final = 1_000_000
 _DAY_SECONDS: Final = 86_400
 
@@ -16,8 +17,10 @@ _DAY_SECONDS: Final = 86_400
 # with random placement, up to 1,000,000 partitions and 1,000 changes a second.
 _MEMORY_MB: Final = {"watch": (25, 0.7), "stream, Python": (580, 3.1), "stream, Java": (670, 0.6), "serve": (60, 1.6)}
 _JAVA: Final = "stream, Java"
+_PARTS: Final = {"up": "", "watch": "watch", "stream": "stream", "serve": "serve"}  # of a command, by their beginning
 _JAVA_BESIDE_HEAP_MB: Final = 300  # classes, threads and buffers
 _HEADROOM: Final = 1.25  # of the limit over the measurement
+_PEAK_MB: Final = 25  # of a complete read above the measurement, and in `up` its own process
 
 # Bytes on disk for each partition of a complete read, for each change, and for each cluster and second.
 _CHANGES_BYTES: Final = (370, 360, 230)
@@ -60,10 +63,13 @@ class Capacity:
         return {part: round(base + each * thousands) for part, (base, each) in _MEMORY_MB.items()}
 
     @property
-    def memory_limit_mb(self) -> int:
-        """Return the limit for all parts together, with Java's heap full."""
-        others = sum(size for part, size in self.memory_mb.items() if part != _JAVA)
-        return round((others + self.heap_mb + _JAVA_BESIDE_HEAP_MB) * _HEADROOM)
+    def memory_limits_mb(self) -> dict[str, int]:
+        """Return the limit of each command, with Java's heap full. `up` runs the others."""
+        full = {**self.memory_mb, _JAVA: self.heap_mb + _JAVA_BESIDE_HEAP_MB}
+        return {
+            command: round(sum(size for part, size in full.items() if part.startswith(begins)) * _HEADROOM) + _PEAK_MB
+            for command, begins in _PARTS.items()
+        }
 
     @property
     def heap_mb(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from cli.following import without_waiting_words
+from cli.followed_outputs import without_waiting_words
 from cli.printing.standard_output import print_line
 from cli.running import ExitCode, run_until_stopped
 from dashboards.errors import ServeError
@@ -20,11 +20,12 @@ from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
 from transport.journal import JournalError, end_offset
 from transport.listening import Listening
-from transport.topics import Topic, stream_topics, unfit
+from transport.topics import RequiredTopic, stream_topics, unfit
 from wording.sentences import counted
 
 if TYPE_CHECKING:
     from dashboards.alerting.alertmanager import Alertmanager
+    from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
     from ingest.separation import KafkaIdentity
 
 # The name of an object, and its check, which returns the finding or raises the fault.
@@ -32,6 +33,8 @@ Question: TypeAlias = "tuple[str, Callable[[threading.Event], str]]"
 
 # Raises the fault of a Kafka by its own answers.
 Refusal: TypeAlias = "Callable[[KafkaIdentity, threading.Event], None]"
+
+_LARGEST_ANSWER_BYTES = 1024**2  # about brokers or a quorum, of which each node takes some 100 bytes
 
 _OUR_ERRORS = (IngestError, StreamError, ServeError, JournalError, OSError)
 
@@ -58,6 +61,8 @@ def of_watch(configs: Sequence[IngestConfig]) -> Iterator[Question]:
     """Return the checks of the needs of `kontrast watch`."""
     for config in configs:
         yield f"{config.cluster}: ZooKeeper {config.zookeeper}", _ask_zookeeper(config)
+        if config.ensemble_interval_seconds is not None:
+            yield f"{config.cluster}: questions to {config.servers}", _ask_ensemble(config)
         yield f"{config.cluster}: stream {config.to}", _ask_stream_to_write(config)
         if config.election_zookeeper is not None:
             yield f"{config.cluster}: election's ZooKeeper {config.election_zookeeper}", _ask_election(config)
@@ -90,14 +95,25 @@ def of_stream(
     yield "checkpoint's settings", lambda _: check_settings(config)
 
 
-def of_serve(config: ServeConfig, *, outputs_exist: bool = True) -> Iterator[Question]:
-    """Return the checks of the needs of `kontrast serve`. Outputs may be missing if the job starts beside it."""
+def of_serve(
+    config: ServeConfig, *, outputs_exist: bool = True, watched: Sequence[IngestConfig] = ()
+) -> Iterator[Question]:
+    """Return the checks of the needs of `kontrast serve`.
+
+    Outputs may be missing if the job starts beside it. The ZooKeeper of a watched cluster names the brokers to ask.
+    """
     from dashboards.alerting.alertmanager import Alertmanager
 
     yield f"outputs {config.source}", _ask_outputs(config, they_exist=outputs_exist)
     yield f"pages at {config.listen}", _ask_port(config.listening)
     for url in config.alertmanager.urls:
         yield f"Alertmanager {url}", _ask_alertmanager(Alertmanager(url, config.alertmanager))
+    for cluster, login in (config.probe.clusters or {"probe": config.probe}).items():
+        if quorum := login.kafka_quorum:
+            yield f"{cluster}: quorum {','.join(quorum)}", _ask_quorum(login, config.probe.timeout_seconds)
+    if config.probe.brokers:
+        for each in watched:
+            yield f"{each.cluster}: brokers to compare", _ask_brokers(each, config.probe)
 
 
 def _ask_zookeeper(config: IngestConfig) -> Callable[[threading.Event], str]:
@@ -115,6 +131,24 @@ def _ask_zookeeper(config: IngestConfig) -> Callable[[threading.Event], str]:
             raise IngestError(f"there is no Kafka cluster: {there_is}")
         brokers = sum(path.startswith("/brokers/ids/") for path in read.values)
         return f"{counted(brokers, 'broker')}, {counted(len(read.values), 'znode')}"
+
+    return ask
+
+
+def _ask_ensemble(config: IngestConfig) -> Callable[[threading.Event], str]:
+    """Ask for numbers and sessions. The watcher works without those that a server does not allow."""
+
+    def ask(_: threading.Event) -> str:
+        from ingest.zookeeper.ensemble import EnsembleQuestions
+
+        servers, port = EnsembleQuestions(config).ask_once(), config.zookeeper_admin_port
+        for server in servers:
+            if server.trouble and not server.refused:
+                raise IngestError(f"{server.address} {server.trouble}")
+            if port is not None and "mntr" in server.refused:
+                raise IngestError(f"{server.address} does not allow mntr, and has no AdminServer at port {port}")
+        refused = sorted({word for server in servers for word in server.refused})
+        return "; refused: ".join(filter(None, (f"{counted(len(servers), 'server')} answered", ", ".join(refused))))
 
     return ask
 
@@ -230,7 +264,7 @@ def _ask_port(listening: Listening) -> Callable[[threading.Event], str]:
 
 def _ask_kafka(
     address: KafkaAddress,
-    topics: Sequence[Topic],
+    topics: Sequence[RequiredTopic],
     timeout_seconds: float,
     maker: str = "this command",
     *,
@@ -241,7 +275,7 @@ def _ask_kafka(
         from kafka.errors import KafkaError
 
         from ingest.sinks.kafka_sink import identity_of
-        from outputs.kafka_connections import client_options, in_words
+        from outputs.kafka_connections import client_options, error_in_words
         from outputs.kafka_topics import existing_topics
 
         timeout_ms = int(timeout_seconds * 1000)
@@ -257,7 +291,7 @@ def _ask_kafka(
             finally:
                 admin.close()
         except KafkaError as error:
-            raise OSError(f"Kafka at {address.bootstrap_servers} does not answer: {in_words(error)}") from error
+            raise OSError(f"Kafka at {address.bootstrap_servers} does not answer: {error_in_words(error)}") from error
         wrong = unfit(address, existing)
         if wrong.refused:
             raise OSError(wrong.refused)
@@ -271,7 +305,7 @@ def _ask_kafka(
 
 def _ask_outputs(config: ServeConfig, *, they_exist: bool) -> Callable[[threading.Event], str]:
     def ask(_: threading.Event) -> str:
-        from dashboards.following.reading import FOLLOWED_OUTPUTS
+        from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS
         from outputs import SourceDownError, open_outputs
 
         source = open_outputs(config.source, FOLLOWED_OUTPUTS)
@@ -301,3 +335,54 @@ def _ask_alertmanager(alertmanager: Alertmanager) -> Callable[[threading.Event],
             raise ServeError(str(error)) from error
 
     return ask
+
+
+def _ask_brokers(config: IngestConfig, probe: ProbeConfig) -> Callable[[threading.Event], str]:
+    def ask(stop: threading.Event) -> str:
+        from kafka.protocol.metadata import MetadataRequest
+
+        from controller.restore.stored_context import new_context
+        from controller.step import steps
+        from dashboards.probe.broker import ProbeError, choose_endpoint
+        from ingest.complete_read import read_once
+
+        read, login = read_once(config, stop, only_topics=()), probe.login_of(config.cluster)
+        registered = steps(new_context(config.cluster), read.records(config.cluster)).context.header.brokers
+        try:
+            addresses = [str(choose_endpoint(broker.endpoints, login)) for broker in registered.values()]
+        except ProbeError as error:
+            raise ServeError(str(error)) from error
+        request = MetadataRequest(topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False)
+        return _ask_nodes(addresses, request, login, probe.timeout_seconds)
+
+    return ask
+
+
+def _ask_quorum(login: KafkaLoginConfig, timeout_seconds: float) -> Callable[[threading.Event], str]:
+    def ask(_: threading.Event) -> str:
+        from kafka.protocol.admin import DescribeQuorumRequest
+
+        return _ask_nodes(login.kafka_quorum, DescribeQuorumRequest(topics=[]), login, timeout_seconds)
+
+    return ask
+
+
+def _ask_nodes(addresses: Sequence[str], request: object, login: KafkaLoginConfig, timeout_seconds: float) -> str:
+    """Log in to each node and ask it. Raise ServeError for the first that does not answer."""
+    from outputs.kafka_node import KafkaNode, NodeError
+
+    for address in addresses:
+        node = KafkaNode(
+            address,
+            login.node_login(),
+            timeout_seconds=timeout_seconds,
+            largest_answer_bytes=_LARGEST_ANSWER_BYTES,
+            client_id="kontrast-check",
+        )
+        try:
+            node.ask(request)
+        except NodeError as error:
+            raise ServeError(f"{address} does not answer: {error}") from error
+        finally:
+            node.close()
+    return f"{counted(len(addresses), 'node')} answered"

@@ -133,7 +133,8 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
     header.feed.forgotten = False
     if _lacks_records_before(record, last):
         # Their content is not known, which prevents conclusions until the next complete read.
-        header.phase, header.feed.lacks_records = BOOTSTRAPPING, True
+        header.enter(BOOTSTRAPPING)
+        header.feed.lacks_records = True
         tx.state.count(tx.state.happened.divergences, "records_missing")
     if tx.state.clock_set_by_ms:
         clock_step.note(tx.state, of_another_generation=record.generation != last.generation)

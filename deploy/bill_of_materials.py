@@ -1,8 +1,8 @@
 """Builder of Kontrast's bill of materials and the licences of its third parties in `dist/`.
 
-Run it by `make dist`. The packages are the pins of `requirements/run.txt`, by cyclonedx-py. Their licences come from
-pip-licenses, which reads the installed packages. The jars are those of `artifacts.lock` and `artifacts.licences`. The
-files are the same for the same pins, byte for byte.
+Run it by `make dist`. The packages are the pins of `requirements/run.txt`, or of the files that are named, by
+cyclonedx-py. Their licences come from pip-licenses, which reads the installed packages. The jars are those of
+`artifacts.lock` and `artifacts.licences`. The files are the same for the same pins, byte for byte.
 """
 
 from __future__ import annotations
@@ -32,33 +32,34 @@ sys.path.insert(0, str(ROOT))
 from streaming.java.artifacts import LOCK_FILE, SETS, jars, read_lock  # noqa: E402 (the checkout's own)
 from streaming.java.licences import LICENCES_FILE, Licensed, read_licences  # noqa: E402
 
-_PINS = ROOT / "requirements" / "run.txt"
+_RUN = "requirements/run.txt"
 _TEXT_IN_JAR = re.compile(r"META-INF/(?:LICEN[CS]E|NOTICE)(?:\.(?:txt|md))?", re.IGNORECASE)
 _UNKNOWN = "UNKNOWN"
 _RULE = "-" * 80
 
 
-def make(directory: Path) -> tuple[Path, ...]:
+def make(directory: Path, *files: str) -> tuple[Path, ...]:
     """Write kontrast.cdx.json and NOTICE into this directory. Raise LicenceError or CalledProcessError."""
+    pins = "".join((ROOT / file).read_text(encoding="utf-8") for file in files or [_RUN])
     directory.mkdir(parents=True, exist_ok=True)
     bill, notice = directory / "kontrast.cdx.json", directory / "NOTICE"
-    packages = installed_licences()
-    bill.write_text(bill_of_materials(packages), encoding="utf-8")
+    packages = installed_licences(pins)
+    bill.write_text(bill_of_materials(pins, packages), encoding="utf-8")
     notice.write_text("".join(_notice(packages)), encoding="utf-8")
     return bill, notice
 
 
-def installed_licences() -> Sequence[Mapping[str, str]]:
+def installed_licences(pins: str) -> Sequence[Mapping[str, str]]:
     """Return the pinned packages that this Python needs, with the names and texts of their licences."""
-    pinned = re.findall(r"^([a-z0-9-]+)==", _PINS.read_text(encoding="utf-8"), re.MULTILINE)
+    pinned = re.findall(r"^([a-z0-9-]+)==", pins, re.MULTILINE)
     texts = ("--with-license-file", "--no-license-path", "--with-notice-file")
     return json.loads(_run("piplicenses", "--format=json", "--with-urls", *texts, "--packages", *sorted({*pinned})))
 
 
-def bill_of_materials(packages: Sequence[Mapping[str, str]]) -> str:
+def bill_of_materials(pins: str, packages: Sequence[Mapping[str, str]]) -> str:
     """Return the bill in CycloneDX's JSON, which its schema accepts."""
-    pins = ("requirements", str(_PINS), "--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible")
-    bill = Bom.from_json(json.loads(_run("cyclonedx_py", *pins)))
+    options = ("--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible")
+    bill = Bom.from_json(json.loads(_run("cyclonedx_py", "requirements", "-", *options, read=pins)))
     licences = {(canonicalize_name(each["Name"]), each["Version"]): each["License"] for each in packages}
     for component in bill.components:
         name = licences.get((component.name, component.version), _UNKNOWN)
@@ -125,12 +126,12 @@ def _texts_in(jar: Path) -> list[str]:
         return [archive.read(name).decode(errors="replace") for name in names]
 
 
-def _run(module: str, *arguments: str) -> str:
+def _run(module: str, *arguments: str, read: str = "") -> str:
     # cyclonedx-py warns that a requirements file has no graph of dependencies.
     command = [sys.executable, "-W", "ignore::UserWarning", "-m", module, *arguments]
-    return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+    return subprocess.run(command, input=read, stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
 if __name__ == "__main__":
-    for made in make(ROOT / "dist"):
+    for made in make(ROOT / "dist", *sys.argv[1:]):
         sys.stdout.write(f"{made.relative_to(ROOT)}\n")

@@ -11,19 +11,27 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
+_URL = re.compile(r"https://[\w.:/~-]+")
 _UNRELEASED = re.compile(r"^## Unreleased\n\n(?P<changes>.+?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _WITH_VERSION = {"pyproject.toml": 'version = "{}"', "deploy/helm/kontrast/Chart.yaml": "ersion: {}"}
+# Forges of git show files and issues below the address of a repository.
+_URLS = """
+[project.urls]
+Homepage = "{0}"
+Documentation = "{0}/blob/HEAD/docs/index.md"
+Source = "{0}"
+Changelog = "{0}/blob/HEAD/CHANGELOG.md"
+Issues = "{0}/issues"
+"""
 _STEPS = (
     ("deploy/dist.py",),
     ("deploy/bill_of_materials.py",),
@@ -31,14 +39,19 @@ _STEPS = (
 )
 
 
-def make(version: str, directory: Path) -> Iterable[Path]:
-    """Make the release of the newest commit in this directory, which it empties. Raise CalledProcessError."""
+def make(version: str, directory: Path, home_url: str = "") -> Iterable[Path]:
+    """Make the release of the newest commit in this directory, which it empties. Raise CalledProcessError.
+
+    Its metadata names `home_url`, the public address of the repository, if there is one.
+    """
     committed_seconds = int(_git("log", "-1", "--format=%ct"))
     with TemporaryDirectory() as scratch:
         export = Path(scratch)
-        with tarfile.open(fileobj=BytesIO(_git("archive", "HEAD"))) as archive:
-            archive.extractall(export, filter="data")
+        subprocess.run(["tar", "-xp"], cwd=export, input=_git("archive", "HEAD"), check=True)
         changes = _write_version(export, version, datetime.fromtimestamp(committed_seconds, timezone.utc))
+        if home_url:
+            with (export / "pyproject.toml").open("a", encoding="utf-8") as project:
+                project.write(_URLS.format(home_url.rstrip("/")))
         for step in _STEPS:
             environment = {**os.environ, "SOURCE_DATE_EPOCH": str(committed_seconds), "PYTHONDONTWRITEBYTECODE": "1"}
             subprocess.run([sys.executable, *step], cwd=export, env=environment, stdout=subprocess.PIPE, check=True)
@@ -71,15 +84,21 @@ def _git(*arguments: str) -> bytes:
     return subprocess.run(["git", *arguments], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
 
 
-def main(version: str) -> None:
+def main(version: str, home_url: str = "") -> None:
     """Make the release in `dist/`, from a checkout without changes."""
     if not _VERSION.fullmatch(version):
         raise SystemExit(f"{version} is no version. Give one like VERSION=1.0.0.")
+    if not home_url:
+        sys.stdout.write(
+            "The metadata names no address. Give the repository's like HOME_URL=https://example.org/kontrast.\n"
+        )
+    elif not _URL.fullmatch(home_url):
+        raise SystemExit(f"{home_url} is no address. Give one like HOME_URL=https://example.org/kontrast.")
     if _git("status", "--porcelain"):
         raise SystemExit("The checkout has changes. Commit them first: a release is made from the newest commit.")
-    for made in make(version, ROOT / "dist" / f"kontrast-{version}"):
+    for made in make(version, ROOT / "dist" / f"kontrast-{version}", home_url):
         sys.stdout.write(f"{made.relative_to(ROOT)}\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

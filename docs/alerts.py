@@ -56,7 +56,8 @@ Incidents that begin to share partitions merge under the older name.
 - **One page for its partitions.** `PartitionsOffline` if clients lost some, and it then also counts partitions
   that reject acks=all. Otherwise `PartitionsUnderMinIsr`. It names the topics that suffer most and the brokers
   that help most. One line lists the partitions at their minimum and the brokers that must stay up.
-- **One page for its brokers.** `BrokerCrashed`, only a warning if the partitions page already.
+- **One page for its brokers.** `BrokerCrashed`, only a warning if the partitions page already. A page of more than
+  five seconds stays one.
 - **The controller's own alerts.** `PartitionsLeaderless` and `ControllerOverdue/elections` cover live replicas
   that the controller does not elect. Deletions and reassignments that wait for brokers are one alert per kind
   and cluster.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -74,8 +74,15 @@ def subject(run: Run) -> str:
     return f"{run['benchmark']}, {int(size):,}, {placement}"
 
 
-def page(before: str, runs: Sequence[Run]) -> str:
+def measured() -> list[Run]:
+    """Return the runs of both checkouts."""
+    runs: list[Run] = json.loads(MEASURED.read_text(encoding="utf-8"))
+    return runs
+
+
+def page(before: str) -> str:
     """Return the page with the tables of the present figures and of their runs."""
+    runs = measured()
     lines = [
         "| benchmark, partitions, placement | figure | before | after | before / after |",
         "| --- | --- | ---: | ---: | ---: |",
@@ -95,9 +102,9 @@ def page(before: str, runs: Sequence[Run]) -> str:
     return _TABLE.sub(lambda _: "\n" + "\n".join(lines) + "\n\n", before)
 
 
-def picture(runs: Sequence[Run]) -> str:
+def picture() -> str:
     """Return a bar for each figure, the figure after the change as a share of the one before it."""
-    shown = [(subject(run), *row) for run in runs for row in rows(run)]
+    shown = [(subject(run), *row) for run in measured() for row in rows(run)]
     drawing = Drawing(_WIDTH, _ROW * (len(shown) + 2))
     drawing.text(8, _ROW, "after / before: shorter is faster, the line is no change", bold=True)
     room = (_WIDTH - _LEFT - _RIGHT) / 1.25
@@ -112,9 +119,8 @@ def picture(runs: Sequence[Run]) -> str:
 
 def main() -> None:
     """Write both."""
-    runs = json.loads(MEASURED.read_text(encoding="utf-8"))
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), runs), encoding="utf-8")
-    PICTURE.write_text(picture(runs), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PICTURE.write_text(picture(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def clock_generation() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class ForwardingTerm:
     """One term of forwarding, with its generation, and whether it still holds (which may wait for an answer)."""
 
     generation: int
@@ -49,7 +49,7 @@ class Term:
 class Terms(Protocol):
     """An election, which gives a forwarder its terms."""
 
-    def next_term(self) -> Term | None:
+    def next_term(self) -> ForwardingTerm | None:
         """Wait for this forwarder's next term after the end of the last one. Return None if asked to stop."""
 
     def close(self) -> None:
@@ -76,12 +76,12 @@ class UnopposedTerms:
         self._newest = newest
         self._generation = 0
 
-    def next_term(self) -> Term | None:
+    def next_term(self) -> ForwardingTerm | None:
         """Return a term without rivals."""
         while not self._stop.is_set():
             try:
                 self._generation = max(self._generation + 1, self._newest() + 1, clock_generation())
-                return Term(self._generation, lambda: True)
+                return ForwardingTerm(self._generation, lambda: True)
             except SinkUnavailableError as error:
                 _LOG.warning("the newest generation of the stream is not known, trying again: %s", error)
                 self._stop.wait(_TRY_AGAIN_SECONDS)
@@ -111,7 +111,7 @@ class Election:
         self._checked = False
         self._candidacy: _Candidacy | None = None
 
-    def next_term(self) -> Term | None:
+    def next_term(self) -> ForwardingTerm | None:
         """Wait for this forwarder's next term after the end of the last one. Return None if asked to stop."""
         self.close()
         while not self._stop.is_set():
@@ -119,7 +119,7 @@ class Election:
             try:
                 if (generation := candidacy.win(self._newest)) is not None:
                     _LOG.info("%s: this forwarder leads, generation %d", self._config.cluster, generation)
-                    return Term(generation, candidacy.holds)
+                    return ForwardingTerm(generation, candidacy.holds)
             except (KazooException, KazooTimeoutError, SinkUnavailableError) as error:
                 if not self._stop.is_set():
                     why = str(error) or type(error).__name__

@@ -20,7 +20,7 @@ from controller.contract.records import RecordKind
 from ingest.clocks import Clocks
 from ingest.complete_read import read_everything, wait_for_connection
 from ingest.config import IngestConfig
-from ingest.election import Term, open_terms
+from ingest.election import ForwardingTerm, open_terms
 from ingest.errors import IngestError
 from ingest.maintenance import MaintenanceFile
 from ingest.observed.batch import observe_window
@@ -76,7 +76,7 @@ class Forwarder:
             while (term := terms.next_term()) is not None:
                 reason = self._serve(term, sink, stop, reason)
 
-    def _serve(self, term: Term, sink: Sink, stop: threading.Event, reason: ReadReason) -> ReadReason:
+    def _serve(self, term: ForwardingTerm, sink: Sink, stop: threading.Event, reason: ReadReason) -> ReadReason:
         """Forward until the term ends or asked to stop. Return the reason for a complete read in the next term."""
         inbox = Inbox()
         zookeeper = WatchedZooKeeper(self._config, inbox, stop, self._forwarding)

@@ -15,7 +15,7 @@ from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.znodes import ForwarderStatus
 from ingest.clocks import Clocks
-from ingest.election import Term
+from ingest.election import ForwardingTerm
 from ingest.maintenance import MaintenanceFile
 from ingest.observed.inbox import SessionState
 from ingest.observed.observations import Observation
@@ -49,7 +49,7 @@ class Publisher:
     def __init__(  # noqa: PLR0913 (its parts)
         self,
         sink: Sink,
-        term: Term,
+        term: ForwardingTerm,
         stop: threading.Event,
         forwarding: Forwarding,
         maintenance: MaintenanceFile,

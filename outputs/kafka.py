@@ -10,7 +10,7 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from outputs.kafka_connections import client_options, in_words
+from outputs.kafka_connections import client_options, error_in_words
 from outputs.source import Chunk, SourceDownError
 from transport.address import KafkaAddress
 from transport.topics import output_topic
@@ -64,7 +64,7 @@ class KafkaSource:
             return self._read(self._consumer) if self._live_from else ()
         except (KafkaError, OSError) as error:
             raise SourceDownError(
-                f"Kafka at {self._address.bootstrap_servers} does not answer: {in_words(error)}"
+                f"Kafka at {self._address.bootstrap_servers} does not answer: {error_in_words(error)}"
             ) from error
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ _CHECK_LOGIN = "Check the listener, the user name and the password"
 _NOBODY_THERE = (KafkaConnectionError, MetadataEmptyBrokerList, NodeNotReadyError)
 
 
-def in_words(error: Exception) -> str:
+def error_in_words(error: Exception) -> str:
     """Return the meaning of a failure in half a sentence, with Kafka's name of the brokers' answer."""
     if isinstance(error, SaslAuthenticationFailedError):
         return f"the brokers refuse the login. {_CHECK_LOGIN}"

@@ -8,14 +8,14 @@ from typing import Any, Final
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import IncompatibleBrokerVersion, KafkaError, NoError, TopicAlreadyExistsError, for_code
 
-from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, Topic
+from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, RequiredTopic
 
 _NONE: Final[dict[str, Any]] = {}
 _THERE_NOW: Final = (NoError, TopicAlreadyExistsError)
 _DONE: Final = "OK"
 
 
-def existing_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> list[ExistingTopic]:
+def existing_topics(admin: KafkaAdminClient, topics: Sequence[RequiredTopic]) -> list[ExistingTopic]:
     """Return the existing topics with their visible settings. Raise KafkaError."""
     present = set(admin.list_topics())
     there = [topic for topic in topics if topic.name in present]
@@ -28,7 +28,7 @@ def existing_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> list[Ex
     ]
 
 
-def create_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[Topic, KafkaError]:
+def create_topics(admin: KafkaAdminClient, topics: Sequence[RequiredTopic]) -> dict[RequiredTopic, KafkaError]:
     """Make the topics with their settings, wait for them, and return the brokers' refusals by topic.
 
     Raise KafkaError. Raise IncompatibleBrokerVersion before 2.4, where the client would have to choose the replicas.
@@ -45,14 +45,14 @@ def create_topics(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[Topi
     return refused
 
 
-def set_topic_settings(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[Topic, str]:
+def set_topic_settings(admin: KafkaAdminClient, topics: Sequence[RequiredTopic]) -> dict[RequiredTopic, str]:
     """Give existing topics their settings. Return the brokers' refusals by topic. Raise KafkaError."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name, dict(topic.settings)) for topic in topics]
     answers = admin.alter_configs(resources, raise_on_unknown=False).get("topic", _NONE)
     return {topic: answers[topic.name] for topic in topics if answers[topic.name] != _DONE}
 
 
-def _settings(admin: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, dict[str, str]]:
+def _settings(admin: KafkaAdminClient, topics: Sequence[RequiredTopic]) -> dict[str, dict[str, str]]:
     """Return settings by topic, without topics whose settings an ACL hides."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name, list(SETTINGS)) for topic in topics]
     try:

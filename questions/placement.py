@@ -16,7 +16,6 @@ from wording.suggestions import did_you_mean, near
 
 Assignment = Mapping[TopicPartition, tuple[BrokerId, ...]]
 
-_TOOL_ASKS_A_BROKER: Final = (3, 0)  # and can no longer be given a ZooKeeper
 _FEWEST_BUCKETS: Final = 16  # of a Java HashMap, which doubles them when it is three quarters full
 
 
@@ -111,7 +110,7 @@ def _as_the_tool_has_them(context: Context) -> list[BrokerId]:
     ZooKeeper does not show. Here they are in the ids' order.
     """
     ids = sorted(context.header.brokers)
-    if context.header.profile.release < _TOOL_ASKS_A_BROKER:
+    if not context.header.profile.tools_ask_a_broker:
         return ids
     buckets = _FEWEST_BUCKETS
     while len(ids) > buckets * 3 // 4:

@@ -13,14 +13,14 @@ from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
 from streaming.published import Observed
 
 
-class Reading(NamedTuple):
+class ClockReading(NamedTuple):
     """Both clocks of the job at one moment."""
 
     wall_ms: int
     steady_ms: int
 
     @classmethod
-    def now(cls) -> Reading:
+    def now(cls) -> ClockReading:
         """Read both clocks."""
         return cls(time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000)
 
@@ -46,7 +46,7 @@ class ForwarderClocks:
         self._seen: dict[str, _Comparison] = {}
         self._agreed: dict[str, _Comparison] = {}
 
-    def compare(self, cluster: str, planned_ms: int, last: Observed, now: Reading) -> None:
+    def compare(self, cluster: str, planned_ms: int, last: Observed, now: ClockReading) -> None:
         """Compare the clocks by a batch that was planned at this wall time, and took all records up to the last.
 
         Two consecutive batches must agree. One may contain the last records of an ended forwarder, or see a clock step.
@@ -64,7 +64,7 @@ class ForwarderClocks:
         agreed = self._agreed.get(cluster)
         return _if_wrong(agreed.behind_ms) if agreed else 0
 
-    def lag_ms(self, cluster: str, first: Observed, written: Reading) -> int:
+    def lag_ms(self, cluster: str, first: Observed, written: ClockReading) -> int:
         """Return the time from a record's observation until its rows were written.
 
         The steady clocks give it once they were compared, and the wall clocks before.

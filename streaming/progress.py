@@ -32,7 +32,7 @@ from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
 from streaming.checkpoint.files import numbered
 from streaming.checkpoint.place import Place
 from streaming.config import StreamConfig
-from streaming.forwarder_clocks import ForwarderClocks, Reading
+from streaming.forwarder_clocks import ClockReading, ForwarderClocks
 from streaming.processes import uses_of
 from streaming.published import APPLIED, Applied
 from transport.address import JournalAddress
@@ -79,8 +79,8 @@ class JobProgress(StreamingQueryListener):
         self._spark_directory = spark_directory
         self._clocks = ForwarderClocks()
         self._lock = threading.Lock()
-        self._began_ms = Reading.now().wall_ms
-        self._written: dict[int, Reading] = {}
+        self._began_ms = ClockReading.now().wall_ms
+        self._written: dict[int, ClockReading] = {}
         self._batches = self._records = self._refused = self._rows = 0
         self._total_phase_ms: Counter[str] = Counter()
         self._row: JobRow | None = None  # that is not taken yet
@@ -93,7 +93,7 @@ class JobProgress(StreamingQueryListener):
     def written(self, batch: int) -> None:
         """Note that the rows of a batch are written."""
         with self._lock:
-            self._written[batch] = Reading.now()
+            self._written[batch] = ClockReading.now()
             while len(self._written) > _REMEMBERED_BATCHES:
                 del self._written[min(self._written)]
 
@@ -125,7 +125,9 @@ class JobProgress(StreamingQueryListener):
         if event.id == self._query:
             with self._lock:
                 known = self._row or msgspec.structs.replace(self._newest or self._row_before_batches(), clusters={})
-                self._row = msgspec.structs.replace(known, time_ms=Reading.now().wall_ms, processes=self._newest_uses())
+                self._row = msgspec.structs.replace(
+                    known, time_ms=ClockReading.now().wall_ms, processes=self._newest_uses()
+                )
                 self._is_idle = True
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's name)
@@ -151,7 +153,7 @@ class JobProgress(StreamingQueryListener):
             **{of_cluster.cluster: of_cluster.failures for of_cluster in reported if of_cluster.lacks_records},
         }
         self._log_first_pictures(applied)
-        now = Reading.now()
+        now = ClockReading.now()
         written = self._written.get(progress.batchId, now)
         if _took_all(progress, sum(of_cluster.records + of_cluster.refused for of_cluster in applied), self._config):
             planned_ms = round(datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp() * 1000)
@@ -205,11 +207,11 @@ class JobProgress(StreamingQueryListener):
             self._uses, self._uses_read_at = uses_of(self._java), now
         return self._uses
 
-    def _progress_by_cluster(self, reported: list[Applied], written: Reading) -> dict[str, ClusterProgress]:
+    def _progress_by_cluster(self, reported: list[Applied], written: ClockReading) -> dict[str, ClusterProgress]:
         known = [applied for applied in reported if not applied.forgotten]
         return {applied.cluster: self._progress_of(applied, written) for applied in known}
 
-    def _progress_of(self, applied: Applied, written: Reading) -> ClusterProgress:
+    def _progress_of(self, applied: Applied, written: ClockReading) -> ClusterProgress:
         return ClusterProgress(
             records=applied.records,
             observed_ms=applied.first.wall_ms,

@@ -21,7 +21,7 @@ from streaming.separation import StreamBroker
 from streaming.sinks.sink import output_topics
 from streaming.spark.failure import no_login
 from transport.address import KafkaAddress
-from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, Topic, refusal, stream_topics, unfit
+from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, RequiredTopic, refusal, stream_topics, unfit
 
 logger = logging.getLogger("kontrast.streaming")
 
@@ -127,12 +127,12 @@ class _Brokers:
         nodes = self._answer(described.nodes()).toArray()
         return [StreamBroker(node.id(), _address(node), str(self._address), cluster_id) for node in nodes]
 
-    def missing(self, topics: Sequence[Topic]) -> list[Topic]:
+    def missing(self, topics: Sequence[RequiredTopic]) -> list[RequiredTopic]:
         """Return the topics that do not exist, or that this client may not see."""
         present = self._answer(self._admin.listTopics().names())
         return [topic for topic in topics if not present.contains(topic.name)]
 
-    def refuse_unfit(self, topics: Sequence[Topic]) -> None:
+    def refuse_unfit(self, topics: Sequence[RequiredTopic]) -> None:
         """Raise StreamError if an existing topic loses rows or their order."""
         missing = self.missing(topics)
         wrong = unfit(self._address, self._existing([topic for topic in topics if topic not in missing]))
@@ -141,7 +141,7 @@ class _Brokers:
         if wrong.doubted:
             logger.warning("%s", wrong.doubted)
 
-    def _existing(self, topics: Sequence[Topic]) -> list[ExistingTopic]:
+    def _existing(self, topics: Sequence[RequiredTopic]) -> list[ExistingTopic]:
         if not topics:
             return []
         config = self._java.org.apache.kafka.common.config.ConfigResource
@@ -165,7 +165,7 @@ class _Brokers:
         entries = {name: found.get(name) for name in SETTINGS}
         return {name: entry.value() for name, entry in entries.items() if entry is not None}
 
-    def create(self, topics: Sequence[Topic]) -> None:
+    def create(self, topics: Sequence[RequiredTopic]) -> None:
         """Create the topics. Raise StreamError with the names of all rejected ones."""
         if not topics:
             return
@@ -180,7 +180,7 @@ class _Brokers:
                 settings.put(name, value)
             wanted.add(new.configs(settings))
         answers = self._admin.createTopics(wanted).values()
-        refused: dict[Topic, str] = {}
+        refused: dict[RequiredTopic, str] = {}
         for topic in topics:
             try:
                 self._answer(answers.get(topic.name))

@@ -12,6 +12,7 @@ _BUILT = "none. Go builds it: make check-deploy"
 _PACKAGES = {
     "alertmanager": "prometheus-alertmanager",
     "amtool": "prometheus-alertmanager",
+    "amtool-of-teams": _BUILT,
     "chromium": "chromium",
     "etcd": f"{_BUILT} LONG=1",
     "faketime": "faketime",

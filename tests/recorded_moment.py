@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 from ingest.files.data_directory import Until
 from ingest.files.history import History
+from tests.archives import extract
 
 MOMENT_MS = 1_795_373_068_853
 _NAME = "operator39"
@@ -15,9 +15,7 @@ _RECORDINGS = Path(__file__).parent / "conformance" / "recordings"
 
 def zk_data(directory: Path) -> Path:
     """Unpack the recorded cluster's ZooKeeper, and return its dataDir."""
-    with tarfile.open(_RECORDINGS / f"{_NAME}.tar.xz") as archive:
-        members = [member for member in archive if member.name.startswith(f"{_NAME}/zk/")]
-        archive.extractall(directory, members, filter="data")
+    extract(_RECORDINGS / f"{_NAME}.tar.xz", directory, f"{_NAME}/zk/")
     return directory / _NAME / "zk"
 
 

@@ -14,6 +14,24 @@ from controller.contract.row import Row
 from tests.controller.ensembles import ensemble
 
 TIME_MS = 1_700_000_000_000
+NO_COUNTS: dict[str, Any] = dict.fromkeys(
+    (
+        "offline_partitions",
+        "leaderless_partitions",
+        "under_replicated_partitions",
+        "under_min_isr_partitions",
+        "at_min_isr_partitions",
+        "preferred_replica_imbalance",
+        "topics_to_delete",
+        "replicas_to_delete",
+        "topics_ineligible_to_delete",
+        "replicas_ineligible_to_delete",
+        "pending_writes",
+        "refused",
+    ),
+    0,
+)
+"""The required counts of gauges."""
 
 
 class Rows:
@@ -67,23 +85,6 @@ class Rows:
         return AlertRow(**self._place({**what, **rest, **fields}), id=id_, state=state)
 
     def gauges(self, **fields: Any) -> GaugesRow:
-        counts = dict.fromkeys(
-            (
-                "offline_partitions",
-                "leaderless_partitions",
-                "under_replicated_partitions",
-                "under_min_isr_partitions",
-                "at_min_isr_partitions",
-                "preferred_replica_imbalance",
-                "topics_to_delete",
-                "replicas_to_delete",
-                "topics_ineligible_to_delete",
-                "replicas_ineligible_to_delete",
-                "pending_writes",
-                "refused",
-            ),
-            0,
-        )
         whole = {
             "ready": True,
             "session": "connected",
@@ -110,7 +111,7 @@ class Rows:
             "maintenance": (Maintenance(brokers=(BrokerId(1),), until_ms=TIME_MS + 60_000),),
             "reactions": {"BrokerChange": ReactionTimes((0, 2, *[0] * 11), 40, (0, 0, 0, 1, 0, 1, *[0] * 7), 500)},
         }
-        return GaugesRow(**self._place({**counts, **whole, **fields}))
+        return GaugesRow(**self._place({**NO_COUNTS, **whole, **fields}))
 
     def job(self, **fields: Any) -> JobRow:
         totals: dict[str, Any] = {

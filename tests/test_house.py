@@ -104,10 +104,11 @@ def test_only_the_core_assigns_what_a_context_holds():
     assert changed == set()
 
 
-def test_brokers_terms_shutdowns_and_deletions_change_by_their_verbs():
+def test_phases_brokers_terms_shutdowns_and_deletions_change_by_their_verbs():
     elsewhere = ("controller/model/", "controller/restore/")  # `restore` builds contexts from rows
     core = [file for file in SOURCES if name(file).startswith("controller/") and not name(file).startswith(elsewhere)]
-    owned = re.compile(r"header\.(brokers|term|(term|former|shutdowns|departures|deletions)\.\w+)$")
+    whole, parts = "brokers|phase|controller|controller_epoch|term", "term|former|shutdowns|departures|deletions"
+    owned = re.compile(rf"header\.({whole}|({parts})\.\w+)$")
     changed = {f"{name(file)}: {target}" for file in core for target in assigned(file) if owned.search(target)}
     assert changed == set()
 

@@ -29,7 +29,7 @@ from transport.journal_reading import (
     journal_identity,
     read_journal,
 )
-from transport.pieces import END, Batch, checksum, sealed
+from transport.pieces import END, BatchMark, checksum, sealed
 from transport.segments import (
     ForeignOffsetError,
     JournalError,
@@ -129,7 +129,7 @@ class JournalWriter:
         self._locks = lock(directory)
         self._file = -1
         self._end = 0
-        self._last_batch = Batch(-1)
+        self._last_batch = BatchMark(-1)
         try:
             self._segments = self._recover(begin, identity or uuid.uuid4().hex)
             self._open_segment(self._segments[-1])
@@ -158,7 +158,7 @@ class JournalWriter:
         return self._last_batch.number
 
     @property
-    def last_batch(self) -> Batch:
+    def last_batch(self) -> BatchMark:
         """Return the newest batch as its mark names it."""
         return self._last_batch
 
@@ -184,7 +184,7 @@ class JournalWriter:
         if not self._batches:
             raise ValueError("open the journal with batches=True to write batches")
         _check(lines)
-        batch = Batch(number, checksum(source), checksum(b"\n".join(lines)))
+        batch = BatchMark(number, checksum(source), checksum(b"\n".join(lines)))
         newest = self._last_batch
         if batch == newest or (newest.source is None and number == newest.number):
             return False

@@ -22,7 +22,7 @@ _MARK = re.compile(rb"#(%s) ([0-9a-f]{8})\n" % _WORDS)
 _NEXT_MARK = re.compile(rb"\n#(?:%s) ([0-9a-f]{8})(?=\n)" % _WORDS)
 
 
-class Batch(NamedTuple):
+class BatchMark(NamedTuple):
     """A batch as its mark names it. `source` and `rows` are None in journals without checksums."""
 
     number: int

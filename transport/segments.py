@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from transport.pieces import Batch
+from transport.pieces import BatchMark
 
 JOURNAL_FORMAT = 2
 FORMAT_FILE = "journal.json"
@@ -103,7 +103,7 @@ class Tail:
     """The end of a journal's committed part, and the batch that it ends with."""
 
     offset: int
-    batch: Batch = Batch(-1)
+    batch: BatchMark = BatchMark(-1)
 
 
 def segment_at(directory: Path, start: int) -> Segment:
@@ -251,4 +251,4 @@ def _last_mark(mark: re.Pattern[bytes], tail: bytes) -> Tail | None:
     if last is None:
         return None
     number, *sums = last.groups() or (b"-1",)
-    return Tail(last.end() + 1, Batch(int(number), *(None if text is None else int(text, 16) for text in sums)))
+    return Tail(last.end() + 1, BatchMark(int(number), *(None if text is None else int(text, 16) for text in sums)))

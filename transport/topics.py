@@ -12,35 +12,38 @@ from transport.complete_read_requests import request_topic
 PARTITIONS = 1  # the order of rows carries meaning
 
 CLEANUP_POLICY: Final = "cleanup.policy"
-_BOUNDS: Final = ("retention.ms", "retention.bytes")
+RETENTION_MS: Final = "retention.ms"
+_BOUNDS: Final = (RETENTION_MS, "retention.bytes")
 _UNBOUNDED: Final = "-1"
 SETTINGS: Final = (CLEANUP_POLICY, *_BOUNDS)  # that are looked at
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class RequiredTopic:
     """A required topic.
 
     If it is compacted, the newest message of each key counts. With unique keys, compaction drops no message. If only
-    keys order it, any number of partitions works.
+    keys order it, any number of partitions works. Without `retention_ms` the brokers' default applies.
     """
 
     name: str
     compacted: bool = False
     unique_keys: bool = False
     ordered_by_key: bool = False
+    retention_ms: int | None = None
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return the settings to create it with, whatever the brokers' defaults are."""
-        return {CLEANUP_POLICY: "compact" if self.compacted else "delete"}
+        """Return the settings to create it with, or to give it, whatever the brokers' defaults are."""
+        retention = {} if self.retention_ms is None else {RETENTION_MS: str(self.retention_ms)}
+        return {CLEANUP_POLICY: "compact" if self.compacted else "delete", **retention}
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingTopic:
     """A topic as brokers report it, with the visible `SETTINGS`. It has 0 partitions while they do not know yet."""
 
-    topic: Topic
+    topic: RequiredTopic
     partitions: int
     settings: Mapping[str, str]
 
@@ -61,9 +64,11 @@ class _Fault:
     is_refused: bool = True
 
 
-def stream_topics(address: KafkaAddress) -> tuple[Topic, ...]:
+def stream_topics(address: KafkaAddress, retention_ms: int | None = None) -> tuple[RequiredTopic, ...]:
     """Return the topic of a stream, and the one beside it in which complete reads are requested."""
-    return Topic(address.topic, ordered_by_key=True), Topic(request_topic(address))
+    return RequiredTopic(address.topic, ordered_by_key=True, retention_ms=retention_ms), RequiredTopic(
+        request_topic(address)
+    )
 
 
 def output_topic(address: KafkaAddress, output: str) -> str:
@@ -71,7 +76,7 @@ def output_topic(address: KafkaAddress, output: str) -> str:
     return f"{address.topic}.{output}"
 
 
-def refusal(address: KafkaAddress, topics: Sequence[Topic], reason: str) -> str:
+def refusal(address: KafkaAddress, topics: Sequence[RequiredTopic], reason: str) -> str:
     """Return one sentence for topics that are missing and that the brokers do not let Kontrast make."""
     names, one = ", ".join(topic.name for topic in topics), len(topics) == 1
     return (
@@ -81,7 +86,7 @@ def refusal(address: KafkaAddress, topics: Sequence[Topic], reason: str) -> str:
     )
 
 
-def creation_command(bootstrap_servers: str, topics: Iterable[Topic]) -> str:
+def creation_command(bootstrap_servers: str, topics: Iterable[RequiredTopic]) -> str:
     """Return a line for a shell that makes the topics with Kafka's own tool."""
     by_settings: dict[str, list[str]] = {}
     for topic in topics:
@@ -121,8 +126,12 @@ def _faults(servers: str, found: ExistingTopic) -> Iterator[_Fault]:
         )
     alter = (
         f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name $topic "
-        f"--add-config {CLEANUP_POLICY}={topic.settings[CLEANUP_POLICY]}"
+        f"--add-config {','.join(f'{name}={value}' for name, value in topic.settings.items())}"
     )
+    kept_ms = found.settings.get(RETENTION_MS)
+    if topic.retention_ms is not None and kept_ms not in (None, str(topic.retention_ms)):
+        has = f"{RETENTION_MS}={kept_ms} in place of {topic.retention_ms}"
+        yield _Fault(has, "and reaches back less or more than wanted", alter, is_refused=False)
     if topic.compacted and "delete" in policy and not _is_unbounded(found.settings):
         yield _Fault(f"{CLEANUP_POLICY}={policy}", "rows that still hold would be dropped when they are old", alter)
     elif topic.unique_keys and policy == "compact":

@@ -97,7 +97,7 @@ class _ZooKeeper:
 
 
 def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLoginConfig, *, as_json: bool) -> ExitCode:
-    from migration.comparison.comparing import Verdict, compare
+    from migration.comparison.comparing import ComparisonOutcome, compare
     from migration.comparison.quorum_view import QuorumReader
     from migration.nodes.asking import ask_nodes
     from outputs.kafka_node import NodeError
@@ -127,7 +127,7 @@ def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLog
     if zookeeper.stop.is_set():
         raise StoppedError
     (print_json if as_json else print_comparison)(nodes, comparison)
-    return ExitCode.OK if comparison.verdict is Verdict.EQUAL else ExitCode.FAILED
+    return ExitCode.OK if comparison.verdict is ComparisonOutcome.EQUAL else ExitCode.FAILED
 
 
 def _why_nothing_to_compare(zookeeper: _ZooKeeper, tree: Tree) -> str:

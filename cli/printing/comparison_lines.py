@@ -9,19 +9,23 @@ from rich.console import RenderableType
 
 from cli.printing.answers import cut, line
 from cli.printing.standard_output import print_json as print_object, print_renderables
-from migration.comparison.comparing import Comparison, SubjectResult, Verdict
-from migration.comparison.view import Difference, Key
+from migration.comparison.comparing import Comparison, ComparisonOutcome, SubjectResult
+from migration.comparison.view import BothValues, Key
 from migration.nodes.modes import Mode
 from migration.nodes.nodes import Node, Nodes
 
 _SHOWN: Final = 20  # differences of a subject
-_COLOURS: Final = {Verdict.DIFFERENT: "red", Verdict.LAGGING: "yellow", Verdict.EQUAL: "green"}
+_COLOURS: Final = {
+    ComparisonOutcome.DIFFERENT: "red",
+    ComparisonOutcome.LAGGING: "yellow",
+    ComparisonOutcome.EQUAL: "green",
+}
 _SENTENCES: Final = {
-    Verdict.EQUAL: "ZooKeeper equals the quorum",
-    Verdict.LAGGING: "ZooKeeper is behind the quorum. A rollback now would lose the missing records. If this lasts, "
-    "restart the quorum's leader, which writes everything again",
-    Verdict.DIFFERENT: "ZooKeeper differs from the quorum, and the dual write does not mend it. A rollback now would "
-    "bring ZooKeeper's values back. The quorum's next leader sets them to its own",
+    ComparisonOutcome.EQUAL: "ZooKeeper equals the quorum",
+    ComparisonOutcome.LAGGING: "ZooKeeper is behind the quorum. A rollback now would lose the missing records. If "
+    "this lasts, restart the quorum's leader, which writes everything again",
+    ComparisonOutcome.DIFFERENT: "ZooKeeper differs from the quorum, and the dual write does not mend it. A rollback "
+    "now would bring ZooKeeper's values back. The quorum's next leader sets them to its own",
 }
 
 
@@ -35,7 +39,7 @@ def _lines(nodes: Nodes, comparison: Comparison) -> Iterator[RenderableType]:
         yield line(f"{cut(node.name)}: {cut(node.mode.words if node.mode else node.reason)}")
     for result in comparison.subjects:
         yield from _subject(result)
-    if comparison.verdict is not Verdict.EQUAL and nodes.in_mode(Mode.CONTROLLER):
+    if comparison.verdict is not ComparisonOutcome.EQUAL and nodes.in_mode(Mode.CONTROLLER):
         yield line(
             "a controller lacks the migration's flag. If the migration is finalized, no process writes to ZooKeeper "
             "again, and there is no way back"
@@ -51,7 +55,7 @@ def _lines(nodes: Nodes, comparison: Comparison) -> Iterator[RenderableType]:
 
 def _subject(result: SubjectResult) -> Iterator[RenderableType]:
     word = (f"{result.verdict.value:<12}", _COLOURS.get(result.verdict, ""))
-    if result.verdict is Verdict.NOT_COMPARED:
+    if result.verdict is ComparisonOutcome.NOT_COMPARED:
         yield line(word, f"  {result.subject.value}: {cut(result.reason)}")
         return
     count = f"{len(result.differences)} of {result.compared}" if result.differences else f"{result.compared}"
@@ -64,7 +68,7 @@ def _subject(result: SubjectResult) -> Iterator[RenderableType]:
         yield line(f"not compared: {cut(group)}: {cut(reason)}", indent=2)
 
 
-def _sides(difference: Difference) -> str:
+def _sides(difference: BothValues) -> str:
     zookeeper, quorum = ("nothing" if side is None else cut(side) or '""' for side in difference)
     return f"ZooKeeper has {zookeeper}, the quorum has {quorum}"
 
@@ -113,5 +117,5 @@ def _subject_row(result: SubjectResult) -> dict[str, Any]:
     }
 
 
-def _difference_row(key: Key, difference: Difference) -> dict[str, Any]:
+def _difference_row(key: Key, difference: BothValues) -> dict[str, Any]:
     return {"of": key.group, "name": key.name, "zookeeper": difference.zookeeper, "quorum": difference.quorum}

@@ -12,7 +12,6 @@ from controller.contract.metadata_rows import BrokerRow
 from wording.sentences import counted, listed
 
 _UNUSABLE: Final = {PARTITIONS_OFFLINE.name, PARTITIONS_LEADERLESS.name}
-_RESOLVED: Final = "resolved"
 _URGENCY: Final = {severity: place for place, severity in enumerate(reversed(Severity))}
 
 
@@ -34,7 +33,7 @@ class Incidents:
         if row.severity is Severity.INFO:
             return
         incident = self._newest.get(row.group)
-        if incident is None or (incident.is_over and row.state != _RESOLVED):
+        if incident is None or (incident.is_over and not row.ends_subject):
             incident = self._newest[row.group] = _Incident()
             self._all.append(incident)
         incident.take(row)
@@ -61,7 +60,7 @@ class _Incident:
         self.began_ms = min(self.began_ms, row.since_ms) if self._peaks else row.since_ms
         self._brokers.update(row.brokers)
         peak = self._peaks.setdefault(row.id, row)
-        if row.state == _RESOLVED:
+        if row.ends_subject:
             self._ended_ms[row.id] = row.time_ms
             return
         self._ended_ms.pop(row.id, None)

@@ -12,7 +12,7 @@ from cli.printing.answers import cut, line
 from cli.printing.standard_output import print_json as print_object, print_renderables
 from migration.preflight.check import Check, Outcome, written
 from migration.preflight.lifecycle import AS_OF, LAST_RELEASES
-from migration.preflight.report import Found, Report
+from migration.preflight.report import FailedCheck, Report
 
 _SHOWN: Final = 5  # findings of a check in full
 _NAMED: Final = 50  # by znode, as half of a fleet
@@ -38,7 +38,7 @@ def _lines(report: Report) -> Iterator[RenderableType]:
         yield line(f"source: {' '.join(last.sources)}", indent=4)
 
 
-def _found(found: Found, word: str) -> Iterator[RenderableType]:
+def _found(found: FailedCheck, word: str) -> Iterator[RenderableType]:
     check = found.check
     yield line((word, _COLOURS.get(word, "")), f"  {check.name}: {check.what}")
     for finding in found.findings[:_SHOWN]:

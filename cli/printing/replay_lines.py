@@ -99,7 +99,7 @@ class RowWriter:
             for phase in self._migration.objects():
                 self._write(phase)
         else:
-            self._write_lines((*self._migration.lines(time_in_words), *self._incidents.lines(time_in_words)))
+            self._write_lines((*self._migration.lines(to_the_millisecond), *self._incidents.lines(to_the_millisecond)))
         if self._before is not None and self._newest is not None:
             self._write_summary(context, self._newest)
             self._write_agreement(Agreement.so_far(context.header).since(self._before), self._newest)
@@ -205,10 +205,10 @@ def _by_broker(counts: Mapping[BrokerId, int]) -> dict[str, int]:
 def sentence(fields: Mapping[str, Any]) -> str:
     """Return the JSON object as a line for people, with time, zxid, kind and content."""
     said = _SAID.get(fields["kind"], _pairs)(fields)
-    return f"{time_in_words(fields['time_ms'])}  {fields['zxid'] or '-':>8}  {fields['kind']:<10}  {said}"
+    return f"{to_the_millisecond(fields['time_ms'])}  {fields['zxid'] or '-':>8}  {fields['kind']:<10}  {said}"
 
 
-def time_in_words(time_ms: int) -> str:
+def to_the_millisecond(time_ms: int) -> str:
     """Return a moment in UTC, to the millisecond."""
     moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
     return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
@@ -252,13 +252,13 @@ def _alert(fields: Mapping[str, Any]) -> str:
 
 def _pairs(fields: Mapping[str, Any]) -> str:
     said = {key: value for key, value in fields.items() if key not in ("kind", "zxid", "time_ms")}
-    return "  ".join(f"{key} {in_words(value)}" for key, value in said.items() if value is not None)
+    return "  ".join(f"{key} {value_in_words(value)}" for key, value in said.items() if value is not None)
 
 
-def in_words(value: object) -> str:
+def value_in_words(value: object) -> str:
     """Return a value without Python's marks."""
     if isinstance(value, Mapping):
-        return " ".join(f"{key}:{in_words(count)}" for key, count in value.items()) or "none"
+        return " ".join(f"{key}:{value_in_words(count)}" for key, count in value.items()) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from cli.following import Where, chunks_until_now
+from cli.followed_outputs import Where, chunks_until_now
 from cli.running import StoppedError
 from cli.sources.source import NotFoundError, moment_named
 from controller.contract.metadata_rows import BeginningRow, ControllerRow, MetadataRow, PartitionRow

@@ -117,7 +117,7 @@ def _written_source(settings: Settings, flags: Mapping[str, Any], patience_secon
         from cli.sources.files import FilesSource
 
         return FilesSource(flags["directories"], flags["chroot"], flags["until"], cluster or UNNAMED, brokers)
-    from cli.following import Where
+    from cli.followed_outputs import Where
     from cli.sources.stream import StreamSource
 
     default = patience_seconds or keys_of(ZooKeeperConfig)[_CONNECT_TIMEOUT].default

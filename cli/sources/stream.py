@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from cli.following import Where, followed, lines_until_now, without_waiting_words
+from cli.followed_outputs import Where, followed, lines_until_now, without_waiting_words
 from cli.printing import output
 from cli.running import StoppedError
 from cli.sources.earlier_rows import earlier_rows
@@ -92,7 +92,7 @@ class StreamSource:
         if found.gauges is None or not found.ready or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has arrived yet (see `kontrast status`)")
         empty, story = new_context(cluster), self._story(scope, cluster, stop)
-        metadata = (*found.standing, *rows)
+        metadata = (*found.cluster_rows, *rows)
         return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms)
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:

@@ -26,6 +26,9 @@ from wording.sentences import listed, named, plural
 _FLAPPING_DEPARTURES: Final = 3
 _FLAPPING_WITHIN_MS: Final = 10 * 60_000
 
+# A page of this age may have been sent. The Alertmanager example waits as long for further alerts (`group_wait`).
+_UNSENT_MS: Final = 5_000
+
 _IN_MINUTES_MS: Final = 2 * 60_000
 _NOTHING: Final = Affected(())
 
@@ -78,7 +81,7 @@ def _away(
         # leads.
         left = "is away" if header.led_by_kraft else "crashed"
         condition = missed(kinds.BROKER_CRASHED, crashed, _how(header, crashed, left))
-        is_page = pages and not header.led_by_kraft and not _warned_before(condition, header)
+        is_page = _still_pages(condition, header, otherwise=pages) and not header.led_by_kraft
         yield condition if is_page else _at_most_a_warning(condition)
     shut_down = [
         broker for broker in missing if broker in header.departures.last and header.departures.last[broker].in_order
@@ -110,10 +113,13 @@ def _host(brokers: list[BrokerId]) -> str:
     return plural(len(brokers), "hosts", "host")
 
 
-def _warned_before(condition: Condition, header: Header) -> bool:
-    """Return whether this alert is open as a warning. New leaders for its partitions are then no new page."""
+def _still_pages(condition: Condition, header: Header, *, otherwise: bool) -> bool:
+    """Return whether the open alert pages. Another severity would end it for its receiver while it goes on."""
     before = header.alerts.open.get(condition.id)
-    return before is not None and before.severity is Severity.WARN
+    if before is None or before.severity is Severity.INFO:
+        return otherwise
+    was_sent = header.time_ms - before.since_ms >= _UNSENT_MS
+    return before.severity is Severity.PAGE and (otherwise or was_sent)
 
 
 def _at_most_a_warning(condition: Condition) -> Condition:

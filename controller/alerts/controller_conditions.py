@@ -33,7 +33,6 @@ _UNREGISTERED_MS: Final = 10_000
 _STORM_AT_LEAST: Final = 100
 MINUTE_MS: Final = 60_000
 _REBALANCE_AFTER_MS: Final = 10 * MINUTE_MS
-_IDS_SINCE: Final = (2, 8)
 
 
 def conditions_of_controller(header: Header) -> Iterator[Condition]:
@@ -304,7 +303,7 @@ def _imbalance(header: Header) -> Condition | None:
 
 def _missing_ids(header: Header) -> Condition | None:
     topics, with_id = header.tally.gauges.topics, header.tally.gauges.topics_with_id
-    if not 0 < with_id < topics or header.profile.release < _IDS_SINCE or not header.acting:
+    if not (0 < with_id < topics and header.profile.sends_topic_ids and header.acting):
         return None
     lacking = topics - with_id
     return Condition(

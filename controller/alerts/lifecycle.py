@@ -6,7 +6,8 @@ partitions slow this down (`may_judge_again`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import product
 from typing import Final
 
 import msgspec
@@ -24,7 +25,7 @@ from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
-from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
+from controller.model.alert_state import ElectionPace, Incident, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
 from controller.model.published_rows import PublishedRows
@@ -62,10 +63,9 @@ def judge(state: MutableState, rows: PublishedRows) -> None:
     forget_old(header)
     blind = _is_blind(header)
     sees_cluster = header.phase is FOLLOWING and not blind
+    incidents = header.alerts.incidents
     conditions = {condition.id: condition for condition in _conditions(state, sees_cluster=sees_cluster)}
-    replaced = {
-        id_of(kind, condition.subject): condition.id for condition in conditions.values() for kind in condition.replaces
-    }
+    replaced = dict(_replaced(header, conditions, incidents))
     suspected_ms = {key: header.alerts.suspected_ms.get(key, header.time_ms) for key in conditions}
     if suspected_ms != header.alerts.suspected_ms:
         header.alerts.suspected_ms = suspected_ms
@@ -79,6 +79,22 @@ def judge(state: MutableState, rows: PublishedRows) -> None:
             _resolve(header, rows, alert_id, alert, _NOT_SHOWN if stands_still(header) else ending)
         elif blind and not alert.unknown:
             _mark_unknown(header, rows, alert_id, alert)
+
+
+def _replaced(
+    header: Header, conditions: Mapping[str, Condition], before: Iterable[Incident]
+) -> Iterator[tuple[str, str]]:
+    """Yield ids of alerts that go on in others, because another kind or an older incident has taken them in."""
+    for condition in conditions.values():
+        for kind in condition.replaces:
+            yield id_of(kind, condition.subject), condition.id
+    now = header.alerts.incidents
+    ended = [incident for incident in before if incident.name not in {other.name for other in now}]
+    for incident, other in product(ended, now):
+        if not set(incident.brokers).isdisjoint(other.brokers):
+            for kind in ALERT_KINDS.values():
+                if (alert_id := id_of(kind, other.name)) in conditions:
+                    yield id_of(kind, incident.name), alert_id
 
 
 def resolve_all(header: Header, rows: PublishedRows, ending: str) -> None:

@@ -115,7 +115,7 @@ def _offline(scene: Scene) -> Condition | None:
         )
     if never.count:
         cause += f". {never.count} {plural(never.count, 'was', 'were')} created while no replica was live"
-    cause += _unclean(offline.of(PartitionIssue.OFFLINE), header)
+    cause += _unclean(lost, header)
     rest = toll(
         scene.affected.of(
             PartitionIssue.UNDER_REPLICATED,
@@ -126,20 +126,31 @@ def _offline(scene: Scene) -> Condition | None:
     )
     condition = scene.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
     condition = msgspec.structs.replace(
-        condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), action=_action(lost)
+        condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), action=_action(lost, header)
     )
     return _not_yet_paged(condition, lost, header)
 
 
-def _action(lost: Affected) -> str | None:
-    """Return advice for a case that no unclean election can help, because there is no other replica."""
-    in_sync = lost.of(PartitionIssue.OFFLINE)
-    if not in_sync.brokers or in_sync.others:
+def _action(lost: Affected, header: Header) -> str | None:
+    """Return advice for partitions that no unclean election can help, if there are any."""
+    helped = _helped_uncleanly(lost, header).count
+    if not lost.brokers or helped == lost.count:
         return None
-    return (
-        "Bring back the named brokers with their data, so that no record is lost. No other broker has a replica, so no "
-        "election can help."
+    if not lost.of(PartitionIssue.OFFLINE).groups:
+        return "Start one of the named brokers, so that the controller creates the partitions. No election can help."
+    action = "Bring back the named brokers with their data, so that no record is lost. "
+    if not helped:
+        return action + "No other live broker has a replica, so no election can help."
+    return action + (
+        f"An unclean election makes only {helped} of {lost.partitions} usable, and loses the records that only in-sync "
+        "replicas have."
     )
+
+
+def _helped_uncleanly(lost: Affected, header: Header) -> Affected:
+    """Return the partitions that an unclean election makes usable, because a live replica could win it."""
+    offline = lost.of(PartitionIssue.OFFLINE)
+    return together(group for group in offline.groups if not header.brokers.keys().isdisjoint(group.others))
 
 
 def _not_yet_paged(condition: Condition, lost: Affected, header: Header) -> Condition:
@@ -153,7 +164,8 @@ def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
     """Return the condition of partitions that only wait for an election, once the controller is late with it."""
     kind, header = kinds.PARTITIONS_OFFLINE, scene.header
     cause = f"{_offline_partitions(waiting, header)} until {_elector(header)} elects a leader"
-    condition = scene.condition(kind, waiting, cause, _BACK, patience_ms=0, replaces=(kinds.UNDER_MIN_ISR,))
+    more = {"patience_ms": 0, "replaces": (kinds.UNDER_MIN_ISR,), "action": kinds.ELECTION_DUE.action}
+    condition = scene.condition(kind, waiting, cause, _BACK, **more)
     patience_ms = kinds.ELECTION_DUE.patience_ms
     is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.alerts.open
     return _not_yet_paged(condition, waiting, header) if is_due else None
@@ -166,15 +178,18 @@ def _offline_partitions(offline: Affected, header: Header) -> str:
     return f"{offline.partitions} offline{names(worst_first, offline.count)}: no client can use {them}"
 
 
-def _unclean(offline: Affected, header: Header) -> str:
+def _unclean(lost: Affected, header: Header) -> str:
     """Return a sentence with the cost of an unclean election, if a live replica could win it."""
-    winners = [broker for broker in offline.others if broker in header.brokers]
-    if not winners or not offline.brokers:
+    helped = _helped_uncleanly(lost, header)
+    if not helped.brokers:
         return ""
-    if len(winners) <= 2 and len(offline.groups) == 1:
-        only = f"{listed(offline.brokers)} {plural(len(offline.brokers), 'has', 'have')}"
-        return f". An unclean election of broker {either(winners)} would lose the records that only {only}"
-    return ". An unclean election would lose the records that only in-sync replicas have"
+    winners = [broker for broker in helped.others if broker in header.brokers]
+    election, losers = "An unclean election", "in-sync replicas have"
+    if len(winners) <= 2 and len(helped.groups) == 1:
+        election += f" of broker {either(winners)}"
+        losers = f"{listed(helped.brokers)} {plural(len(helped.brokers), 'has', 'have')}"
+    only = "" if helped.count == lost.count else f"make only {helped.count} usable, and "
+    return f". {election} would {only}lose the records that only {losers}"
 
 
 def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:

@@ -73,6 +73,7 @@ class ClusterStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     term_epoch: RowControllerEpoch = ControllerEpoch(-1)  # of the newest controller that took over, and its broker
     term_broker: RowBrokerId = NO_BROKER
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
+    reassign_unwatched: bool = False  # it ignores the next /admin/reassign_partitions, until a failover
     poisoned: dict[RowBrokerId, RowBrokerEpoch] = {}  # KAFKA-12315: broker -> epoch of its registration
     shutting_down: tuple[RowBrokerId, ...] = ()  # brokers in a controlled shutdown
     pending: tuple[PendingEvent, ...] = ()  # the oldest 50

@@ -102,7 +102,7 @@ class TopicRow(Row, frozen=True, kw_only=True, gc=False, tag="topic"):
     unclean_election: bool | None  # its own unclean.leader.election.enable; null: the brokers' one holds
     partitions: Int64
     replication_factors: tuple[Int64, ...]  # each number of replicas that one of its partitions has, in order
-    deletion: str | None  # queued | started | waiting (for a broker that is away); null: it is not being deleted
+    deletion: str | None  # queued | held (cannot start) | started | waiting (for a broker); null: it is not deleted
     request_removed: bool = False  # its entry in /admin/delete_topics is gone: the next controller keeps the topic
     removed: bool = False  # the topic no longer exists: this is its last row
 

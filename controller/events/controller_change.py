@@ -168,7 +168,7 @@ def epoch_written(tx: Transaction, epoch: ControllerEpoch) -> None:
         occurrences.note(tx.state, kinds.CONTROLLER_EPOCH_WENT_BACK, cause)
     if epoch != header.controller_epoch:
         is_raised = header.profile.fences_writes and (header.term.active or header.led_by_kraft)
-        header.controller_epoch = epoch
+        header.begin_epoch(epoch)
         header.term.note_epoch_written(epoch, tx.state.record.mzxid, is_raised=is_raised)
         migration.epoch_written(tx.state)
         _take_claims_epoch(header)

@@ -26,7 +26,7 @@ from controller.model.controllership import Ownership
 from controller.model.migration import Claim, SomeTopics
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
-from controller.rules.migration_phases import WITH_PULSE, Evidence, MigrationPhase
+from controller.rules.migration_phases import WITH_PULSE, MigrationPhase, PhaseEvidence
 from controller.transaction.transaction import Transaction
 from controller.view.migration import epoch_raised
 from controller.view.state_epochs import count_state_epochs, never_elected
@@ -62,7 +62,7 @@ def znode_written(state: MutableState, znode: MigrationZnode, record: Record) ->
         _written_without_controller(state, znode)
     elif znode.kraft_metadata_offset > migration.claim.offset:
         copied = migration.phase is MigrationPhase.CLAIMED
-        migration_machine.follow(header, Evidence.COPIED if copied else Evidence.PULSE)
+        migration_machine.follow(header, PhaseEvidence.COPIED if copied else PhaseEvidence.PULSE)
         if copied:
             migration.claim = replace(migration.claim, offset=znode.kraft_metadata_offset)
         brokers_changed(header)
@@ -90,9 +90,9 @@ def _written_without_controller(state: MutableState, znode: MigrationZnode) -> N
         )
         occurrences.note(state, kinds.SECOND_CONTROLLER, cause)
     elif znode.kraft_metadata_offset > 0:
-        migration_machine.follow(state.header, Evidence.OFFSET_FOUND)
+        migration_machine.follow(state.header, PhaseEvidence.OFFSET_FOUND)
     else:
-        migration_machine.follow(state.header, Evidence.QUORUM_CAME)
+        migration_machine.follow(state.header, PhaseEvidence.QUORUM_CAME)
 
 
 def epoch_written(state: MutableState) -> None:
@@ -112,7 +112,7 @@ def znode_removed(header: Header) -> None:
     migration = header.migration
     migration.exists, migration.offset = False, -1
     migration.made = migration.configured = SomeTopics()
-    migration_machine.follow(header, Evidence.ZNODE_DELETED)
+    migration_machine.follow(header, PhaseEvidence.ZNODE_DELETED)
 
 
 def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
@@ -135,7 +135,7 @@ def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
         return
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
     migration.claims_ms = (*migration.claims_ms, header.time_ms)[-_CLAIMS_KEPT:]
-    migration_machine.follow(header, Evidence.CLAIM_WITH_OFFSET if migration.offset > 0 else Evidence.CLAIM)
+    migration_machine.follow(header, PhaseEvidence.CLAIM_WITH_OFFSET if migration.offset > 0 else PhaseEvidence.CLAIM)
 
 
 def broker_claimed(tx: Transaction) -> None:
@@ -148,9 +148,9 @@ def broker_claimed(tx: Transaction) -> None:
             _leaves(tx, broker)
         migration.made = migration.configured = SomeTopics()
         occurrences.forget(header, kinds.WRITTEN_PAST_KRAFT)  # no KRaft leader is next that would undo it
-        migration_machine.follow(header, Evidence.BROKER_CLAIMED)
+        migration_machine.follow(header, PhaseEvidence.BROKER_CLAIMED)
         if not migration.exists:  # deleted before /controller, so this claim completes the way back
-            migration_machine.follow(header, Evidence.ZNODE_DELETED)
+            migration_machine.follow(header, PhaseEvidence.ZNODE_DELETED)
         for name in migration.deletions_asked:
             topic = tx.state.topic(name)
             if topic is not None and topic.exists:
@@ -211,9 +211,9 @@ def brokers_changed(header: Header) -> None:
         return
     inferred = len(header.in_kraft_mode)
     if len(header.brokers) > inferred:
-        migration_machine.follow(header, Evidence.REGISTERED)
+        migration_machine.follow(header, PhaseEvidence.REGISTERED)
     elif inferred:
-        migration_machine.follow(header, Evidence.NONE_REGISTERED)
+        migration_machine.follow(header, PhaseEvidence.NONE_REGISTERED)
 
 
 def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | None, written: LeaderAndIsr) -> None:
@@ -268,7 +268,7 @@ def judge_pulse(header: Header) -> None:
     """Judge at a heartbeat whether /migration is still written."""
     migration = header.migration
     if migration.phase in WITH_PULSE and header.time_ms - migration.alive_ms >= SILENT_AFTER_MS:
-        migration_machine.follow(header, Evidence.SILENCE)
+        migration_machine.follow(header, PhaseEvidence.SILENCE)
 
 
 def topic_created(state: MutableState, name: str, *, has_id: bool) -> None:

@@ -51,13 +51,11 @@ def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
 
 def _explains(tx: Transaction, rule: Rule, hypothesis: Hypothesis, write: ObservedWrite, deferred: list[int]) -> bool:
     """Return whether under the hypothesis the controller writes this state, before it handles the deferred events."""
-    tp, before, written, epoch = write.tp, write.before, write.written, tx.header.controller_epoch
-    with deferral.deferring(tx, deferred):
-        # Up to 2.0 a deposed controller is not fenced, so its writes belong to its own term.
-        tx.header.controller_epoch = written.controller_epoch
-        with tx.events.inferring(rule.name):
-            hypothesis(tx)
-        tx.header.controller_epoch = epoch
+    tp, before, written = write.tp, write.before, write.written
+    # Up to 2.0 a deposed controller is not fenced, so its writes belong to its own term.
+    epoch = written.controller_epoch
+    with deferral.deferring(tx, deferred), tx.header.in_epoch(epoch), tx.events.inferring(rule.name):
+        hypothesis(tx)
     if expected_writes.match_expected_write(tx, tp, written):
         return True
     return before is not None and isr_change.match_across_unread_isr_change(tx, tp, before, written)

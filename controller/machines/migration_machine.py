@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from controller.model.context import Header
-from controller.rules.migration_phases import NEXT_PHASE, Evidence, MigrationPhase
+from controller.rules.migration_phases import NEXT_PHASE, MigrationPhase, PhaseEvidence
 
 
-def follow(header: Header, evidence: Evidence) -> None:
+def follow(header: Header, evidence: PhaseEvidence) -> None:
     """Enter the phase to which the evidence leads. Evidence outside the present phase's list has no effect."""
     phase = NEXT_PHASE[header.migration.phase].get(evidence)
     if phase is not None:

@@ -22,12 +22,12 @@ from controller.model.configuration import Configuration
 from controller.model.controllership import FormerControllers, InItsName, Ownership, Term
 from controller.model.ensemble import EnsembleState
 from controller.model.event import StoredEvent
-from controller.model.feed_state import Clocks, CompleteRead, Feed
 from controller.model.migration import Migration
 from controller.model.tally import CountingRules, Reactions, Tally
 from controller.model.topics import Topics
 from controller.model.triggers import Deletions, Triggers
 from controller.model.wall_clock import shown_ms
+from controller.model.watch_state import Clocks, CompleteRead, Feed
 from controller.rules.releases import NEWEST, Profile, profile_of
 from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
 from controller.rules.timing import CONTEXT_LOADED, UNFINISHED, Time
@@ -123,6 +123,21 @@ class Header(msgspec.Struct, array_like=True):
         now, self.brokers = self.brokers, brokers
         yield
         self.brokers = now
+
+    @contextmanager
+    def in_epoch(self, epoch: ControllerEpoch) -> Iterator[None]:
+        """Let the body handle an event of the controller with this epoch."""
+        now, self.controller_epoch = self.controller_epoch, epoch
+        yield
+        self.controller_epoch = now
+
+    def begin_epoch(self, epoch: ControllerEpoch) -> None:
+        """Note the content of /controller_epoch."""
+        self.controller_epoch = epoch
+
+    def enter(self, phase: Phase) -> None:
+        """Enter a phase of the cluster's state."""
+        self.phase = phase
 
     def forget_zxids_after(self, zxid: Zxid) -> None:
         """Continue at a zxid before the last one, and forget the term, which has later ones."""

@@ -98,7 +98,7 @@ class Event(msgspec.Struct, array_like=True):
     due: list[int] = []  # writes by batch that ZooKeeper has not shown yet
     begun: bool = False  # one of its writes was seen, or it has no writes
     pending: int = 0  # planned actions and request batches that are not certain yet
-    topics: dict[str, None] = {}  # affected, in order
+    topics: dict[str, None] = {}  # affected, in order. Only the record that begins the event adds any
     batches: tuple[Batch, ...] = ()  # of requests that are not certain yet
     taken_up: bool = False  # no older event held the controller up, if it was still active
     proven_ms: int = 0  # moment of certainty without a write, because a controller may fail before it handles the event
@@ -167,7 +167,7 @@ class StoredEvent(Event, frozen=True, array_like=True):  # type: ignore[misc]  #
     """Event in a context, protected from changes. A transaction opens a copy."""
 
     def opened(self) -> Event:
-        """Return a copy of the event to change."""
+        """Return a copy of the event to change, but for its topics, which never change again."""
         copied = Event(*msgspec.structs.astuple(self))
         copied.due = list(self.due)
         return copied

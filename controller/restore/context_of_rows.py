@@ -7,6 +7,7 @@ one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -42,7 +43,7 @@ from controller.rules.releases import Evidence, profile_of, read_release
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState, ReplicaState
 from controller.view.counting import count_gauges
 from controller.view.partition_issues import index_issues
-from controller.view.rows import DELETION_STARTED, DELETION_WAITING
+from controller.view.rows import DELETION_HELD, DELETION_STARTED, DELETION_WAITING
 from controller.view.state_epochs import count_state_epochs, never_elected
 
 _STATES: Final = {word: PartitionState(state) for state, word in PARTITION_WORDS.items()}
@@ -78,6 +79,7 @@ def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesR
     header.former.changes = gauges.controller_changes
     header.ensemble.newest = gauges.ensemble
     _take_status(header, gauges.status)
+    _take_events(header, gauges.status.pending, (row for rows_of_topic in partitions.values() for row in rows_of_topic))
     _take_topics(header, topics, known, partitions)
     frozen = topics.freeze()
     _count(header, frozen)
@@ -90,6 +92,7 @@ def _take_status(header: Header, status: ClusterStatus) -> None:
     header.term.active, header.term.broker = status.acts, status.term_broker
     header.term.epoch = ControllerEpoch(status.term_epoch)
     header.term.duplicate_topic_ids = status.duplicate_topic_ids
+    header.triggers.reassign_unwatched = status.reassign_unwatched
     header.former.poisoned = {broker: BrokerEpoch(epoch) for broker, epoch in status.poisoned.items()}
     header.shutdowns.under_way = status.shutting_down
     known = {field.name for field in msgspec.structs.fields(Evidence)}
@@ -97,23 +100,6 @@ def _take_status(header: Header, status: ClusterStatus) -> None:
     header.configuration.given, header.configuration.dynamic = status.settings, status.dynamic_settings
     header.expect(profile_of(read_release(status.release)) if status.release else None)
     header.configuration.unclean_as_judged = header.allows_unclean_election
-    header.events = {pending.id: _pending_event(pending, header) for pending in status.pending}
-    header.next_event = max(header.events, default=-1) + 1
-
-
-def _pending_event(pending: PendingEvent, header: Header) -> StoredEvent:
-    return StoredEvent(
-        id=pending.id,
-        kind=_KINDS.get(pending.event, EventKind.UNEXPLAINED),
-        cause=pending.cause,
-        zxid=pending.zxid,
-        time_ms=pending.time_ms,
-        epoch=header.controller_epoch,
-        due=[pending.writes],
-        begun=True,
-        pending=pending.writes,
-        controller=header.controller,
-    )
 
 
 def _take_broker(header: Header, row: BrokerRow) -> None:
@@ -154,6 +140,36 @@ def _take_migration(header: Header, row: MigrationRow) -> None:
     )
 
 
+def _take_events(header: Header, pending: Iterable[PendingEvent], rows: Iterable[PartitionRow]) -> None:
+    """Give the header the events with due writes. The gauges count the writes of the events that they name."""
+    due: dict[int, Counter[str]] = {}
+    for row in rows:
+        for event in _due_events(row):
+            due.setdefault(event, Counter())[row.topic] += 1
+    named = {event.id: event for event in pending}
+    for number in sorted(named.keys() | due.keys()):
+        topics = due.get(number, Counter())
+        unnamed = (EventKind.UNEXPLAINED.value, _NOT_NAMED, header.zxid, header.time_ms, topics.total())
+        header.events[number] = _event(named.get(number) or PendingEvent(number, *unnamed), sorted(topics), header)
+    header.next_event = max(header.events, default=-1) + 1
+
+
+def _event(pending: PendingEvent, topics: Iterable[str], header: Header) -> StoredEvent:
+    return StoredEvent(
+        id=pending.id,
+        kind=_KINDS.get(pending.event, EventKind.UNEXPLAINED),
+        cause=pending.cause,
+        zxid=pending.zxid,
+        time_ms=pending.time_ms,
+        epoch=header.controller_epoch,
+        due=[pending.writes],
+        begun=True,
+        pending=pending.writes,
+        topics=dict.fromkeys(topics),
+        controller=header.controller,
+    )
+
+
 def _take_topics(
     header: Header, topics: MutableTopics, known: dict[str, TopicRow], partitions: dict[str, list[PartitionRow]]
 ) -> None:
@@ -173,7 +189,7 @@ def _topic(row: TopicRow | None, *, deleting: bool) -> Topic:
         unclean_election=row.unclean_election,
         queued_for_deletion=row.deletion is not None,
         deletion_started=row.deletion in (DELETION_STARTED, DELETION_WAITING),
-        ineligible=row.deletion == DELETION_WAITING,
+        ineligible=row.deletion in (DELETION_HELD, DELETION_WAITING),
         request_removed=row.request_removed,
     )
 
@@ -223,9 +239,15 @@ def _replica_states(row: PartitionRow) -> dict[BrokerId, ReplicaState]:
     return {broker: state for broker, state in states.items() if state is not ReplicaState.NON_EXISTENT}
 
 
+def _due_events(row: PartitionRow) -> tuple[int, ...]:
+    """Return the event of each due write."""
+    return () if row.predicted_leader is None or row.details is None else row.details.due_events
+
+
 def _due(row: PartitionRow, value: LeaderAndIsr | None, header: Header) -> Iterator[AnyAction]:
     """Yield the due writes. The last one gives the predicted state, the others only count."""
-    if row.predicted_leader is None or row.details is None:
+    events = _due_events(row)
+    if row.predicted_leader is None or not events:
         return
     isr = row.predicted_isr or ()
     unclean = value is not None and row.predicted_leader >= 0 and row.predicted_leader not in value.isr
@@ -236,24 +258,10 @@ def _due(row: PartitionRow, value: LeaderAndIsr | None, header: Header) -> Itera
         header.controller_epoch,
         recovering=unclean or (value is not None and value.recovering),
     )
-    *before, last = (_named(event, header) for event in row.details.due_events)
+    *before, last = events
     for at, event in enumerate(before):
         yield BumpLeaderEpoch(event, 0, at)
     yield KnownWrite(last, 0, len(before), known)
-
-
-def _named(event_id: int, header: Header) -> int:
-    """Count the due write of an event that is newer than the gauges. The gauges count the events that they name."""
-    known = header.events.get(event_id)
-    if known is None:
-        cause, at_ms = (EventKind.UNEXPLAINED, _NOT_NAMED, header.zxid), header.time_ms
-        due, epoch = [0], header.controller_epoch
-        known = StoredEvent(event_id, *cause, at_ms, epoch, due, begun=True, controller=header.controller)
-        header.next_event = max(header.next_event, event_id + 1)
-    if known.cause == _NOT_NAMED:
-        counted = replace(known, due=[known.writes_due + 1], pending=known.pending + 1)
-        header.events = {**header.events, event_id: counted}
-    return event_id
 
 
 def _count(header: Header, topics: Topics) -> None:

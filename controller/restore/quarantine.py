@@ -10,8 +10,8 @@ from typing import Final
 
 from controller.contract.records import Record
 from controller.model.context import Context
-from controller.model.feed_state import Quarantines
 from controller.model.published_rows import Shown
+from controller.model.watch_state import Quarantines
 from controller.transaction.conclusion import Conclusion, Outcome
 from controller.transaction.transaction import Transaction
 from wording.sentences import counted

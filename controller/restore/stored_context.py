@@ -18,7 +18,7 @@ from controller.model.topics import Topic, Topics
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
 from controller.view.counting import count_gauges
-from controller.view.invariants import check_chunk, check_header
+from controller.view.invariants import check_chunk, check_queues
 from controller.view.partition_issues import index_issues
 
 STATE_VERSION: Final = 11
@@ -86,11 +86,10 @@ def changed_chunks(before: Context, after: Context) -> dict[int, bytes]:
 def restore_context(cluster: str, header: bytes, load_chunk: Callable[[int], bytes | None]) -> Context:
     """Return the context from its stored parts. A chunk is loaded when it is first used.
 
-    `load_chunk` returns None for a chunk that was never written. Raises StateVersionError and InvariantError, for a
-    chunk at its first use.
+    Topics that events in flight affect are used at once. `load_chunk` returns None for a chunk that was never written.
+    Raises StateVersionError and InvariantError, for a chunk at its first use.
     """
     decoded = restore_header(cluster, header)
-    check_header(decoded)
 
     def load(index: int) -> dict[str, Topic]:
         encoded = load_chunk(index)
@@ -98,7 +97,9 @@ def restore_context(cluster: str, header: bytes, load_chunk: Callable[[int], byt
         check_chunk(index, decoded.chunk_count, chunk)
         return chunk
 
-    return Context(decoded, Topics.load(decoded.chunk_count, load))
+    topics = Topics.load(decoded.chunk_count, load)
+    check_queues(decoded, topics)
+    return Context(decoded, topics)
 
 
 def restore_header(cluster: str, header: bytes) -> Header:

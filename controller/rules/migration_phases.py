@@ -23,7 +23,7 @@ class MigrationPhase(Enum):
     __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
 
 
-class Evidence(Enum):
+class PhaseEvidence(Enum):
     """Change in ZooKeeper, or the lack of one, that may end a phase."""
 
     QUORUM_CAME = "/migration is there, without an offset"
@@ -42,12 +42,12 @@ class Evidence(Enum):
 
 
 _P = MigrationPhase
-_E = Evidence
+_E = PhaseEvidence
 
 _ANOTHER_LEADER: Final = {_E.CLAIM: _P.CLAIMED, _E.CLAIM_WITH_OFFSET: _P.SYNCING, _E.BROKER_CLAIMED: _P.ROLLED_BACK}
 
 # In phase KEY, this evidence leads to that phase. Evidence that is not named has no effect.
-NEXT_PHASE: Final[Mapping[MigrationPhase, Mapping[Evidence, MigrationPhase]]] = MappingProxyType(
+NEXT_PHASE: Final[Mapping[MigrationPhase, Mapping[PhaseEvidence, MigrationPhase]]] = MappingProxyType(
     {
         _P.ZOOKEEPER: {
             _E.QUORUM_CAME: _P.WAITING,

@@ -106,6 +106,11 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
         return self.release >= (3, 4)
 
     @property
+    def tools_ask_a_broker(self) -> bool:
+        """Return whether Kafka's tools have the brokers from a broker alone. Up to 2.8 they can read ZooKeeper."""
+        return self.release >= (3, 0)
+
+    @property
     def counts_offline_by_state(self) -> bool:
         """Return whether OfflinePartitionsCount counts partitions in state Offline, from 2.1 on.
 

@@ -32,6 +32,20 @@ Rules
     7. **A lost term ends all.** A controller that resigns has done what is certain. The rest is withdrawn. An
        expired session proves no actions (`conclude_events`).
 
+Doubt
+    These rules decide when an action is certain. Other rooms decide whether its event happened. Until then, or until
+    the controller resigns, nothing of the event is published (`Event.is_doubtful`):
+
+    - A controlled shutdown may have been requested once, and not again (`UnprovenShutdown`). It waits for a write, or
+      for the end of the broker's session. Later events do not wait for it.
+    - A TopicChange may not know a broker that registered during the controller's load (`UnknownBroker`). It waits
+      until all its writes were seen, even if it has begun. Later events without writes wait too (`Event.holds_back`).
+    - A deposed controller may have run up to its first write, or was killed before. `set_aside` takes these actions out
+      of the queues, and `events/fenced_controller.py` publishes or withdraws them.
+
+    `Event.held_by` is no doubt. It names the older event of rule 4, so the queues are searched once and not again
+    before that event has written all.
+
 A worked example
     Topic t has t-0 on brokers 1 and 2 (leader 1) and t-1 on brokers 2 and 1 (leader 2). Broker 3 is the controller.
     Broker 1 dies, and somebody creates topic u with u-0 on brokers 2 and 3. BrokerChange (B) elects in batch 1 and

@@ -134,6 +134,7 @@ class PendingEvents:
     def affect(self, topics: Iterable[str]) -> None:
         """Let the current event affect these topics in this order, whichever is queued for first."""
         assert self.event is not None, "topics outside of an event"
+        assert self.event.id in self.fresh, "topics of an earlier record's event, which the contexts before share"
         self.event.topics.update(dict.fromkeys(topics))
 
     def queue(self, tp: TopicPartition, partition: Partition, *actions: AnyAction) -> Partition:
@@ -149,7 +150,8 @@ class PendingEvents:
         event = self.event
         assert event is not None, "an action outside of an event"
         event.pending += len(actions)
-        event.topics[tp.topic] = None
+        if tp.topic not in event.topics:
+            self.affect((tp.topic,))
         waiting = replace(partition, queue=(*partition.queue, *actions))
         self._state.put_partition(tp, waiting)
         return waiting

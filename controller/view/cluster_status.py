@@ -24,6 +24,7 @@ def status_of(header: Header) -> ClusterStatus:
         term_epoch=term.epoch,
         term_broker=term.broker,
         duplicate_topic_ids=term.duplicate_topic_ids,
+        reassign_unwatched=header.triggers.reassign_unwatched,
         poisoned=dict(header.former.poisoned),
         shutting_down=header.shutdowns.under_way,
         pending=tuple(map(_pending, pending[:_NAMED_EVENTS])),

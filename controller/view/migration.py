@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -222,13 +222,9 @@ _NEXT_STEPS: Final = {
 }
 
 
-def _brokers(brokers: Iterable[BrokerId]) -> str:
-    listed = list(brokers)
-    return f"broker{'s' if len(listed) != 1 else ''} {_joined(listed) or '(none)'}"
-
-
-def _joined(brokers: Iterable[BrokerId]) -> str:
-    return ", ".join(map(str, sorted(brokers)))
+def _brokers(brokers: Collection[BrokerId]) -> str:
+    shown = ", ".join(map(str, sorted(brokers))) or "(none)"
+    return f"{plural(len(brokers), 'broker', 'brokers')} {shown}"
 
 
 def migration_row(header: Header, stamp: Stamp) -> MigrationRow | None:

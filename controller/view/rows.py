@@ -41,7 +41,7 @@ _PROBLEM_WORDS: Final[Mapping[Problem | None, str | None]] = {None: None, **{eac
 _NO_DETAILS: Final = PartitionDetails()
 _NEVER_SEEN: Final = Broker(BrokerEpoch(-1), 0, 0)
 
-DELETION_QUEUED, DELETION_STARTED, DELETION_WAITING = "queued", "started", "waiting"
+DELETION_QUEUED, DELETION_HELD, DELETION_STARTED, DELETION_WAITING = "queued", "held", "started", "waiting"
 
 
 def state_change_row(
@@ -222,9 +222,9 @@ def topic_row(name: str, topic: Topic | None, stamp: Stamp) -> TopicRow:
 def _deletion(topic: Topic) -> str | None:
     if not topic.queued_for_deletion:
         return None
-    if topic.ineligible:
-        return DELETION_WAITING
-    return DELETION_STARTED if topic.deletion_started else DELETION_QUEUED
+    if topic.deletion_started:
+        return DELETION_WAITING if topic.ineligible else DELETION_STARTED
+    return DELETION_HELD if topic.ineligible else DELETION_QUEUED
 
 
 def broker_row(  # noqa: PLR0913 (all that it shows)

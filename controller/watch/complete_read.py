@@ -39,7 +39,7 @@ def begin(tx: Transaction) -> None:
     header, newest = tx.header, tx.header.zxid
     controller_failover.forget_in_flight_events(tx)
     fenced_controller.give_up(tx)
-    header.phase = LOADING
+    header.enter(LOADING)
     header.term.activate(active=False)
     header.read.began_ms = header.time_ms
     header.read.names_controller, header.read.brokers, header.read.deletions = False, (), ()
@@ -56,7 +56,8 @@ def end(tx: Transaction) -> None:
     header = tx.header
     if header.phase is not LOADING:
         return
-    header.phase, header.feed.lacks_records, header.feed.quarantined = FOLLOWING, False, ""
+    header.enter(FOLLOWING)
+    header.feed.lacks_records, header.feed.quarantined = False, ""
     header.tally.judged_by = tx.state.rules
     for name, topic in tx.state.topics:
         if topic.seen_generation != tx.state.record.generation and topic.exists:

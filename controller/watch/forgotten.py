@@ -19,7 +19,8 @@ def forget(context: Context, record: Record) -> Outcome:
     """Forget the cluster except its place in the order, so that earlier writes come too late."""
     tx = Transaction(context, record)
     conclusion = Conclusion(tx)
-    tx.header.phase, tx.header.events = BOOTSTRAPPING, {}  # prevents other conclusions
+    tx.header.enter(BOOTSTRAPPING)  # prevents other conclusions
+    tx.header.events = {}
     lifecycle.resolve_all(tx.header, tx.rows, _ENDING)
     tx.rows.effects.append(BeginningRow(*tx.rows.stamp(), forgotten=True))
     concluded = conclusion.finish()

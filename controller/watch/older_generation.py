@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from controller.alerts import lifecycle
 from controller.contract.records import Position, Record, RecordKind
 from controller.model.context import Context, Header
-from controller.model.feed_state import RefusedGeneration
+from controller.model.watch_state import RefusedGeneration
 from controller.transaction.conclusion import Conclusion, Outcome
 from controller.transaction.transaction import Transaction
 

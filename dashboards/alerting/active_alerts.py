@@ -14,7 +14,7 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
 from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
-from dashboards.following.view import ClusterSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot
 from questions.doubts import OLD_AFTER_MS
 from wording.sentences import counted
 

@@ -16,8 +16,8 @@ from dashboards.alerting.message import Message
 from dashboards.alerting.registry import AlertRegistry
 from dashboards.alerting.sender import Sender
 from dashboards.errors import ServeError
-from dashboards.following.reading import Reading, ReadingSnapshot
-from dashboards.following.view import ClusterSnapshot, View
+from dashboards.kept_rows.reading import ReadingCounts, ReadingSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot, View
 
 _LOOK_SECONDS = 0.25
 _NEWS_SECONDS = 0.01  # in which more rows of the same batch follow
@@ -43,7 +43,7 @@ class Delivery:
     `more` returns the active alerts of other sources than the outputs.
     """
 
-    def __init__(self, config: AlertmanagerConfig, view: View, reading: Reading, more: More = tuple) -> None:
+    def __init__(self, config: AlertmanagerConfig, view: View, reading: ReadingCounts, more: More = tuple) -> None:
         self.failure: ServeError | None = None
         self._stale_after_ms = int(config.stale_after_seconds * 1000)
         self._view = view

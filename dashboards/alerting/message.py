@@ -21,7 +21,7 @@ Labels = tuple[tuple[str, str], ...]  # in the order of their names, because the
 
 NAME_PREFIX = "Kontrast"
 STALE = "ReplicaStale"  # the one kind that the exporter judges, because no row can report it
-_BROKERS_SHOWN = 20  # a label is a word in a person's message
+OTHER_BROKER = "other_broker"  # the label of an alert's further messages
 ALERT_ID = "alert_id"  # the annotation by which the exporter recognizes its own alerts
 
 # The severities of Kontrast's Prometheus rules, so that both are routed alike.
@@ -76,7 +76,7 @@ class Message:
 
 
 def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
-    """Return the message for the alert of this row."""
+    """Return the alert's own message."""
     kind = f"{NAME_PREFIX}{row.alert}"
     labels = {
         **config.external_labels,
@@ -89,7 +89,6 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
         "topic": row.topic or "",
         "partition": "" if row.partition is None else str(row.partition),
         "broker": "" if row.broker is None else str(row.broker),
-        "brokers": _brokers(row.brokers) if _says_more_than_its_broker(row) else "",
     }
     annotations = {
         ALERT_ID: row.id,
@@ -106,6 +105,24 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
         "page_url": "" if config.page_url is None else config.page_url.rstrip("/") + _page(row),
     }
     return Message(labels=_pairs(labels), annotations=_pairs(annotations), since_ms=row.since_ms)
+
+
+def messages_of(row: AlertRow, config: AlertmanagerConfig) -> tuple[Message, ...]:
+    """Return the alert's message and one for each further broker of its incident.
+
+    Alertmanager sends news of new and ended labels only. A broker that joins therefore brings a new label. The others
+    stay as long as the alert, so nothing ends before the incident.
+    """
+    message = message_of(row, config)
+    first = min(row.brokers, default=None) if row.broker is None else row.broker
+    return message, *(_of_other(broker, row, message) for broker in row.brokers if broker != first)
+
+
+def _of_other(broker: BrokerId, row: AlertRow, message: Message) -> Message:
+    sentence = f"{row.cluster}: broker {broker} is part of {row.alert} of {row.subject}"
+    texts = {ALERT_ID: row.id, "summary": sentence, "description": sentence, "state": row.state}
+    labels = _pairs({**dict(message.labels), OTHER_BROKER: str(broker)})
+    return replace(message, labels=labels, annotations=_pairs(texts))
 
 
 def time_text(time_ms: int) -> str:
@@ -131,17 +148,6 @@ def _component(row: AlertRow) -> str:
     kind = ALERT_KINDS.get(row.alert)
     is_of_replica = row.alert == STALE if kind is None else kind.of_replica
     return "replica" if is_of_replica else row.subject.partition(" ")[0]
-
-
-def _says_more_than_its_broker(row: AlertRow) -> bool:
-    """Return whether the brokers are others than the one in the incident's name, which may be back."""
-    return len(row.brokers) > 1 or (row.broker is not None and row.brokers not in ((), (row.broker,)))
-
-
-def _brokers(brokers: tuple[BrokerId, ...]) -> str:
-    """Return all brokers of an incident. A changed label shows Alertmanager a new broker, and it sends a message."""
-    shown, more = brokers[:_BROKERS_SHOWN], len(brokers) - _BROKERS_SHOWN
-    return ",".join(map(str, shown)) + (f" and {more} more" if more > 0 else "")
 
 
 def _pairs(texts: Mapping[str, str]) -> Labels:

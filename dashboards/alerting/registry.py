@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.active_alerts import ActiveAlerts, Source, source_of
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
-from dashboards.alerting.message import ALERT_ID, Labels, Message, message_of
+from dashboards.alerting.message import ALERT_ID, OTHER_BROKER, SEVERITY_LABELS, Labels, Message, messages_of
 
 # An output that is read again from its beginning briefly lacks active alerts. Only a longer silence is an end.
 _UNMENTIONED_MS = 60_000
@@ -32,7 +32,7 @@ class _Tracked:
 class _Built:
     row: AlertRow
     certain: bool
-    message: Message
+    messages: tuple[Message, ...]
 
 
 class AlertRegistry:
@@ -55,7 +55,7 @@ class AlertRegistry:
             return self._messages
 
     def active(self) -> Mapping[str, Sequence[Message]]:
-        """Return the active messages of each cluster, first those that page, then the oldest."""
+        """Return the active messages of each cluster, first those that page, then the oldest, then further brokers."""
         with self._lock:
             if self._active is None:
                 found: dict[str, list[Message]] = {}
@@ -109,11 +109,14 @@ class AlertRegistry:
                 known = self._built.get(subject)
                 # Building the messages of thousands of alerts each time would cost more than all the rest.
                 if known is None or known.row is not row or known.certain is not said.certain:
-                    message = message_of(row, self._config)
-                    known = _Built(row, said.certain, message if said.certain else message.unknown())
+                    messages = messages_of(row, self._config)
+                    if not said.certain:
+                        messages = tuple(message.unknown() for message in messages)
+                    known = _Built(row, said.certain, messages)
                 built[subject] = known
-                # Of two with the same labels, which are one for Alertmanager, the older holds.
-                mentioned.setdefault(known.message.labels, _Tracked(subject, known.message))
+                for message in known.messages:
+                    # Of two with the same labels, which are one for Alertmanager, the older holds.
+                    mentioned.setdefault(message.labels, _Tracked(subject, message))
         self._built = built
         self._missed = {k: tracked for k, tracked in {**self._missed, **self._mentioned}.items() if k not in mentioned}
         self._ended = {k: ended for k, ended in self._ended.items() if k not in mentioned}
@@ -134,13 +137,18 @@ class AlertRegistry:
             tracked.unmentioned_since_ms = steady_ms
         is_silent = steady_ms - tracked.unmentioned_since_ms >= _UNMENTIONED_MS
         by_nature = said.source is Source.STALENESS  # which is judged each time
-        if ending or alert_id in said.alerts or is_silent or by_nature:
+        continued = said.alerts.get(alert_id)
+        if ending or continued or is_silent or by_nature:
             del self._missed[labels]
-            self._ended[labels] = (_ended(tracked.message, ending, now_ms), steady_ms)
+            if ending is None and continued is not None:
+                message = _moved(tracked.message, continued, now_ms)
+            else:
+                message = _ended(tracked.message, ending, now_ms)
+            self._ended[labels] = (message, steady_ms)
 
 
-def _pages_first(message: Message) -> tuple[bool, int]:
-    return message.severity is not Severity.PAGE, message.since_ms
+def _pages_first(message: Message) -> tuple[bool, bool, int]:
+    return bool(message.label(OTHER_BROKER)), message.severity is not Severity.PAGE, message.since_ms
 
 
 def _ended(message: Message, ending: AlertRow | None, now_ms: int) -> Message:
@@ -148,3 +156,9 @@ def _ended(message: Message, ending: AlertRow | None, now_ms: int) -> Message:
     if ending is None:
         return replace(annotated, ended_ms=now_ms)
     return replace(annotated.annotated(description=ending.cause), ended_ms=min(now_ms, ending.time_ms))
+
+
+def _moved(message: Message, row: AlertRow, now_ms: int) -> Message:
+    """Return the end of an alert that goes on under other labels, so its annotation `state` is open."""
+    sentence = f"{row.cluster}: {row.alert} of {row.subject} goes on with severity {SEVERITY_LABELS[row.severity]}"
+    return replace(message.annotated(state=row.state, summary=sentence, description=sentence), ended_ms=now_ms)

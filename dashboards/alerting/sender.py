@@ -100,11 +100,13 @@ class Sender:
 
     def _due(self, messages: Sequence[Message]) -> list[Message]:
         now = time.monotonic()
+        # A broker that joins an incident is a message of its own, which brings the alert's new sentence along.
+        opens = any(message.labels not in self._sent for message in messages)
         due = []
         for message in messages:
             sent, sent_at = self._sent.get(message.labels, (None, 0.0))
             is_news = sent is not message and sent != message
-            if is_news and sent is not None and message.ended_ms is None and sent.ended_ms is None:
+            if is_news and not opens and sent is not None and message.ended_ms is None and sent.ended_ms is None:
                 changed_at = self._changed_at.setdefault(message.labels, now)
                 is_news = now - changed_at >= _SETTLE_SECONDS
             if is_news or now - sent_at >= self._config.resend_interval_seconds:

@@ -13,8 +13,8 @@ ALERTS_OPEN = of_cluster(
 )
 ALERT_SINCE = Metric(
     name="kontrast_alert_since_timestamp_seconds",
-    help="Start of an active alert's problem, with the labels of its message to Alertmanager. It stays while its"
-    " cluster is unknown. Alerts that page are named first, then the oldest ones.",
+    help="Start of an active alert's problem, with the labels of its messages to Alertmanager. It stays while its"
+    " cluster is unknown. Alerts that page are named first, then the oldest ones. Each further broker has a series.",
     unit="seconds",
     labels=(
         CLUSTER_LABEL,
@@ -26,7 +26,7 @@ ALERT_SINCE = Metric(
         "topic",
         "partition",
         "broker",
-        "brokers",
+        "other_broker",
     ),
     before_ready=True,
 )

@@ -1,8 +1,9 @@
-"""A metric of the catalogue with its samples in prometheus-client's form."""
+"""Metrics of the catalogue with their samples in prometheus-client's form, one by one or as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -11,11 +12,14 @@ from prometheus_client.core import (
     InfoMetricFamily,
     Metric as Family,
 )
+from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 from dashboards.catalogue.metric import Metric, MetricType
 from transport.lag import Example, Lag
+
+_Source = TypeVar("_Source")
 
 Sample = tuple[tuple[str, ...], float]  # label values in the catalogue's order, and the value
 
@@ -51,3 +55,32 @@ def lag_family(metric: Metric, lags: Mapping[tuple[str, ...], Lag]) -> Family:
 
 def _exemplar(example: Example) -> Exemplar:
     return Exemplar({"zxid": f"{example.zxid:#x}"}, example.lag_seconds, example.at_seconds)
+
+
+class TableCollector(Collector, Generic[_Source]):
+    """Answers each scrape by a table of samples, from the sources of that moment with their first labels."""
+
+    def __init__(
+        self,
+        table: Mapping[Metric, Callable[[_Source], Iterable[Sample]]],
+        sources: Callable[[], Iterable[tuple[tuple[str, ...], _Source]]],
+    ) -> None:
+        self._table = table
+        self._sources = sources
+
+    def collect(self) -> Iterator[Family]:
+        """Yield every family of the table, in its order."""
+        for metric, read in self._table.items():
+            samples = (((*first, *rest), value) for first, source in self._sources() for rest, value in read(source))
+            yield family(metric, samples)
+
+
+def value_of(read: Callable[[_Source], float | None]) -> Callable[[_Source], Iterator[Sample]]:
+    """Return a sample without further labels, none of a source that has no such value."""
+
+    def samples(source: _Source) -> Iterator[Sample]:
+        value = read(source)
+        if value is not None:
+            yield (), value
+
+    return samples

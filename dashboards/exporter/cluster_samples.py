@@ -20,12 +20,12 @@ from dashboards.catalogue import (
     pipeline_metrics,
     topic_metrics,
 )
-from dashboards.catalogue.families import Sample
+from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.migration_samples import MIGRATION_SAMPLES
 from dashboards.exporter.scrape import ReadyCluster
 from dashboards.exporter.zookeeper_samples import ZOOKEEPER_SAMPLES
-from dashboards.following.view import problem_since_ms
+from dashboards.kept_rows.view import problem_since_ms
 
 # Kafka's name of a state in the rows, and the label value that stands for it.
 _STATE_LABELS: Mapping[str, str] = MappingProxyType(
@@ -41,10 +41,8 @@ _ELECTIONS = (*(strategy.value for strategy in Strategy), f"Unclean{Strategy.OFF
 
 
 def _gauge(read: Callable[[GaugesRow], float]) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
-    def samples(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
-        yield (), read(gauges)
-
-    return samples
+    samples = value_of(read)
+    return lambda _, gauges: samples(gauges)
 
 
 def _counts(

@@ -16,8 +16,8 @@ from dashboards.exporter.cluster_samples import CLUSTER_SAMPLES
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import DetailLimits, ReadyCluster, Scrape, ready_clusters
 from dashboards.exporter.scrape_samples import HISTOGRAMS, SCRAPE_SAMPLES
-from dashboards.following.reading import Reading
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 
 
 class ViewCollector(Collector):
@@ -26,7 +26,7 @@ class ViewCollector(Collector):
     def __init__(
         self,
         view: View,
-        reading: Reading,
+        reading: ReadingCounts,
         limits: DetailLimits,
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: Callable[[], PageFigures] | None = None,

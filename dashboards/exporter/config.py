@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.errors import ServeError
-from dashboards.following.past import PAST_ROWS
+from dashboards.kept_rows.replaced import PAST_ROWS
 from dashboards.page.topic_ranks import TopicRanks
 from dashboards.probe.config import ProbeConfig
 from transport.address import Address

@@ -18,8 +18,8 @@ from dashboards.catalogue.jmx_metrics import BROKER_LABELS, JMX_METRICS
 from dashboards.catalogue.metric import CLUSTER_LABEL, JMX_PAGE, Metric
 from dashboards.exporter.discovery import scrape_address
 from dashboards.exporter.scrape import brokers_in_order
-from dashboards.following.reading import Reading
-from dashboards.following.view import ClusterSnapshot, View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import ClusterSnapshot, View
 
 _UNCLEAN = f"Unclean{Strategy.OFFLINE.value}"
 
@@ -81,7 +81,7 @@ class _ShownCluster:
 class JmxCollector(Collector):
     """Answers each scrape from the view as it is at that moment."""
 
-    def __init__(self, view: View, reading: Reading, broker_limit: int, jmx_port: int | None) -> None:
+    def __init__(self, view: View, reading: ReadingCounts, broker_limit: int, jmx_port: int | None) -> None:
         self._view = view
         self._reading = reading
         self._broker_limit = broker_limit

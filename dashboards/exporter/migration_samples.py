@@ -11,7 +11,7 @@ from controller.contract.metadata_rows import MigrationRow
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
 from controller.view.migration import DONE, LOSES, NO, RAISE_EPOCH, YES
 from dashboards.catalogue import migration_metrics
-from dashboards.catalogue.families import Sample
+from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.scrape import DetailLimits, ReadyCluster
 
@@ -32,12 +32,8 @@ def _of_row(read: _Read) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]
 
 
 def _figure(read: Callable[[MigrationRow], float | None]) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
-    def samples(row: MigrationRow, _: DetailLimits) -> Iterator[Sample]:
-        value = read(row)
-        if value is not None:
-            yield (), value
-
-    return _of_row(samples)
+    samples = value_of(read)
+    return _of_row(lambda row, _: samples(row))
 
 
 def _one_of(

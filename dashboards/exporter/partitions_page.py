@@ -20,9 +20,9 @@ from dashboards.catalogue import partitions_page_metrics
 from dashboards.catalogue.metric import PARTITIONS_PAGE, Metric
 from dashboards.errors import ServeError
 from dashboards.exporter.gzip_pieces import GzipFile, GzipPiece
-from dashboards.following.newest import segment_of
-from dashboards.following.reading import Reading
-from dashboards.following.view import View
+from dashboards.kept_rows.newest import segment_of
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 
 # Changes within this time share a rendering. The thread then rests nine times as long, so it uses a tenth of a core.
 _COALESCE_SECONDS = 1.0
@@ -78,7 +78,7 @@ class Page:
 class PartitionsPage:
     """Thread that keeps the page up to date. `check` raises ServeError once it cannot."""
 
-    def __init__(self, view: View, reading: Reading) -> None:
+    def __init__(self, view: View, reading: ReadingCounts) -> None:
         self._view = view
         self._reading = reading
         self._pieces: dict[str, dict[int, _Pieces]] = {}

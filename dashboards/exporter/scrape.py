@@ -10,8 +10,8 @@ from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
 from dashboards.alerting.message import Message
 from dashboards.exporter.partitions_page import PageFigures
-from dashboards.following.reading import ReadingSnapshot
-from dashboards.following.view import ClusterSnapshot
+from dashboards.kept_rows.reading import ReadingSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

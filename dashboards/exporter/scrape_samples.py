@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
 from controller.contract.job_row import JobRow, ProcessUse
-from dashboards.alerting.message import NAME_PREFIX
+from dashboards.alerting.message import NAME_PREFIX, OTHER_BROKER
 from dashboards.catalogue import (
     alert_metrics,
     controller_metrics,
@@ -17,7 +17,7 @@ from dashboards.catalogue import (
     partitions_page_metrics,
     pipeline_metrics,
 )
-from dashboards.catalogue.families import Sample
+from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import ReadyCluster, Scrape
@@ -57,7 +57,9 @@ def _alert_since(scrape: Scrape) -> Iterator[Sample]:
 
 def _alerts_dropped(scrape: Scrape) -> Iterator[Sample]:
     for cluster in scrape.clusters:
-        yield (cluster.cluster,), max(0, len(scrape.alerts.get(cluster.cluster, ())) - scrape.limits.alerts)
+        messages = scrape.alerts.get(cluster.cluster, ())  # those of further brokers are last, and name no other alert
+        alerts = sum(not message.label(OTHER_BROKER) for message in messages)
+        yield (cluster.cluster,), max(0, alerts - scrape.limits.alerts)
 
 
 def _of_job(read: Callable[[JobRow], Iterable[Sample]]) -> Callable[[Scrape], Iterable[Sample]]:
@@ -65,7 +67,7 @@ def _of_job(read: Callable[[JobRow], Iterable[Sample]]) -> Callable[[Scrape], It
 
 
 def _job_value(read: Callable[[JobRow], float]) -> Callable[[Scrape], Iterable[Sample]]:
-    return _of_job(lambda job: [((), read(job))])
+    return _of_job(value_of(read))
 
 
 def _by_role(read: Callable[[ProcessUse], int]) -> Callable[[Scrape], Iterable[Sample]]:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.message import Message
-from dashboards.alerting.metrics import DeliveryCollector
+from dashboards.alerting.metrics import delivery_collector
 from dashboards.catalogue.metric import JMX_PAGE, PARTITIONS_PAGE
 from dashboards.exporter.collector import ViewCollector
 from dashboards.exporter.config import ServeConfig
@@ -26,15 +26,15 @@ from dashboards.exporter.discovery import targets
 from dashboards.exporter.jmx import JmxCollector
 from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.exporter.scrape import DetailLimits
-from dashboards.following.follower import Follower
-from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
-from dashboards.following.transitions import Transitions
-from dashboards.following.view import View
+from dashboards.kept_rows.follower import Follower
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.view import View
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT
 from dashboards.page.names_in_paths import NamesInPaths
 from dashboards.page.routes import LivePage
-from dashboards.probe.metrics import BrokerViewCollector, QuorumCollector
+from dashboards.probe.metrics import broker_view_collector, quorum_collector
 from dashboards.probe.prober import Prober
 from dashboards.serving.build import BuildCollector
 from dashboards.serving.connections import HttpCollector, HttpFigures
@@ -52,7 +52,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
 
     Raise ServeError with a sentence if the port is in use or the source is unreadable.
     """
-    view, reading = View(config.past_rows), Reading()
+    view, reading = View(config.past_rows), ReadingCounts()
     follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), view, reading, config.connect_timeout_seconds)
     prober = Prober(config.probe, view, reading)
     delivery = Delivery(config.alertmanager, view, reading, prober.active_alerts)
@@ -60,7 +60,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     app = _App(config, view, reading, follower, delivery.active_alerts, page)
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
-    app.show(BrokerViewCollector(prober), QuorumCollector(prober), DeliveryCollector(delivery.senders), *own)
+    app.show(broker_view_collector(prober), quorum_collector(prober), delivery_collector(delivery.senders), *own)
     transitions = Transitions(config.source, config.connect_timeout_seconds, config.past_rows)
     live = LivePage(view, reading, transitions, _page_config(config), stop, prober.quorum_sentence)
     server = HttpServer(app.pages(live), config.listening, figures)
@@ -101,7 +101,7 @@ class _App:
         self,
         config: ServeConfig,
         view: View,
-        reading: Reading,
+        reading: ReadingCounts,
         follower: Follower,
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: PartitionsPage | None,

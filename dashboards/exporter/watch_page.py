@@ -1,4 +1,4 @@
-"""Page of `kontrast watch` with the metrics of its forwarders, on a separate port.
+"""Page of `kontrast watch` with the metrics and the readiness of its forwarders, on a separate port.
 
 The forwarders count in plain data (`transport.forwarding`), without prometheus-client's counters. ingest/ and this page
 thus share no library, and a collector reads all figures of a forwarder at one moment.
@@ -14,11 +14,12 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from dashboards.catalogue import watch_metrics
-from dashboards.catalogue.families import Sample, family, lag_family
+from dashboards.catalogue.families import Sample, family, lag_family, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.serving.build import BuildCollector
@@ -31,40 +32,31 @@ from transport.listening import Listening
 _LOOK_SECONDS = 0.2
 
 
-def _one(read: Callable[[Forwarding], float]) -> Callable[[Forwarding], Iterable[Sample]]:
-    return lambda forwarding: [((), read(forwarding))]
-
-
-def _heartbeat(forwarding: Forwarding) -> Iterator[Sample]:
-    if forwarding.heartbeat_ms:
-        yield (), forwarding.heartbeat_ms / 1000
-
-
 # Read as "KEY has these samples for one cluster's forwarder".
 _SAMPLES: Mapping[Metric, Callable[[Forwarding], Iterable[Sample]]] = MappingProxyType(
     {
-        watch_metrics.WATCH_LEADS: _one(lambda forwarding: forwarding.leads),
-        watch_metrics.WATCH_GENERATION: _one(lambda forwarding: forwarding.generation),
-        watch_metrics.WATCH_CONNECTED: _one(lambda forwarding: forwarding.is_connected),
+        watch_metrics.WATCH_LEADS: value_of(lambda forwarding: forwarding.leads),
+        watch_metrics.WATCH_GENERATION: value_of(lambda forwarding: forwarding.generation),
+        watch_metrics.WATCH_CONNECTED: value_of(lambda forwarding: forwarding.is_connected),
         watch_metrics.WATCH_MODE: lambda forwarding: [((forwarding.watch_mode,), 1)],
-        watch_metrics.WATCH_ZNODES: _one(lambda forwarding: forwarding.znodes),
-        watch_metrics.WATCH_FORBIDDEN: _one(lambda forwarding: forwarding.forbidden_znodes),
-        watch_metrics.WATCH_ZNODES_READ: _one(lambda forwarding: forwarding.znodes_read),
-        watch_metrics.WATCH_BYTES_READ: _one(lambda forwarding: forwarding.bytes_read),
-        watch_metrics.WATCH_BUDGET_WAIT: _one(lambda forwarding: forwarding.budget_wait_seconds),
-        watch_metrics.WATCH_JITTER_WAIT: _one(lambda forwarding: forwarding.jitter_wait_seconds),
-        watch_metrics.WATCH_EVENTS: _one(lambda forwarding: forwarding.events),
-        watch_metrics.WATCH_WINDOWS: _one(lambda forwarding: forwarding.windows),
-        watch_metrics.WATCH_EVENTS_DROPPED: _one(lambda forwarding: forwarding.events_dropped),
+        watch_metrics.WATCH_ZNODES: value_of(lambda forwarding: forwarding.znodes),
+        watch_metrics.WATCH_FORBIDDEN: value_of(lambda forwarding: forwarding.forbidden_znodes),
+        watch_metrics.WATCH_ZNODES_READ: value_of(lambda forwarding: forwarding.znodes_read),
+        watch_metrics.WATCH_BYTES_READ: value_of(lambda forwarding: forwarding.bytes_read),
+        watch_metrics.WATCH_BUDGET_WAIT: value_of(lambda forwarding: forwarding.budget_wait_seconds),
+        watch_metrics.WATCH_JITTER_WAIT: value_of(lambda forwarding: forwarding.jitter_wait_seconds),
+        watch_metrics.WATCH_EVENTS: value_of(lambda forwarding: forwarding.events),
+        watch_metrics.WATCH_WINDOWS: value_of(lambda forwarding: forwarding.windows),
+        watch_metrics.WATCH_EVENTS_DROPPED: value_of(lambda forwarding: forwarding.events_dropped),
         watch_metrics.WATCH_COMPLETE_READS: lambda forwarding: [
             ((reason.value,), count) for reason, count in forwarding.complete_reads.items()
         ],
-        watch_metrics.WATCH_DIFFERENCES: _one(lambda forwarding: forwarding.differences),
-        watch_metrics.WATCH_SINK_UP: _one(lambda forwarding: forwarding.sink_is_up),
-        watch_metrics.WATCH_RECORDS: _one(lambda forwarding: forwarding.records),
-        watch_metrics.WATCH_HEARTBEAT: _heartbeat,
-        watch_metrics.WATCH_MAINTENANCE: _one(lambda forwarding: forwarding.maintenance_windows),
-        watch_metrics.WATCH_BAD_MAINTENANCE: _one(lambda forwarding: forwarding.bad_maintenance_files),
+        watch_metrics.WATCH_DIFFERENCES: value_of(lambda forwarding: forwarding.differences),
+        watch_metrics.WATCH_SINK_UP: value_of(lambda forwarding: forwarding.sink_is_up),
+        watch_metrics.WATCH_RECORDS: value_of(lambda forwarding: forwarding.records),
+        watch_metrics.WATCH_HEARTBEAT: value_of(lambda forwarding: forwarding.heartbeat_ms / 1000 or None),
+        watch_metrics.WATCH_MAINTENANCE: value_of(lambda forwarding: forwarding.maintenance_windows),
+        watch_metrics.WATCH_BAD_MAINTENANCE: value_of(lambda forwarding: forwarding.bad_maintenance_files),
     }
 )
 
@@ -92,13 +84,20 @@ class ForwardingCollector(Collector):
 
 
 def open_page(listening: Listening, forwardings: Sequence[Forwarding]) -> HttpServer:
-    """Return a server of /metrics about these forwarders. Raise ServeError if its port is taken."""
+    """Return a server of /metrics and /readyz about these forwarders. Raise ServeError if its port is taken."""
     registry = CollectorRegistry()
     figures = HttpFigures()
     registry.register(ForwardingCollector(forwardings))
     registry.register(BuildCollector())
     registry.register(HttpCollector(figures))
-    app = Starlette(routes=[metrics_route(registry), Route("/healthz", lambda _: PlainTextResponse("ok\n"))])
+
+    def readyz(_: Request) -> PlainTextResponse:
+        waiting = [forwarding.cluster for forwarding in forwardings if not forwarding.works]
+        text = f"not completely read yet: {', '.join(waiting)}\n" if waiting else "ready\n"
+        return PlainTextResponse(text, status_code=503 if waiting else 200)
+
+    healthz = Route("/healthz", lambda _: PlainTextResponse("ok\n"))
+    app = Starlette(routes=[metrics_route(registry), healthz, Route("/readyz", readyz)])
     return HttpServer(app, listening, figures)
 
 

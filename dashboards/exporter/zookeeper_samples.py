@@ -9,7 +9,7 @@ from controller.contract.ensemble import Ensemble, ZooKeeperServer
 from controller.contract.gauges_row import GaugesRow
 from controller.view.ensemble import ZXID_COUNTER, ensemble_at, voters_in_sync
 from dashboards.catalogue import zookeeper_metrics
-from dashboards.catalogue.families import Sample
+from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.scrape import ReadyCluster
 
@@ -26,10 +26,7 @@ def _of_ensemble(read: Callable[[Ensemble], Iterator[Sample]]) -> _Samples:
 
 
 def _figure(read: Callable[[Ensemble], float]) -> _Samples:
-    def samples(ensemble: Ensemble) -> Iterator[Sample]:
-        yield (), read(ensemble)
-
-    return _of_ensemble(samples)
+    return _of_ensemble(value_of(read))
 
 
 def _by_server(read: Callable[[ZooKeeperServer], float], per: int = 1) -> _Samples:

@@ -17,9 +17,9 @@ from controller.restore.stored_context import new_context
 from controller.rules.migration_phases import MigrationPhase
 from controller.view.migration import DONE
 from controller.view.types import Context
-from dashboards.following.cluster_at import ClusterAt, cluster_at
-from dashboards.following.reading import Reading
-from dashboards.following.view import ClusterSnapshot, TopicSize, View
+from dashboards.kept_rows.cluster_at import ClusterAt, cluster_at
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import ClusterSnapshot, TopicSize, View
 from dashboards.page.config import PageConfig
 from dashboards.page.leases import Leases
 from dashboards.page.overview import Overview, OverviewMaker, WayToKRaft, oldest, picture_with, why_unread
@@ -81,7 +81,7 @@ class Answers:
     """
 
     def __init__(  # noqa: PLR0913 (one source an argument)
-        self, view: View, reading: Reading, quorum: Callable[[str], str], config: PageConfig, leases: Leases
+        self, view: View, reading: ReadingCounts, quorum: Callable[[str], str], config: PageConfig, leases: Leases
     ) -> None:
         self._view = view
         self._maker = OverviewMaker(config)
@@ -206,7 +206,7 @@ class Answers:
         found = self._view.cluster(cluster)
         if found is None or found.gauges is None:
             return None
-        metadata = (*found.standing, *self._view.topics(cluster), *self._view.partitions(cluster).values())
+        metadata = (*found.cluster_rows, *self._view.topics(cluster), *self._view.partitions(cluster).values())
         return context_of_rows(new_context(cluster), metadata, found.gauges)
 
     def _with_topic(self, cluster: str, topic: str, at_ms: int | None) -> ClusterAt | None:

@@ -15,9 +15,9 @@ from controller.contract.effect_rows import Transition
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
-from dashboards.following.cluster_at import kept, snapshot_as_of
-from dashboards.following.transitions import Transitions
-from dashboards.following.view import AsOf, View
+from dashboards.kept_rows.cluster_at import kept, snapshot_as_of
+from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.view import AsOf, View
 from dashboards.page.answers import Answers
 from dashboards.page.overview import Overview
 from questions.explain.subject import Subject
@@ -118,9 +118,9 @@ class Histories:
         incomplete = self._transitions.why_incomplete()
         notes = [] if incomplete is None else [incomplete]
         # Brokers and a controller that did not change have a lane, too.
-        standing = [row for row in (*state.now.brokers, state.now.controller) if row is not None]
+        unchanged = [row for row in (*state.now.brokers, state.now.controller) if row is not None]
         rows = {(row.generation, row.seq, row.ordinal): row for row in (*changed, *steps)}
-        rows |= {(row.generation, row.seq, row.ordinal): row for row in standing if row.time_ms < begin_ms}
+        rows |= {(row.generation, row.seq, row.ordinal): row for row in unchanged if row.time_ms < begin_ms}
         every = [rows[place] for place in sorted(rows) if is_in_a_timeline(rows[place])]
         story = _beginnings_and_newest(every)
         if len(story) < len(every):

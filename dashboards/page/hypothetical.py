@@ -11,7 +11,7 @@ from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
 from controller.view.types import Context
-from dashboards.following.view import View
+from dashboards.kept_rows.view import View
 from dashboards.page.answers import Answers
 from questions.picture import Origin, Picture
 from questions.restartable import Restartable, restartable

@@ -16,7 +16,7 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from controller.contract.problem import Problem
-from dashboards.following.view import ClusterSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.page.config import PageConfig
 from dashboards.page.partition_groups import PartitionGroup
 from questions.check import Finding

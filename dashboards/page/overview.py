@@ -16,7 +16,7 @@ from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
 from controller.restore.stored_context import new_context
 from dashboards.alerting.active_alerts import silent_process
-from dashboards.following.view import ClusterSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.page.config import PageConfig
 from dashboards.page.incidents import Incident, incidents_of
 from dashboards.page.partition_groups import PartitionGroup, Topics, groups_of
@@ -165,7 +165,7 @@ def picture_with(
 ) -> Picture:
     """Make the cluster's picture with these alerts, partitions and topics. It must have gauges."""
     assert found.gauges is not None, "a cluster that was not read"
-    metadata = (*found.standing, *topics, *partitions)
+    metadata = (*found.cluster_rows, *topics, *partitions)
     empty = new_context(found.cluster)
     return picture_of_rows(empty, metadata, found.gauges, alerts, as_of_ms=found.heartbeat_ms)
 

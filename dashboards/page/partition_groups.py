@@ -10,13 +10,13 @@ import msgspec
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
-from dashboards.following.view import TopicSize, problem_since_ms
+from dashboards.kept_rows.view import TopicSize, problem_since_ms
 from dashboards.page.topic_ranks import TopicRanks
 from wording.sentences import either, listed
 
 _EXAMPLES: Final = 20
 
-TROUBLES: Final = {
+PROBLEMS_OF_CLIENTS: Final = {
     Problem.NO_LIVE_IN_SYNC_REPLICA: ("offline", "No in-sync replica is alive."),
     Problem.ELECTION_DUE: ("no leader", "The controller must elect a leader."),
     Problem.LEADERLESS: ("no leader", "An in-sync replica is alive, but the controller does not elect it."),
@@ -66,7 +66,7 @@ def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -
     for row in rows:
         found.setdefault((row.topic, str(row.problem), _cause(row)), []).append(row)
     groups = [_group(key, members, topics.get(key[0], _NO_TOPIC)) for key, members in found.items()]
-    order = list(TROUBLES)
+    order = list(PROBLEMS_OF_CLIENTS)
 
     def rank(group: PartitionGroup) -> tuple[object, ...]:
         topic = topics.get(group.topic, _NO_TOPIC).row
@@ -115,7 +115,7 @@ def _cause(row: PartitionRow) -> str:
         return f"No in-sync replica is alive. {_needs(needs, 1)}"
     if problem is Problem.ELECTION_DUE and row.predicted_leader is not None and row.predicted_leader >= 0:
         return f"The controller must elect broker {row.predicted_leader}."
-    return TROUBLES[problem][1]
+    return PROBLEMS_OF_CLIENTS[problem][1]
 
 
 def _needs(brokers: tuple[BrokerId, ...], lacking: int) -> str:
@@ -128,7 +128,7 @@ def _group(key: tuple[str, str, str], rows: list[PartitionRow], size: TopicSize)
     return PartitionGroup(
         topic=topic,
         problem=problem,
-        state=TROUBLES[Problem(problem)][0],
+        state=PROBLEMS_OF_CLIENTS[Problem(problem)][0],
         says=says,
         needs=needs,
         lacking=lacking,

@@ -12,14 +12,13 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow
 from controller.contract.row import Row
-from dashboards.following.past import Change
+from dashboards.kept_rows.replaced import Replacement
 from dashboards.page.verdict import BLINDING, State
 from wording.sentences import event_of
 
 HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
 _NEWS_OF_A_PAGE: Final = 6
-_RESOLVED: Final = "resolved"
 _ZXID: Final = re.compile(r" at zxid 0x[0-9a-f]+")
 _WORST_FIRST: Final = (State.AFFECTED, State.UNKNOWN, State.DEGRADED)
 _STATES: Final = {Severity.PAGE: State.AFFECTED, Severity.WARN: State.DEGRADED}
@@ -65,7 +64,7 @@ def _spans(rows: Iterable[Row], still_open: Iterable[AlertRow], now_ms: int) -> 
     for row in rows:
         if not isinstance(row, AlertRow):
             continue
-        if row.state != _RESOLVED:
+        if not row.ends_subject:
             opened[row.id] = row
         elif row.id in opened:
             yield from _span(opened.pop(row.id), row.time_ms)
@@ -79,13 +78,13 @@ def _span(row: AlertRow, end_ms: int) -> Iterator[tuple[int, int, State]]:
         yield row.since_ms, end_ms, state
 
 
-def news_of(changes: Sequence[Change]) -> tuple[News, ...]:
+def news_of(changes: Sequence[Replacement]) -> tuple[News, ...]:
     """Return the newest changes, the newest first."""
     said = map(_news, sorted(changes, key=lambda change: change.row.time_ms)[::-1])
     return tuple(news for news in said if news is not None)[:_NEWS_OF_A_PAGE]
 
 
-def _news(change: Change) -> News | None:
+def _news(change: Replacement) -> News | None:
     row = change.row
     if isinstance(row, BrokerRow):
         left = "shut down in order" if row.left_in_order else "left without a shutdown"
@@ -95,7 +94,7 @@ def _news(change: Change) -> News | None:
             return News(row.time_ms, "no broker is controller", is_bad=True)
         who = "KRaft controller" if row.kraft_epoch >= 0 else "broker"
         return News(row.time_ms, f"{who} {row.broker} became controller", is_bad=False)
-    if isinstance(row, AlertRow) and row.state == _RESOLVED:
+    if isinstance(row, AlertRow) and row.ends_subject:
         return News(row.time_ms, f"{row.alert} of {row.subject} ended", is_bad=False)
     was_open = isinstance(change.before, AlertRow) and change.before.state == "open"  # with another severity
     if isinstance(row, AlertRow) and row.state == "open" and not was_open:

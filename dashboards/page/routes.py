@@ -19,10 +19,10 @@ from starlette.staticfiles import StaticFiles
 
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from dashboards.drawn_timeline.picture import STYLE
-from dashboards.following.cluster_at import kept
-from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
-from dashboards.following.transitions import Transitions
-from dashboards.following.view import View
+from dashboards.kept_rows.cluster_at import kept
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.view import View
 from dashboards.page import interface
 from dashboards.page.answers import Answers, BrokerAnswer, TopicAnswer, TopicList
 from dashboards.page.asked import NUMBER, found, named, now_ms, number
@@ -35,7 +35,7 @@ from dashboards.page.overview import Overview
 from dashboards.page.restarts import Restarts
 from dashboards.page.search import Found, search
 from dashboards.page.subjects import page_of, subject_of
-from dashboards.page.templates import render, segment, time_in_words
+from dashboards.page.templates import render, segment, to_the_second
 from dashboards.serving.pool import Pool
 from questions.explain.explanation import Explanation
 from questions.whatif.scenario import UnknownBrokersError
@@ -81,7 +81,7 @@ class LivePage:
     def __init__(  # noqa: PLR0913 (parts of the page)
         self,
         view: View,
-        reading: Reading,
+        reading: ReadingCounts,
         transitions: Transitions,
         config: PageConfig,
         stop: threading.Event,
@@ -366,7 +366,7 @@ def _asked(request: Request) -> Mapping[str, Any]:
 
 
 def _there_is(at_ms: int | None) -> str:
-    return "There is" if at_ms is None else f"As of {time_in_words(at_ms)} there was"
+    return "There is" if at_ms is None else f"As of {to_the_second(at_ms)} there was"
 
 
 def _nothing_kept(cluster: str) -> str:

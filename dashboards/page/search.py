@@ -11,7 +11,7 @@ import msgspec
 
 from controller.contract.ids import BrokerId
 from controller.rules.partitioner import partition_for_key
-from dashboards.following.view import ClusterSnapshot, View
+from dashboards.kept_rows.view import ClusterSnapshot, View
 from dashboards.page.subjects import subject_of
 from questions.key import KeyFormat, key_bytes
 from wording.sentences import counted

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from controller.contract.ids import TopicPartition
-from dashboards.following.cluster_at import cluster_at
-from dashboards.following.view import View
+from dashboards.kept_rows.cluster_at import cluster_at
+from dashboards.kept_rows.view import View
 from questions.explain.subject import Subject, read_subject
 
 

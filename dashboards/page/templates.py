@@ -52,14 +52,14 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any expression of a template)
     return printable(value) if type(value) is str else value
 
 
-def time_in_words(ms: int) -> str:
+def to_the_second(ms: int) -> str:
     """Return the moment to the second, in UTC."""
     moment = datetime.fromtimestamp(min(max(ms, 0), LATEST_MS) / 1000, timezone.utc)
     return moment.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _exact_time(ms: int) -> str:
-    return f"{time_in_words(ms)[:-1]}.{ms % 1000:03}Z"
+    return f"{to_the_second(ms)[:-1]}.{ms % 1000:03}Z"
 
 
 def _picture(timeline: Timeline, at_ms: int) -> Markup:
@@ -79,7 +79,7 @@ def _age(ms: int, units: int = 2) -> str:
 
 def _clock(ms: int, as_of_ms: int) -> str:
     """Return the time of day, with the date if it is a day or more from the shown moment."""
-    text = time_in_words(ms)
+    text = to_the_second(ms)
     return text[11:19] if abs(as_of_ms - ms) < _DAY_MS else text[:19]
 
 
@@ -145,7 +145,7 @@ def _since(moment: Beginning, as_of_ms: int) -> str:
     if moment.ms is None:
         return "since an unknown time"
     lasted = _age(as_of_ms - moment.ms)
-    return f"for {lasted if moment.exact else f'at least {lasted}'}, since {time_in_words(moment.ms)}"
+    return f"for {lasted if moment.exact else f'at least {lasted}'}, since {to_the_second(moment.ms)}"
 
 
 def _brokers(brokers: Iterable[BrokerId]) -> str:
@@ -227,7 +227,7 @@ ENVIRONMENT.filters.update(
     rolling_text=_rolling_text,
     since=_since,
     state_of=_state_of,
-    time=time_in_words,
+    time=to_the_second,
     title=_title,
     words=_words,
 )

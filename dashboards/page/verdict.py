@@ -11,7 +11,7 @@ import msgspec
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.active_alerts import stale_row
-from dashboards.following.view import ClusterSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.page.incidents import Incident
 from questions.check import Counts, Finding, Health
 from questions.doubts import OLD_AFTER_MS

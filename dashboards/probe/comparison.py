@@ -16,7 +16,7 @@ _NOBODY = -1
 PartitionName = tuple[str, PartitionId]  # topic and partition
 
 
-class Difference(Enum):
+class DifferenceKind(Enum):
     """Kind of a partition's difference in a broker's metadata."""
 
     STALE = "stale"  # an older leader epoch, or another leader of the same
@@ -25,17 +25,17 @@ class Difference(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PartitionDifference:
     """A difference, with both sides where they have one."""
 
-    difference: Difference
+    difference: DifferenceKind
     expected: Leader | None
     seen: Leader | None
 
 
 def differences(
     rows: Mapping[PartitionName, PartitionRow], view: BrokerView, live: Collection[BrokerId]
-) -> dict[PartitionName, Found]:
+) -> dict[PartitionName, PartitionDifference]:
     """Return every partition whose view by the broker differs from these rows. `live` are the registered brokers.
 
     A broker ahead of the rows is right, because the rows come later.
@@ -46,15 +46,17 @@ def differences(
             continue  # brokers have no UpdateMetadata for it yet
         expected, seen = Leader(row.leader, row.leader_epoch), view.get(name)
         if seen is None:
-            found[name] = Found(Difference.MISSING, expected, None)
+            found[name] = PartitionDifference(DifferenceKind.MISSING, expected, None)
         elif _is_stale(expected, seen, live):
-            found[name] = Found(Difference.STALE, expected, seen)
+            found[name] = PartitionDifference(DifferenceKind.STALE, expected, seen)
     for name in view.keys() - rows.keys():
-        found[name] = Found(Difference.UNEXPECTED, None, view[name])
+        found[name] = PartitionDifference(DifferenceKind.UNEXPECTED, None, view[name])
     return found
 
 
-def lasting(earlier: Mapping[PartitionName, Found], later: Mapping[PartitionName, Found]) -> dict[PartitionName, Found]:
+def lasting(
+    earlier: Mapping[PartitionName, PartitionDifference], later: Mapping[PartitionName, PartitionDifference]
+) -> dict[PartitionName, PartitionDifference]:
     """Return the later differences that were there earlier, with the same expected leader."""
     return {
         name: found

@@ -7,8 +7,8 @@ import time
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
-from dashboards.following.reading import Reading
-from dashboards.following.view import ClusterSnapshot, View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import ClusterSnapshot, View
 
 _LOOK_SECONDS = 0.2
 _HEARTBEAT_PATIENCE_SECONDS = 15.0
@@ -21,7 +21,7 @@ class NothingNewError(Exception):
 class CurrentRows:
     """The newest rows of one cluster, as long as they are vouched for."""
 
-    def __init__(self, cluster: str, view: View, reading: Reading) -> None:
+    def __init__(self, cluster: str, view: View, reading: ReadingCounts) -> None:
         self.cluster = cluster
         self.view = view
         self._reading = reading

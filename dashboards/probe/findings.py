@@ -12,15 +12,15 @@ from controller.contract.ids import BrokerId
 from dashboards.alerting.active_alerts import BROKER_VIEW, alert_at
 from dashboards.alerting.message import time_text
 from dashboards.probe.broker import Leader
-from dashboards.probe.comparison import Difference, Found, PartitionName
+from dashboards.probe.comparison import DifferenceKind, PartitionDifference, PartitionName
 from wording.sentences import counted
 
 _EXAMPLES = 10
 
 _WORDS = {
-    Difference.STALE: "with an older leader",
-    Difference.MISSING: "that it does not know",
-    Difference.UNEXPECTED: "of topics that are gone or being deleted",
+    DifferenceKind.STALE: "with an older leader",
+    DifferenceKind.MISSING: "that it does not know",
+    DifferenceKind.UNEXPECTED: "of topics that are gone or being deleted",
 }
 
 
@@ -29,14 +29,14 @@ class BrokerFindings:
     """The lasting differences of one broker in its newest answer. Times are in milliseconds since 1970."""
 
     broker: BrokerId
-    found: Mapping[PartitionName, Found]
+    found: Mapping[PartitionName, PartitionDifference]
     since_ms: int
     answered_ms: int
 
-    def counts(self) -> dict[Difference, int]:
+    def counts(self) -> dict[DifferenceKind, int]:
         """Return the number of partitions by difference."""
         counted = Counter(found.difference for found in self.found.values())
-        return {difference: counted[difference] for difference in Difference}
+        return {difference: counted[difference] for difference in DifferenceKind}
 
 
 def alert_id(broker: BrokerId) -> str:
@@ -91,7 +91,7 @@ def _alert(gauges: GaugesRow, broker: BrokerId, **fields: object) -> AlertRow:
     )
 
 
-def _example(found: Mapping[PartitionName, Found], difference: Difference) -> str:
+def _example(found: Mapping[PartitionName, PartitionDifference], difference: DifferenceKind) -> str:
     (topic, number), one = min((name, one) for name, one in found.items() if one.difference is difference)
     name = f"{topic}-{number}"
     if one.expected is None:

@@ -17,10 +17,10 @@ from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from dashboards.alerting.active_alerts import ActiveAlerts, Source
 from dashboards.errors import ServeError
-from dashboards.following.reading import Reading
-from dashboards.following.view import ClusterSnapshot, View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import ClusterSnapshot, View
 from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint, expected_bytes
-from dashboards.probe.comparison import Found, PartitionName, differences, lasting
+from dashboards.probe.comparison import PartitionDifference, PartitionName, differences, lasting
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows, NothingNewError, gauges_of, now_ms
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
@@ -51,7 +51,7 @@ class ProbedBroker:
 class ClusterProbe:
     """The rounds of one cluster, in a thread of its own."""
 
-    def __init__(self, cluster: str, config: ProbeConfig, view: View, reading: Reading) -> None:
+    def __init__(self, cluster: str, config: ProbeConfig, view: View, reading: ReadingCounts) -> None:
         self.cluster = cluster
         self._config = config
         self._login = config.login_of(cluster)
@@ -98,7 +98,7 @@ class ClusterProbe:
     def _round(self, stop: threading.Event) -> None:
         snapshot = self._rows.after(now_ms(), stop)
         self._keep_only({row.broker for row in snapshot.brokers if row.registered}, gauges_of(snapshot))
-        suspects: dict[int, tuple[dict[PartitionName, Found], int]] = {}
+        suspects: dict[int, tuple[dict[PartitionName, PartitionDifference], int]] = {}
         for row in snapshot.brokers:
             if row.registered and not stop.is_set():
                 seen = self._ask(self._broker(row), row, stop)
@@ -119,7 +119,7 @@ class ClusterProbe:
                     again = self._differences(self._rows.after(now_ms(), stop), seen)
                     self._judge(row.broker, lasting(first, again), since_ms)
 
-    def _differences(self, snapshot: ClusterSnapshot, seen: BrokerView) -> dict[PartitionName, Found]:
+    def _differences(self, snapshot: ClusterSnapshot, seen: BrokerView) -> dict[PartitionName, PartitionDifference]:
         live = {row.broker for row in snapshot.brokers if row.registered}
         return differences(self._view.partitions(self.cluster), seen, live)
 
@@ -146,7 +146,7 @@ class ClusterProbe:
         broker.failures_in_a_row, broker.not_before = 0, 0.0
         return seen
 
-    def _judge(self, broker: BrokerId, found: dict[PartitionName, Found], since_ms: int) -> None:
+    def _judge(self, broker: BrokerId, found: dict[PartitionName, PartitionDifference], since_ms: int) -> None:
         gauges = gauges_of(self._rows.now())
         with self._lock:
             probed = self._brokers[broker]
@@ -205,7 +205,7 @@ def _is_at(endpoint: Endpoint, endpoints: Sequence[str]) -> bool:
 class Prober:
     """One probe per cluster. `failure` is set if a defect ended one."""
 
-    def __init__(self, config: ProbeConfig, view: View, reading: Reading) -> None:
+    def __init__(self, config: ProbeConfig, view: View, reading: ReadingCounts) -> None:
         self.failure: ServeError | None = None
         self._config = config
         self._view = view

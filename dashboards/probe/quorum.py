@@ -16,13 +16,21 @@ from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
 from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY, ActiveAlerts, Source
 from dashboards.alerting.message import time_text
-from dashboards.following.view import ClusterSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.probe import finalization
 from dashboards.probe.broker import ProbeError, choose_endpoint
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from dashboards.probe.current import CurrentRows, NothingNewError, now_ms
 from migration.comparison.quorum_view import QuorumReader
-from migration.comparison.view import Difference, Expected, Key, Subject, differences, leadership_text, replicas_text
+from migration.comparison.view import (
+    BothValues,
+    CopiedSubject,
+    Expected,
+    Key,
+    differences,
+    leadership_text,
+    replicas_text,
+)
 from migration.nodes.asking import ask_nodes
 from migration.nodes.modes import Mode
 from migration.nodes.nodes import Nodes, Quorum
@@ -31,7 +39,7 @@ from outputs.kafka_node import NodeError
 from wording.sentences import counted
 
 SILENT = "silent"
-COMPARED = (Subject.REPLICAS, Subject.PARTITIONS)
+COMPARED = (CopiedSubject.REPLICAS, CopiedSubject.PARTITIONS)
 
 NONE_SPEAKS = "no known node speaks for it. Name the KRaft controllers in kafka_quorum"
 
@@ -52,7 +60,7 @@ class QuorumSeen:
 
     modes: Mapping[str, int]
     quorum: Quorum | None
-    differing: Mapping[Subject, int] | None
+    differing: Mapping[CopiedSubject, int] | None
     offset: int | None = None
     pulse_ms: int | None = None  # when /migration was last written
 
@@ -153,7 +161,7 @@ class QuorumProbe:
         elif is_open:
             self._too_early = finalization.resolved_alert(gauges)
 
-    def _differing(self, nodes: Nodes, login: NodeLogin, stop: threading.Event) -> Mapping[Subject, int] | None:
+    def _differing(self, nodes: Nodes, login: NodeLogin, stop: threading.Event) -> Mapping[CopiedSubject, int] | None:
         """Return the differences that last for `confirm_seconds` with an unchanged quorum."""
         reader = QuorumReader(nodes, login, self._config.timeout_seconds)
         try:
@@ -171,11 +179,11 @@ class QuorumProbe:
         lasting = Counter(key.subject for key, one in again.items() if key in first and first[key].quorum == one.quorum)
         return {subject: lasting[subject] for subject in COMPARED}
 
-    def _differences(self, reader: QuorumReader, stop: threading.Event) -> Mapping[Key, Difference]:
+    def _differences(self, reader: QuorumReader, stop: threading.Event) -> Mapping[Key, BothValues]:
         rows = self._rows.view.partitions(self._rows.cluster)
         said = reader.read_topics(Expected(frozenset(topic for topic, _ in rows), len(rows)))
-        if Subject.PARTITIONS not in said.sources:
-            raise NodeError(said.reasons[Subject.PARTITIONS])
+        if CopiedSubject.PARTITIONS not in said.sources:
+            raise NodeError(said.reasons[CopiedSubject.PARTITIONS])
         self._rows.after(now_ms(), stop)  # rows that lag behind the answer would make every new topic a difference
         rows = self._rows.view.partitions(self._rows.cluster)
         return {key: one for key, one in differences(_values(rows), said).items() if _is_compared(key, rows)}
@@ -222,9 +230,9 @@ def _values(rows: Mapping[tuple[str, PartitionId], PartitionRow]) -> dict[Key, s
     values = {}
     for (topic, number), row in rows.items():
         replicas = replicas_text(row.replicas, row.adding_replicas, row.removing_replicas)
-        values[Key(Subject.REPLICAS, topic, str(number))] = replicas
+        values[Key(CopiedSubject.REPLICAS, topic, str(number))] = replicas
         leadership = leadership_text(row.leader, row.leader_epoch, row.isr)
-        values[Key(Subject.PARTITIONS, topic, str(number))] = leadership
+        values[Key(CopiedSubject.PARTITIONS, topic, str(number))] = leadership
     return values
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from controller.contract.metadata_rows import PartitionRow
 from controller.view.types import Header
 from dashboards.probe.broker import BrokerAnswer, Leader
-from dashboards.probe.comparison import Difference, Found, PartitionName, differences
+from dashboards.probe.comparison import DifferenceKind, PartitionDifference, PartitionName, differences
 from questions.diff.side import CONTROLLER, Fields, Kind, Side, Subject
 
 ZOOKEEPER = "ZooKeeper"
@@ -40,7 +40,7 @@ def _cluster(header: Header, answer: BrokerAnswer) -> Iterator[_Both]:
 def _partitions(header: Header, rows: Mapping[PartitionName, PartitionRow], answer: BrokerAnswer) -> Iterator[_Both]:
     found = differences(rows, answer.leaders, header.brokers)
     for (topic, number), one in found.items():
-        if one.difference is Difference.UNEXPECTED:
+        if one.difference is DifferenceKind.UNEXPECTED:
             yield Subject(Kind.PARTITION, topic, number), None, _led(one.seen)
     for (topic, number), row in rows.items():
         one_found = found.get((topic, number))
@@ -48,7 +48,7 @@ def _partitions(header: Header, rows: Mapping[PartitionName, PartitionRow], answ
 
 
 def _of_partition(
-    row: PartitionRow, found: Found | None, answer: BrokerAnswer, name: PartitionName
+    row: PartitionRow, found: PartitionDifference | None, answer: BrokerAnswer, name: PartitionName
 ) -> tuple[Fields, Fields | None]:
     seen = answer.leaders.get(name)
     if found is not None:

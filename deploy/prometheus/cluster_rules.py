@@ -122,6 +122,8 @@ _PAGE = """
             }}/controller{{ else if $labels.broker }}/brokers/{{ $labels.broker }}{{ end }}
 """.lstrip("\n")
 
+_OTHER_BROKER = "{{ with $labels.other_broker }}, broker {{ . }} too{{ end }}"
+
 _RULE = """
       - alert: {prefix}{name}
         expr: >-
@@ -132,7 +134,7 @@ _RULE = """
         labels:
           delivered_by: prometheus
         annotations:
-          summary: "{{{{ $labels.kafka_cluster }}}}: {{{{ $labels.subject }}}}: {name}"
+          summary: "{{{{ $labels.kafka_cluster }}}}: {{{{ $labels.subject }}}}: {name}{other}"
 {texts}
           since: "{{{{ $value | humanizeTimestamp }}}}"
           runbook_url: docs/runbooks/{prefix}{name}.md
@@ -152,6 +154,7 @@ def _rule(kind: AlertKind, board: str) -> str:
     return _RULE.format(
         prefix=NAME_PREFIX,
         name=kind.name,
+        other=_OTHER_BROKER,
         texts="\n".join(_texts(kind)),
         board=board,
         page=_PAGE,

@@ -28,7 +28,7 @@ from controller.contract.znodes import REPLAYED, ForwarderStatus
 from controller.rules.timing import CLOCK_STEP_MS
 from ingest.files.data_directory import Snapshot, Until, ZooKeeperFiles
 from ingest.files.snapshot_file import SnapshotNode
-from ingest.files.transaction_log import Change, ChangeKind, LoggedTransaction
+from ingest.files.transaction_log import ChangeKind, LoggedTransaction, ZnodeChange
 from ingest.observed.observations import Value
 from ingest.observed.paths import is_recorded, rank
 from ingest.observed.tree import complete
@@ -234,7 +234,7 @@ class History:
                 ended[path] = None
         return ended
 
-    def _change(self, path: str, change: Change, zxid: Zxid, ended: dict[str, Value | None]) -> None:
+    def _change(self, path: str, change: ZnodeChange, zxid: Zxid, ended: dict[str, Value | None]) -> None:
         if change.kind is ChangeKind.DELETED:
             self._watched.remove(path)
             ended[path] = None

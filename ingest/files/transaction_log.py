@@ -48,7 +48,7 @@ class ChangeKind(Enum):
     DELETED = "deleted"
 
 
-class Change(NamedTuple):
+class ZnodeChange(NamedTuple):
     """One znode's change, with version and ephemeral owner if its kind has them."""
 
     kind: ChangeKind
@@ -69,7 +69,7 @@ class LoggedTransaction(NamedTuple):
     cxid: int
     zxid: Zxid
     time_ms: int
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ZnodeChange, ...] = ()
     closed: tuple[str, ...] | None = None
 
 
@@ -143,7 +143,7 @@ def _decode(entry: bytes) -> LoggedTransaction:
     return LoggedTransaction(session, cxid, zxid, time_ms, _changes(kind, body, session))
 
 
-def _changes(kind: int, body: Jute, session: int) -> tuple[Change, ...]:
+def _changes(kind: int, body: Jute, session: int) -> tuple[ZnodeChange, ...]:
     if kind in _CHANGES_NOTHING:
         return ()
     decoder = _DECODERS.get(kind)
@@ -152,8 +152,8 @@ def _changes(kind: int, body: Jute, session: int) -> tuple[Change, ...]:
     return (decoder(body, session),)
 
 
-def _multi(body: Jute, session: int) -> tuple[Change, ...]:
-    changes: list[Change] = []
+def _multi(body: Jute, session: int) -> tuple[ZnodeChange, ...]:
+    changes: list[ZnodeChange] = []
     failed = False
     for _ in range(body.count()):
         kind, content = body.integer(), body.buffer() or b""
@@ -175,34 +175,34 @@ def _closed_paths(body: bytes) -> tuple[str, ...]:
     return paths if behind in (0, _DIGEST_BYTES) and all(path.startswith("/") for path in paths) else ()
 
 
-def _create(body: Jute, session: int) -> Change:
+def _create(body: Jute, session: int) -> ZnodeChange:
     path, data = body.text(), body.buffer()
     body.skip_acl()
-    return Change(ChangeKind.CREATED, path, data, ephemeral_owner=session if body.boolean() else 0)
+    return ZnodeChange(ChangeKind.CREATED, path, data, ephemeral_owner=session if body.boolean() else 0)
 
 
-def _create_container(body: Jute, _: int) -> Change:
-    return Change(ChangeKind.CREATED, body.text(), body.buffer(), ephemeral_owner=_CONTAINER_OWNER)
+def _create_container(body: Jute, _: int) -> ZnodeChange:
+    return ZnodeChange(ChangeKind.CREATED, body.text(), body.buffer(), ephemeral_owner=_CONTAINER_OWNER)
 
 
-def _create_ttl(body: Jute, _: int) -> Change:
+def _create_ttl(body: Jute, _: int) -> ZnodeChange:
     path, data = body.text(), body.buffer()
     body.skip_acl()
     body.integer()  # the parent's cversion
-    return Change(ChangeKind.CREATED, path, data, ephemeral_owner=_TTL_OWNER | body.long())
+    return ZnodeChange(ChangeKind.CREATED, path, data, ephemeral_owner=_TTL_OWNER | body.long())
 
 
-def _delete(body: Jute, _: int) -> Change:
-    return Change(ChangeKind.DELETED, body.text())
+def _delete(body: Jute, _: int) -> ZnodeChange:
+    return ZnodeChange(ChangeKind.DELETED, body.text())
 
 
-def _set_data(body: Jute, _: int) -> Change:
-    return Change(ChangeKind.SET, body.text(), body.buffer(), version=body.integer())
+def _set_data(body: Jute, _: int) -> ZnodeChange:
+    return ZnodeChange(ChangeKind.SET, body.text(), body.buffer(), version=body.integer())
 
 
 _CHANGES_NOTHING: Final = frozenset({_ERROR, _CREATE_SESSION, _SET_ACL, _CHECK, _RECONFIG})
 
-_DECODERS: Final[Mapping[int, Callable[[Jute, int], Change]]] = {
+_DECODERS: Final[Mapping[int, Callable[[Jute, int], ZnodeChange]]] = {
     1: _create,
     2: _delete,
     5: _set_data,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import RecordKind
-from ingest.observed.observations import EventKind, Known, Observation, Value, Values, ZnodeEvent
+from ingest.observed.observations import Known, Observation, Value, Values, ZnodeEvent, ZnodeEventKind
 from ingest.observed.paths import Rank, is_partition_state, rank
 
 _Indexed = tuple[int, ZnodeEvent]
@@ -58,7 +58,7 @@ def _at_once(events: Sequence[ZnodeEvent]) -> list[int]:
 
 
 def _may_be_closing(event: ZnodeEvent) -> bool:
-    return event.kind is EventKind.DELETED and rank(event.path) <= Rank.BROKER
+    return event.kind is ZnodeEventKind.DELETED and rank(event.path) <= Rank.BROKER
 
 
 def _observe_path(
@@ -72,14 +72,14 @@ def _observe_path(
     created: _Indexed | None = None
     changes: list[_Indexed] = []
     for index, event in events:
-        if event.kind is EventKind.DELETED:
+        if event.kind is ZnodeEventKind.DELETED:
             if created:
                 yield _existence(RecordKind.CREATED, created)
             if exists:  # else it came before the watch and went before it was ever published
                 yield _existence(RecordKind.DELETED, (index, event))
             exists, created, changes = False, None, [(index, event)] if event.zxid == UNKNOWN_ZXID else []
         else:
-            if event.kind is EventKind.CREATED and not exists:
+            if event.kind is ZnodeEventKind.CREATED and not exists:
                 exists, created = True, (index, event)
             changes.append((index, event))
     if value is None and created:
@@ -95,8 +95,8 @@ def _is_old(event: ZnodeEvent, value: Value | None, known: Known | None) -> bool
     if known is None:
         return False
     if event.zxid > 0:
-        return event.zxid <= (known.mzxid if event.kind is EventKind.CHANGED else known.czxid)
-    return event.kind is EventKind.DELETED and value is not None and value.czxid == known.czxid
+        return event.zxid <= (known.mzxid if event.kind is ZnodeEventKind.CHANGED else known.czxid)
+    return event.kind is ZnodeEventKind.DELETED and value is not None and value.czxid == known.czxid
 
 
 def _existence(kind: RecordKind, indexed: _Indexed) -> tuple[int, Observation]:

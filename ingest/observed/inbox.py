@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from enum import Enum
 
-from ingest.observed.observations import EventKind, ZnodeEvent
+from ingest.observed.observations import ZnodeEvent, ZnodeEventKind
 from ingest.observed.paths import is_partition_state
 
 MAX_WAITING_EVENTS = 200_000
@@ -54,7 +54,7 @@ class Inbox:
         kept = [
             event
             for event in self._events
-            if event.kind in (EventKind.CREATED, EventKind.DELETED) and not is_partition_state(event.path)
+            if event.kind in (ZnodeEventKind.CREATED, ZnodeEventKind.DELETED) and not is_partition_state(event.path)
         ]
         if len(kept) > MAX_WAITING_EVENTS // 2:  # else this would be done again with each event
             kept = kept[-MAX_WAITING_EVENTS // 2 :]

@@ -16,7 +16,7 @@ from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import LATEST_MS, RecordKind
 
 
-class EventKind(Enum):
+class ZnodeEventKind(Enum):
     """The kinds of events, in ZooKeeper's numbers."""
 
     CREATED = 1
@@ -29,7 +29,7 @@ class EventKind(Enum):
 class ZnodeEvent:
     """Event of a watch. Servers before 3.9 do not send the zxid of the change."""
 
-    kind: EventKind
+    kind: ZnodeEventKind
     path: str
     zxid: Zxid = UNKNOWN_ZXID
     received_at: float = field(default=0.0, compare=False)  # by the monotonic clock, in seconds

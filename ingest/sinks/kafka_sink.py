@@ -26,11 +26,11 @@ from controller.contract.records import BadRecordError, Record, decode_record, e
 from ingest.errors import IngestError
 from ingest.separation import KafkaIdentity
 from ingest.sinks.sink import SinkUnavailableError
-from outputs.kafka_connections import client_options, in_words
+from outputs.kafka_connections import client_options, error_in_words
 from outputs.kafka_topics import create_topics, existing_topics
 from transport.address import KafkaAddress
 from transport.complete_read_requests import request_topic
-from transport.topics import ExistingTopic, Topic, refusal, stream_topics, unfit
+from transport.topics import ExistingTopic, RequiredTopic, refusal, stream_topics, unfit
 
 _LOG = logging.getLogger("kontrast.ingest.kafka")
 
@@ -222,7 +222,7 @@ class KafkaSink:
         if wrong.refused:
             raise IngestError(wrong.refused)
 
-    def _create_topics(self, admin: KafkaAdminClient, missing: Sequence[Topic]) -> None:
+    def _create_topics(self, admin: KafkaAdminClient, missing: Sequence[RequiredTopic]) -> None:
         if not missing:
             return
         if not self._creates_topics:
@@ -265,7 +265,7 @@ class KafkaSink:
         self._producer = None
 
     def _unavailable(self, error: KafkaError) -> SinkUnavailableError:
-        return SinkUnavailableError(f"{self._address}: {in_words(error)}")
+        return SinkUnavailableError(f"{self._address}: {error_in_words(error)}")
 
 
 def identity_of(admin: KafkaAdminClient) -> KafkaIdentity:

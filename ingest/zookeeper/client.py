@@ -34,7 +34,7 @@ from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from ingest.observed.inbox import Inbox, SessionState
-from ingest.observed.observations import EventKind, ZnodeEvent
+from ingest.observed.observations import ZnodeEvent, ZnodeEventKind
 from ingest.observed.paths import is_listed, is_recorded
 from ingest.zookeeper.multi_reads import MultiReads
 from ingest.zookeeper.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
@@ -52,7 +52,7 @@ _ACLS_IN_FLIGHT = 500
 # kazoo would accept any length that four bytes can express.
 _LARGEST_PACKET_BYTES = 128 * 1024**2
 _ASK_AGAIN_SECONDS = 60.0  # an ensemble may be upgraded, server by server
-_EVENT_KINDS = {kind.value: kind for kind in EventKind}
+_EVENT_KINDS = {kind.value: kind for kind in ZnodeEventKind}
 _SESSION_STATES = {
     KazooState.CONNECTED: SessionState.CONNECTED,
     KazooState.SUSPENDED: SessionState.SUSPENDED,

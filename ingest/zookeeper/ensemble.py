@@ -86,6 +86,10 @@ class EnsembleQuestions:
         newest, self._newest = self._newest, None
         return newest
 
+    def ask_once(self) -> list[ZooKeeperServer]:
+        """Ask every server that the settings name, in this thread."""
+        return [self._ask_one(server, _Memory())[0] for server in servers_of(self._named, ())]
+
     def _run(self, interval_seconds: float) -> None:
         while True:
             self._wake.clear()

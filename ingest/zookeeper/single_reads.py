@@ -13,7 +13,7 @@ from typing import Any
 from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.protocol.serialization import Exists, GetChildren, GetData
 
-from ingest.observed.observations import EventKind, ZnodeEvent
+from ingest.observed.observations import ZnodeEvent, ZnodeEventKind
 from ingest.observed.paths import PARENTS, SINGLE_ZNODES, TOPICS, is_listed, partitions_path, recorded_child
 from ingest.zookeeper.reading import Answers, Promise, Session, WatchMode
 from ingest.zookeeper.requests import MomentRequest, SingleRead
@@ -66,7 +66,7 @@ class SingleReads:
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
         """Return the events, with children that came or went in place of their parent's event."""
         for event in events:
-            if event.kind is EventKind.DELETED:
+            if event.kind is ZnodeEventKind.DELETED:
                 self._forget(event.path)
         listed: dict[str, list[ZnodeEvent]] = {event.path: [] for event in events if is_listed(event.path)}
         # Topics first. The partitions of a deleted topic need no watches.
@@ -81,11 +81,11 @@ class SingleReads:
         known = self._children.get(path, set())
         self.children([path])
         now = self._children[path]
-        events = [ZnodeEvent(EventKind.DELETED, recorded_child(path, child)) for child in sorted(known - now)]
+        events = [ZnodeEvent(ZnodeEventKind.DELETED, recorded_child(path, child)) for child in sorted(known - now)]
         for event in events:
             self._forget(event.path)
         # A partition may have no state yet, but it must be read.
-        came = EventKind.CREATED if path in _PARENTS else EventKind.CHANGED
+        came = ZnodeEventKind.CREATED if path in _PARENTS else ZnodeEventKind.CHANGED
         for child in sorted(now - known):
             events.append(ZnodeEvent(came, recorded_child(path, child)))
             if path == TOPICS:

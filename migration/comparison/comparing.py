@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
-from migration.comparison.view import Difference, Expected, Key, QuorumView, Subject, differences
+from migration.comparison.view import BothValues, CopiedSubject, Expected, Key, QuorumView, differences
 from migration.comparison.zookeeper_view import forbidden_subjects, zookeeper_values
 from migration.nodes.nodes import Node, Quorum
 from migration.preflight.tree import BROKER_CONFIGS, TOPIC_CONFIGS, Tree
@@ -21,7 +21,7 @@ PATIENCE_SECONDS: Final = 10.0
 _ROUNDS: Final = 3
 
 
-class Verdict(Enum):
+class ComparisonOutcome(Enum):
     """The outcome of a comparison, of all or of one subject."""
 
     EQUAL = "equal"
@@ -44,12 +44,12 @@ class ZooKeeperSide(Protocol):
 class SubjectResult:
     """One subject with its compared parts, the answering node and the differences."""
 
-    subject: Subject
-    verdict: Verdict
+    subject: CopiedSubject
+    verdict: ComparisonOutcome
     compared: int = 0
     source: str = ""
     reason: str = ""
-    differences: Mapping[Key, Difference] = field(default_factory=dict)
+    differences: Mapping[Key, BothValues] = field(default_factory=dict)
     withheld: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -67,12 +67,14 @@ class Comparison:
         return max(0, self.high_watermark - 1 - self.offset)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ComparisonOutcome:
         """Return the worst verdict of all subjects, or lagging if only the offset lags."""
         verdicts = {result.verdict for result in self.subjects}
-        if Verdict.DIFFERENT in verdicts:
-            return Verdict.DIFFERENT
-        return Verdict.LAGGING if Verdict.LAGGING in verdicts or self.lag else Verdict.EQUAL
+        if ComparisonOutcome.DIFFERENT in verdicts:
+            return ComparisonOutcome.DIFFERENT
+        return (
+            ComparisonOutcome.LAGGING if ComparisonOutcome.LAGGING in verdicts or self.lag else ComparisonOutcome.EQUAL
+        )
 
 
 def compare(zookeeper: ZooKeeperSide, quorum: QuorumReader, patience_seconds: float = PATIENCE_SECONDS) -> Comparison:
@@ -81,7 +83,7 @@ def compare(zookeeper: ZooKeeperSide, quorum: QuorumReader, patience_seconds: fl
     Both sides change during the reads. A difference counts if the quorum's value existed before an offset that
     ZooKeeper then reached and the answering node has fetched, and both values are still there.
     """
-    earlier: Mapping[Key, Difference] = {}
+    earlier: Mapping[Key, BothValues] = {}
     wanted = -1
     for _ in range(_ROUNDS):
         tree = zookeeper.read()
@@ -104,7 +106,7 @@ def compare(zookeeper: ZooKeeperSide, quorum: QuorumReader, patience_seconds: fl
         if offset < wanted or lasting.keys() == found.keys():
             break
         earlier = found
-    subjects = tuple(_result(subject, values, said, found, lasting) for subject in Subject)
+    subjects = tuple(_result(subject, values, said, found, lasting) for subject in CopiedSubject)
     return Comparison(offset, wanted + 1, subjects)
 
 
@@ -123,18 +125,24 @@ def _expected(tree: Tree) -> Expected:
 
 
 def _result(
-    subject: Subject,
+    subject: CopiedSubject,
     values: Mapping[Key, str],
     said: QuorumView,
-    found: Mapping[Key, Difference],
-    lasting: Mapping[Key, Difference],
+    found: Mapping[Key, BothValues],
+    lasting: Mapping[Key, BothValues],
 ) -> SubjectResult:
     if subject not in said.sources:
-        return SubjectResult(subject, Verdict.NOT_COMPARED, reason=said.reasons.get(subject, ""))
+        return SubjectResult(subject, ComparisonOutcome.NOT_COMPARED, reason=said.reasons.get(subject, ""))
     source = said.sources[subject]
     different = {key: one for key, one in lasting.items() if key.subject is subject}
     open_ones = {key: one for key, one in found.items() if key.subject is subject}
-    verdict = Verdict.DIFFERENT if different else Verdict.LAGGING if open_ones else Verdict.EQUAL
+    verdict = (
+        ComparisonOutcome.DIFFERENT
+        if different
+        else ComparisonOutcome.LAGGING
+        if open_ones
+        else ComparisonOutcome.EQUAL
+    )
     keys = {key for key in values.keys() | said.values.keys() if key.subject is subject and said.is_known(key)}
     return SubjectResult(
         subject,

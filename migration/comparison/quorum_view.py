@@ -24,10 +24,10 @@ from kafka.protocol.metadata import MetadataRequest
 from migration.comparison.view import (
     DEFAULT,
     NOT_SHOWN,
+    CopiedSubject,
     Expected,
     Key,
     QuorumView,
-    Subject,
     acl_text,
     entity_text,
     leadership_text,
@@ -52,12 +52,12 @@ _DYNAMIC_DEFAULT = 3
 _ANY = 1
 _SCRAM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _NO_PUBLIC_API = {
-    Subject.PRODUCER_IDS: "no public API names the quorum's next producer id",
-    Subject.DELEGATION_TOKENS: "no public API names a token's keys",
+    CopiedSubject.PRODUCER_IDS: "no public API names the quorum's next producer id",
+    CopiedSubject.DELEGATION_TOKENS: "no public API names a token's keys",
 }
 _NEEDS_KRAFT = "no broker in KRaft mode was asked, and one in ZooKeeper mode answers from ZooKeeper"
 
-_OF_TOPICS = (Subject.TOPICS, Subject.REPLICAS, Subject.PARTITIONS)
+_OF_TOPICS = (CopiedSubject.TOPICS, CopiedSubject.REPLICAS, CopiedSubject.PARTITIONS)
 
 _Read: TypeAlias = "Callable[[KafkaNode, Expected, QuorumView], None]"
 
@@ -94,11 +94,11 @@ class QuorumReader:
         kraft = self._nodes.in_mode(Mode.KRAFT)
         controllers = self._nodes.in_mode(Mode.CONTROLLER_MIGRATING, Mode.CONTROLLER)
         # The first of these nodes that answers speaks for these subjects.
-        plan: tuple[tuple[Subject, Sequence[Node], _Read], ...] = (
-            (Subject.TOPIC_CONFIGS, [*kraft, *controllers], _read_topic_configs),
-            (Subject.QUOTAS, kraft, _read_quotas),
-            (Subject.SCRAM, kraft, _read_scram),
-            (Subject.ACLS, [*kraft, *controllers], _read_acls),
+        plan: tuple[tuple[CopiedSubject, Sequence[Node], _Read], ...] = (
+            (CopiedSubject.TOPIC_CONFIGS, [*kraft, *controllers], _read_topic_configs),
+            (CopiedSubject.QUOTAS, kraft, _read_quotas),
+            (CopiedSubject.SCRAM, kraft, _read_scram),
+            (CopiedSubject.ACLS, [*kraft, *controllers], _read_acls),
         )
         for subject, nodes, read in plan:
             self._read([subject], nodes, partial(self._ask, read, expected, view), view)
@@ -118,7 +118,7 @@ class QuorumReader:
         read(connection, expected, view)
 
     def _read(
-        self, subjects: Sequence[Subject], nodes: Sequence[Node], read: Callable[[Node], None], view: QuorumView
+        self, subjects: Sequence[CopiedSubject], nodes: Sequence[Node], read: Callable[[Node], None], view: QuorumView
     ) -> bool:
         reason = _NEEDS_KRAFT
         for node in nodes:
@@ -137,7 +137,7 @@ class QuorumReader:
 
     def _read_broker_configs(self, expected: Expected, nodes: Sequence[Node], view: QuorumView) -> None:
         """Read the default of all brokers from any node, and a broker's own settings from that broker."""
-        subject = Subject.BROKER_CONFIGS
+        subject = CopiedSubject.BROKER_CONFIGS
         if not self._read([subject], nodes, lambda node: _read_broker(self._connection(node), "", view), view):
             return
         own = {str(node.node_id): node for node in self._nodes.in_mode(Mode.KRAFT) if node.node_id is not None}
@@ -163,13 +163,15 @@ def _read_topics(kafka: KafkaNode, expected: Expected, view: QuorumView) -> None
     listed = set()
     for topic in answer.topics or ():
         listed.add(topic.name)
-        view.values[Key(Subject.TOPICS, topic.name)] = f"id {_topic_id(topic.topic_id)}"
+        view.values[Key(CopiedSubject.TOPICS, topic.name)] = f"id {_topic_id(topic.topic_id)}"
         for partition in topic.partitions or ():
             number = str(partition.partition_index)
             move = moving.get((topic.name, partition.partition_index))
             moves_text = (move.adding_replicas, move.removing_replicas) if move else ()
-            view.values[Key(Subject.REPLICAS, topic.name, number)] = replicas_text(partition.replica_nodes, *moves_text)
-            view.values[Key(Subject.PARTITIONS, topic.name, number)] = leadership_text(
+            view.values[Key(CopiedSubject.REPLICAS, topic.name, number)] = replicas_text(
+                partition.replica_nodes, *moves_text
+            )
+            view.values[Key(CopiedSubject.PARTITIONS, topic.name, number)] = leadership_text(
                 partition.leader_id, partition.leader_epoch, partition.isr_nodes
             )
     for topic in _forbidden_topics(kafka, sorted(expected.topics - listed)):
@@ -186,21 +188,23 @@ def _forbidden_topics(kafka: KafkaNode, names: Sequence[str]) -> Iterator[str]:
 
 
 def _read_topic_configs(kafka: KafkaNode, expected: Expected, view: QuorumView) -> None:
-    known = {key.group for key in view.values if key.subject is Subject.TOPICS}
+    known = {key.group for key in view.values if key.subject is CopiedSubject.TOPICS}
     for some in _batches(sorted(known | expected.topics | expected.configured_topics)):
         for result in _describe(kafka, _TOPIC, some):
             if result.error_code == _TOPIC_FORBIDDEN:
-                view.withheld[Subject.TOPIC_CONFIGS, result.resource_name] = "this login may not describe its settings"
+                view.withheld[CopiedSubject.TOPIC_CONFIGS, result.resource_name] = (
+                    "this login may not describe its settings"
+                )
             elif result.error_code != _UNKNOWN_TOPIC:
                 refuse(result.error_code)
-                _take(Subject.TOPIC_CONFIGS, result.resource_name, result.configs, _DYNAMIC[_TOPIC], view)
+                _take(CopiedSubject.TOPIC_CONFIGS, result.resource_name, result.configs, _DYNAMIC[_TOPIC], view)
 
 
 def _read_broker(kafka: KafkaNode, broker: str, view: QuorumView) -> None:
     source = _DYNAMIC[_BROKER] if broker else _DYNAMIC_DEFAULT
     for result in _describe(kafka, _BROKER, [broker]):
         refuse(result.error_code)
-        _take(Subject.BROKER_CONFIGS, broker or DEFAULT, result.configs, source, view)
+        _take(CopiedSubject.BROKER_CONFIGS, broker or DEFAULT, result.configs, source, view)
 
 
 def _describe(kafka: KafkaNode, kind: int, names: Iterable[str]) -> Any:  # noqa: ANN401 (kafka-python's own)
@@ -209,7 +213,7 @@ def _describe(kafka: KafkaNode, kind: int, names: Iterable[str]) -> Any:  # noqa
     return kafka.ask(DescribeConfigsRequest(resources=resources, include_synonyms=False)).results or ()
 
 
-def _take(subject: Subject, group: str, settings: Any, source: int, view: QuorumView) -> None:  # noqa: ANN401
+def _take(subject: CopiedSubject, group: str, settings: Any, source: int, view: QuorumView) -> None:  # noqa: ANN401
     plain = {setting.name for setting in settings if not setting.is_sensitive}
     view.plain[subject] = view.plain.get(subject, frozenset()) | plain
     for setting in settings:
@@ -224,7 +228,7 @@ def _read_quotas(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> Non
     for entry in answer.entries or ():
         group = entity_text({entity.entity_type: entity.entity_name for entity in entry.entity})
         for value in entry.values:
-            view.values[Key(Subject.QUOTAS, group, value.key)] = quota_text(value.value)
+            view.values[Key(CopiedSubject.QUOTAS, group, value.key)] = quota_text(value.value)
 
 
 def _read_scram(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
@@ -234,7 +238,7 @@ def _read_scram(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None
         refuse(result.error_code)
         for one in result.credential_infos:
             mechanism = _SCRAM.get(one.mechanism, f"mechanism {one.mechanism}")
-            view.values[Key(Subject.SCRAM, result.user, mechanism)] = f"iterations {one.iterations}"
+            view.values[Key(CopiedSubject.SCRAM, result.user, mechanism)] = f"iterations {one.iterations}"
 
 
 def _read_acls(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
@@ -258,7 +262,7 @@ def _read_acls(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
         for acl in resource.acls:
             permission, operation = ACLPermissionType(acl.permission_type), ACLOperation(acl.operation)
             entry = acl_text(acl.principal, permission.name, operation.name, acl.host)
-            view.values[Key(Subject.ACLS, group, entry)] = "there"
+            view.values[Key(CopiedSubject.ACLS, group, entry)] = "there"
 
 
 def _topic_id(topic_id: Any) -> str:  # noqa: ANN401 (a UUID, None for the zero one)

@@ -14,7 +14,7 @@ NOT_SHOWN = "set, not shown"
 DEFAULT = "<default>"
 
 
-class Subject(Enum):
+class CopiedSubject(Enum):
     """A subject that a migration copies, by the reference of the dual write (KRaftMigrationZkWriter, 3.9)."""
 
     TOPICS = "topics"
@@ -32,7 +32,7 @@ class Subject(Enum):
 class Key(NamedTuple):
     """A single value of a subject, such as a topic's setting or a user's mechanism."""
 
-    subject: Subject
+    subject: CopiedSubject
     group: str
     name: str = ""
 
@@ -40,7 +40,7 @@ class Key(NamedTuple):
         return f"{self.group} {self.name}".strip()
 
 
-class Difference(NamedTuple):
+class BothValues(NamedTuple):
     """Both values. A missing one is None."""
 
     zookeeper: str | None
@@ -66,25 +66,25 @@ class QuorumView:
     """
 
     values: dict[Key, str] = field(default_factory=dict)
-    sources: dict[Subject, Node] = field(default_factory=dict)
-    reasons: dict[Subject, str] = field(default_factory=dict)
-    withheld: dict[tuple[Subject, str], str] = field(default_factory=dict)
-    plain: dict[Subject, frozenset[str]] = field(default_factory=dict)
+    sources: dict[CopiedSubject, Node] = field(default_factory=dict)
+    reasons: dict[CopiedSubject, str] = field(default_factory=dict)
+    withheld: dict[tuple[CopiedSubject, str], str] = field(default_factory=dict)
+    plain: dict[CopiedSubject, frozenset[str]] = field(default_factory=dict)
 
     def is_known(self, key: Key) -> bool:
         """Return whether the quorum's side is known, even if it is empty."""
         return key.subject in self.sources and (key.subject, key.group) not in self.withheld
 
-    def forget(self, subjects: Collection[Subject]) -> None:
+    def forget(self, subjects: Collection[CopiedSubject]) -> None:
         """Drop the values of these subjects after the node failed."""
         for key in [key for key in self.values if key.subject in subjects]:
             del self.values[key]
 
 
-def differences(zookeeper: Mapping[Key, str], quorum: QuorumView) -> dict[Key, Difference]:
+def differences(zookeeper: Mapping[Key, str], quorum: QuorumView) -> dict[Key, BothValues]:
     """Yield every value that differs between the two sides."""
     return {
-        key: Difference(zookeeper.get(key), quorum.values.get(key))
+        key: BothValues(zookeeper.get(key), quorum.values.get(key))
         for key in zookeeper.keys() | quorum.values.keys()
         if zookeeper.get(key) != quorum.values.get(key) and quorum.is_known(key)
     }

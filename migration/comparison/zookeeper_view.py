@@ -12,8 +12,8 @@ import msgspec
 from migration.comparison.view import (
     DEFAULT,
     NOT_SHOWN,
+    CopiedSubject,
     Key,
-    Subject,
     acl_text,
     entity_text,
     leadership_text,
@@ -29,31 +29,31 @@ SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 UNREADABLE = "a znode that cannot be decoded"
 
 # The place of each subject. A subject with a hidden part is not compared.
-PLACES: Mapping[Subject, tuple[str, ...]] = {
-    Subject.TOPICS: (TOPICS,),
-    Subject.REPLICAS: (TOPICS,),
-    Subject.PARTITIONS: (TOPICS,),
-    Subject.TOPIC_CONFIGS: (TOPIC_CONFIGS,),
-    Subject.BROKER_CONFIGS: (BROKER_CONFIGS,),
-    Subject.QUOTAS: (USERS, CLIENTS, IPS),
-    Subject.SCRAM: (USERS,),
-    Subject.ACLS: (LITERAL_ACLS, OTHER_ACLS),
+PLACES: Mapping[CopiedSubject, tuple[str, ...]] = {
+    CopiedSubject.TOPICS: (TOPICS,),
+    CopiedSubject.REPLICAS: (TOPICS,),
+    CopiedSubject.PARTITIONS: (TOPICS,),
+    CopiedSubject.TOPIC_CONFIGS: (TOPIC_CONFIGS,),
+    CopiedSubject.BROKER_CONFIGS: (BROKER_CONFIGS,),
+    CopiedSubject.QUOTAS: (USERS, CLIENTS, IPS),
+    CopiedSubject.SCRAM: (USERS,),
+    CopiedSubject.ACLS: (LITERAL_ACLS, OTHER_ACLS),
 }
 
 
-def zookeeper_values(tree: Tree, plain: Mapping[Subject, Collection[str]]) -> dict[Key, str]:
+def zookeeper_values(tree: Tree, plain: Mapping[CopiedSubject, Collection[str]]) -> dict[Key, str]:
     """Return all compared values. A setting's value is visible only if its name is plain."""
     return {
         **dict(_topics(tree)),
-        **dict(_settings(tree, Subject.TOPIC_CONFIGS, TOPIC_CONFIGS, plain)),
-        **dict(_settings(tree, Subject.BROKER_CONFIGS, BROKER_CONFIGS, plain)),
+        **dict(_settings(tree, CopiedSubject.TOPIC_CONFIGS, TOPIC_CONFIGS, plain)),
+        **dict(_settings(tree, CopiedSubject.BROKER_CONFIGS, BROKER_CONFIGS, plain)),
         **dict(_quotas(tree)),
         **dict(_scram(tree)),
         **dict(_acls(tree)),
     }
 
 
-def forbidden_subjects(tree: Tree) -> dict[Subject, str]:
+def forbidden_subjects(tree: Tree) -> dict[CopiedSubject, str]:
     """Return the subjects with an unreadable znode, with the reason."""
     found = {}
     for subject, places in PLACES.items():
@@ -66,20 +66,20 @@ def forbidden_subjects(tree: Tree) -> dict[Subject, str]:
 def _topics(tree: Tree) -> Iterator[tuple[Key, str]]:
     for name, topic in tree.topics.items():
         if topic is None:
-            yield Key(Subject.TOPICS, name), UNREADABLE
+            yield Key(CopiedSubject.TOPICS, name), UNREADABLE
             continue
-        yield Key(Subject.TOPICS, name), f"id {topic.topic_id or 'none'}"
+        yield Key(CopiedSubject.TOPICS, name), f"id {topic.topic_id or 'none'}"
         for number, replicas in topic.partitions.items():
             adding, removing = topic.adding_replicas.get(number, ()), topic.removing_replicas.get(number, ())
-            yield Key(Subject.REPLICAS, name, str(number)), replicas_text(replicas, adding, removing)
+            yield Key(CopiedSubject.REPLICAS, name, str(number)), replicas_text(replicas, adding, removing)
     for partition in tree.partitions:
         state = partition.state
         text = "no state" if state is None else leadership_text(state.leader, state.leader_epoch, state.isr)
-        yield Key(Subject.PARTITIONS, partition.topic, str(partition.number)), text
+        yield Key(CopiedSubject.PARTITIONS, partition.topic, str(partition.number)), text
 
 
 def _settings(
-    tree: Tree, subject: Subject, parent: str, plain: Mapping[Subject, Collection[str]]
+    tree: Tree, subject: CopiedSubject, parent: str, plain: Mapping[CopiedSubject, Collection[str]]
 ) -> Iterator[tuple[Key, str]]:
     shown = plain.get(subject, ())
     for path, settings in _configurations(tree, parent):
@@ -104,11 +104,11 @@ def _quotas(tree: Tree) -> Iterator[tuple[Key, str]]:
     for entity, settings in _entities(tree):
         group = entity_text(entity)
         if settings is None:
-            yield Key(Subject.QUOTAS, group), UNREADABLE
+            yield Key(CopiedSubject.QUOTAS, group), UNREADABLE
             continue
         for name, value in settings.items():
             if name not in SCRAM_MECHANISMS:
-                yield Key(Subject.QUOTAS, group, name), _quota(_text(value))
+                yield Key(CopiedSubject.QUOTAS, group, name), _quota(_text(value))
 
 
 def _entities(tree: Tree) -> Iterator[tuple[dict[str, str | None], Mapping[str, object] | None]]:
@@ -126,7 +126,10 @@ def _scram(tree: Tree) -> Iterator[tuple[Key, str]]:
     for path, settings in _configurations(tree, USERS):
         for mechanism in SCRAM_MECHANISMS:
             if settings is not None and mechanism in settings:
-                yield Key(Subject.SCRAM, _name(path) or DEFAULT, mechanism), _iterations(_text(settings[mechanism]))
+                yield (
+                    Key(CopiedSubject.SCRAM, _name(path) or DEFAULT, mechanism),
+                    _iterations(_text(settings[mechanism])),
+                )
 
 
 def _acls(tree: Tree) -> Iterator[tuple[Key, str]]:
@@ -136,7 +139,7 @@ def _acls(tree: Tree) -> Iterator[tuple[Key, str]]:
             for name in tree.children(f"{parent}/{kind}"):
                 group = resource_text(kind, pattern, name)
                 for entry in _entries(tree.data(f"{parent}/{kind}/{name}")):
-                    yield Key(Subject.ACLS, group, entry), "there"
+                    yield Key(CopiedSubject.ACLS, group, entry), "there"
 
 
 def _entries(data: bytes | None) -> Iterator[str]:

@@ -14,7 +14,7 @@ _ANY_PATCH: Final = 999
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FailedCheck:
     """A check with its findings."""
 
     check: Check
@@ -38,8 +38,8 @@ class Unchecked:
 class Report:
     """All checks, worst first. The report applies to the releases from `oldest` to `newest`."""
 
-    found: tuple[Found, ...]
-    advice: tuple[Found, ...]
+    found: tuple[FailedCheck, ...]
+    advice: tuple[FailedCheck, ...]
     unchecked: tuple[Unchecked, ...]
     oldest: Patch
     newest: Patch
@@ -53,7 +53,7 @@ class Report:
 def examine(tree: Tree, release: Patch | None = None) -> Report:
     """Return the report on a tree. Without a release it covers all releases with such znodes."""
     oldest, newest = (release, release) if release else _patches(*tree.releases())
-    found: list[Found] = []
+    found: list[FailedCheck] = []
     unchecked: list[Unchecked] = []
     for check in CHECKS:
         if not check.concerns(oldest, newest):
@@ -69,7 +69,7 @@ def examine(tree: Tree, release: Patch | None = None) -> Report:
             reason = f"the ACL of {forbidden[0]}{more} denies read access to this session"
             unchecked.append(Unchecked(check, reason, is_withheld=True))
         if findings := () if set(forbidden) & set(check.reads) else tuple(check.find(tree)):
-            found.append(Found(check, findings))
+            found.append(FailedCheck(check, findings))
     advice = tuple(one for one in found if one.check.advises)
     return Report(tuple(one for one in found if not one.check.advises), advice, tuple(unchecked), oldest, newest)
 

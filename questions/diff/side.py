@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.leader_and_isr import LeaderAndIsr
-from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.metadata_rows import Assignment, BrokerRow, ControllerRow, PartitionRow
 from controller.contract.row import Row
+from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PARTITION_WORDS
 from controller.view.metadata import BrokerMetadata, ControllerMetadata, Metadata, PartitionMetadata
 from controller.view.types import Context, Partition, Topic
@@ -73,9 +74,7 @@ def of_context(context: Context) -> Iterator[tuple[Subject, Fields]]:
             {
                 "state": PARTITION_WORDS[partition.state],
                 **_leadership(partition.zk_state),
-                "replicas": partition.replicas,
-                "adding_replicas": partition.adding,
-                "removing_replicas": partition.removing,
+                **_assigned(partition.zk_assignment or partition.assignment),
                 "deleting": topic.queued_for_deletion,
             },
         )
@@ -101,7 +100,9 @@ def of_rows(rows: Collection[Row]) -> Iterator[tuple[Subject, Fields]]:
             case BrokerRow() if row.broker in hosts:
                 yield Subject(Kind.BROKER, number=row.broker), _AWAY
             case PartitionRow():
-                yield Subject(Kind.PARTITION, row.topic, row.partition), _partition(row)
+                shown = row.details.assignment_in_zookeeper if row.details is not None else None
+                assigned = {} if shown is None else _assigned(shown)
+                yield Subject(Kind.PARTITION, row.topic, row.partition), {**_partition(row), **assigned}
 
 
 def observed(context: Context) -> Iterator[tuple[Subject, Fields]]:
@@ -137,6 +138,14 @@ def _partition(said: PartitionMetadata | PartitionRow) -> Fields:
         "adding_replicas": said.adding_replicas,
         "removing_replicas": said.removing_replicas,
         "deleting": said.deleting,
+    }
+
+
+def _assigned(assignment: ReplicaAssignment | Assignment) -> Fields:
+    return {
+        "replicas": assignment.replicas,
+        "adding_replicas": assignment.adding,
+        "removing_replicas": assignment.removing,
     }
 
 

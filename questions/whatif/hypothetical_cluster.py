@@ -105,18 +105,19 @@ class HypotheticalCluster:
             self._write(path, content, owner=self._next_zxid(), created=True)
         self._elect_controller()
         self._play()
-        self._catch_up()
+        self._catch_up(self._lagging())
 
     def reassign(self, targets: dict[TopicPartition, tuple[BrokerId, ...]]) -> None:
-        """Request a reassignment and play it as far as the live brokers allow.
+        """Request a reassignment and play it as far as the live brokers allow, after all lagging replicas caught up.
 
         Partitions that surely complete are requested in parts, and the others at once after them. A controller takes
         the next part only after the last one. The end of a partition does not depend on the others.
         """
+        self._catch_up(self._lagging())
         done = [tp for tp, to in targets.items() if self._can_finish(tp, to)]
         parts = [done[at : at + _REASSIGNED_AT_ONCE] for at in range(0, len(done), _REASSIGNED_AT_ONCE)]
         parts.append(list(targets.keys() - set(done)))
-        touched: set[TopicPartition] = set()
+        touched = set(self.touched)
         for part in filter(None, parts):
             self.touched.clear()
             self._reassign_at_once({tp: targets[tp] for tp in sorted(part)})
@@ -207,10 +208,23 @@ class HypotheticalCluster:
             content["topic_id"] = topic.topic_id
         self._write(f"/brokers/topics/{name}", content)
 
-    def _catch_up(self) -> None:
-        """Let leaders add every live replica to the ISR, and the controller answer, until no change follows."""
+    def _lagging(self) -> set[TopicPartition]:
+        """Return the partitions whose ISR lacks a replica."""
+        return {
+            TopicPartition(name, number)
+            for name, topic in self.context.topics
+            for number, partition in topic.partitions.items()
+            if partition.zk_state is not None and len(partition.zk_state.isr) < len(partition.replicas)
+        }
+
+    def _catch_up(self, lagging: Collection[TopicPartition] = ()) -> None:
+        """Let the leaders of these and of touched partitions add every live replica to the ISR.
+
+        The controller answers, until no change follows.
+        """
         for _ in range(_ROUNDS):
-            grown = [(tp, value) for tp in sorted(self.touched) if (value := self._with_all_live_in_sync(tp))]
+            candidates = sorted(self.touched.union(lagging))
+            grown = [(tp, value) for tp in candidates if (value := self._with_all_live_in_sync(tp))]
             if not grown:
                 return
             records = [self._state_record(tp, value, after) for after, (tp, value) in enumerate(grown)]
@@ -220,9 +234,11 @@ class HypotheticalCluster:
 
     def _with_all_live_in_sync(self, tp: TopicPartition) -> LeaderAndIsr | None:
         """Return the state that the leader writes after all live replicas caught up, if it is a change."""
-        partition = self.context.topics.partition(tp)
+        topic, partition = self.context.topics.get(tp.topic), self.context.topics.partition(tp)
         value = partition.zk_state if partition else None
-        if partition is None or value is None or not self._is_live(value.leader, partition):
+        if topic is None or partition is None or value is None or not self._is_live(value.leader, partition):
+            return None
+        if topic.queued_for_deletion:
             return None
         lagging = [
             replica for replica in partition.replicas if replica not in value.isr and self._is_live(replica, partition)

@@ -17,7 +17,7 @@ from streaming.checkpoint.directory import REBUILD
 from streaming.checkpoint.files import agrees_with_checksum, checksum_file, is_json, numbered
 from streaming.checkpoint.place import HadoopPath, Place
 from streaming.errors import StreamError
-from streaming.spark.failure import first_sentence, is_of_java, messages
+from streaming.spark.failure import first_line, is_of_java, messages
 
 # Spark 4.2's error conditions that a file of the checkpoint is behind.
 _CONDITIONS: Final = re.compile(
@@ -40,7 +40,7 @@ def damage_behind(failure: BaseException, spark_directory: Place) -> StreamError
     for found in _damage(spark_directory):
         return StreamError(f"{found}. Restore the checkpoint, or {REBUILD}")
     for message in messages(failure):
-        sentence = first_sentence(message)
+        sentence = first_line(message)
         if _CONDITIONS.search(message) or str(spark_directory) in sentence:
             return StreamError(
                 f"Spark cannot continue with {spark_directory} ({sentence}). Restore the checkpoint, or {REBUILD}"

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from streaming.errors import StreamError
-from streaming.spark.failure import first_sentence, messages
+from streaming.spark.failure import first_line, messages
 from transport.disk import force
 
 _MANAGERS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager"
@@ -93,7 +93,7 @@ class HadoopPath:
             if error.java_exception.getClass().getSimpleName() == "FileNotFoundException":
                 raise FileNotFoundError(errno.ENOENT, "no such file", self._uri) from error
             said = next((message for message in messages(error) if message.strip()), "it does not answer")
-            raise OSError(errno.EIO, first_sentence(said), self._uri) from error
+            raise OSError(errno.EIO, first_line(said), self._uri) from error
 
 
 def hadoop_path(session: SparkSession, uri: str) -> HadoopPath:
@@ -112,7 +112,7 @@ def hadoop_path(session: SparkSession, uri: str) -> HadoopPath:
             if lacks
             else "Check the settings in hadoop_directory"
         )
-        raise StreamError(f"checkpoint {uri} cannot be used ({first_sentence(said[-1])}). {advice}") from error
+        raise StreamError(f"checkpoint {uri} cannot be used ({first_line(said[-1])}). {advice}") from error
     return HadoopPath(manager, session, uri)
 
 

@@ -28,7 +28,7 @@ from streaming.sinks.standing_rows import StandingRows
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import make_private
 from transport.journal import Fsync, JournalError, JournalWriter
-from transport.topics import Topic, output_topic
+from transport.topics import RequiredTopic, output_topic
 
 logger = logging.getLogger("kontrast.streaming")
 
@@ -202,10 +202,12 @@ class KafkaSink:
         """Spark owns the producer."""
 
 
-def output_topics(address: KafkaAddress) -> tuple[Topic, ...]:
+def output_topics(address: KafkaAddress) -> tuple[RequiredTopic, ...]:
     """Return the topics that the job writes."""
     return tuple(
-        Topic(output_topic(address, output), compacted=output in _COMPACTED, unique_keys=output not in _COMPACTED)
+        RequiredTopic(
+            output_topic(address, output), compacted=output in _COMPACTED, unique_keys=output not in _COMPACTED
+        )
         for output in _WRITTEN
     )
 

@@ -36,7 +36,7 @@ def stream_error(failure: BaseException, what: str = "the stream") -> StreamErro
             if match["kind"] in _OWN_KINDS:
                 return StreamError(match["sentence"])
             return StreamError(f"{what} failed: {match['kind']}: {match['sentence']}")
-    return StreamError(f"{what} failed: {first_sentence((said or [type(failure).__name__])[-1])}")
+    return StreamError(f"{what} failed: {first_line((said or [type(failure).__name__])[-1])}")
 
 
 def no_login(message: str) -> str | None:
@@ -81,6 +81,6 @@ def _java_messages(failure: Py4JJavaError) -> Iterator[str]:
         throwable = throwable.getCause()
 
 
-def first_sentence(message: str) -> str:
+def first_line(message: str) -> str:
     """Return the first line of Spark's message, without the name of its error condition."""
     return _ERROR_CLASS.sub("", message.strip().splitlines()[0]).rstrip(".;")

@@ -42,7 +42,6 @@ from tests.bench.placement import (
     shape_of,
 )
 
-CHUNKS = 64
 GOALS_PARTITIONS = 200_000
 READ_SECONDS = {Placement.RANDOM: 2.6, Placement.KAFKA: 2.2, Placement.BLOCKS: 2.0}
 ISR_MICROSECONDS = {Placement.RANDOM: 22, Placement.KAFKA: 22, Placement.BLOCKS: 18}
@@ -233,7 +232,7 @@ def figures(partitions: int, shape: Shape, *, takeovers: bool = True) -> Iterato
     lines = Lines(partitions, shape)
     yield Figure("distinct replica lists", "", lines.distinct_replica_lists)
     snapshot = lines.snapshot()
-    context, rows, seconds = fresh(lambda: apply(new_context("bench", chunk_count=CHUNKS), snapshot))
+    context, rows, seconds = fresh(lambda: apply(new_context("bench"), snapshot))
     assert sum(isinstance(row, PartitionRow) for row in rows) == partitions
     assert any(isinstance(row, GaugesRow) for row in rows)
     del rows
@@ -254,7 +253,7 @@ def figures(partitions: int, shape: Shape, *, takeovers: bool = True) -> Iterato
     assert not context.header.events, "a write was not expected"
     yield Figure("a topic with 10 partitions, created", "µs", seconds / REPEATED * 1e6)
     lines = Lines(partitions, shape)
-    context, _, _ = apply(new_context("bench", chunk_count=CHUNKS), lines.snapshot())
+    context, _, _ = apply(new_context("bench"), lines.snapshot())
     death = lines.death()
     context, rows, seconds = fresh(lambda: apply(context, death))
     yield Figure("a broker's death with 6,000 partitions", "s", seconds, "at most 0.4")
@@ -273,7 +272,7 @@ def _takeovers(partitions: int, shape: Shape) -> Iterator[Figure]:
     goal = "at most 5" if partitions == GOALS_PARTITIONS else ""
     for how, writes in (("heard of", Lines.writes_of_a_death_heard_of), ("read", Lines.writes_of_a_death_read)):
         lines = Lines(partitions, shape)
-        context, _, _ = apply(new_context("bench", chunk_count=CHUNKS), lines.snapshot())
+        context, _, _ = apply(new_context("bench"), lines.snapshot())
         context, rows, seconds = fresh(partial(apply, context, [*lines.takeover(), *writes(lines)]))
         assert not context.header.events, "a write is still waited for"
         yield Figure(f"takeover, a death in it {how}, and all writes", "s", seconds, goal)
@@ -285,7 +284,7 @@ def _takeovers(partitions: int, shape: Shape) -> Iterator[Figure]:
 
 def _stored(context: Context, partitions: int) -> Iterator[Figure]:
     """Yield the cost of a restart, as bytes of state, and as a death that first loads all state."""
-    chunks = changed_chunks(new_context("bench", chunk_count=CHUNKS), context)
+    chunks = changed_chunks(new_context("bench"), context)
     header = encode_header(context)
     yield Figure("stored, a partition", "bytes", sum(map(len, chunks.values())) / partitions)
     yield Figure("stored header", "bytes", len(header))

@@ -37,6 +37,7 @@ from controller.contract.outputs import encode_row
 from controller.contract.row import Row
 from tests.bench.figures import Figure, listed
 from tests.dashboards.page_load import ask_and_leave, asking, at_once, slowest_seconds
+from tests.rows import NO_COUNTS
 from tests.waiting import eventually
 from transport.journal import JournalWriter
 
@@ -54,21 +55,6 @@ _CLUSTER = "/clusters/bench"
 _PAGES = ("topics", "topics/topic-00001", "topics/topic-00001/7", "brokers/2", "controller")
 LIVE_PAGES = ("/", _CLUSTER, *(f"{_CLUSTER}/{page}" for page in _PAGES))
 TIMELINE = f"{_CLUSTER}/timeline?window=604800"
-
-_NO_COUNTS = (
-    "offline_partitions",
-    "leaderless_partitions",
-    "under_replicated_partitions",
-    "under_min_isr_partitions",
-    "at_min_isr_partitions",
-    "preferred_replica_imbalance",
-    "topics_to_delete",
-    "replicas_to_delete",
-    "topics_ineligible_to_delete",
-    "replicas_ineligible_to_delete",
-    "pending_writes",
-    "refused",
-)
 
 
 class Outputs:
@@ -110,9 +96,8 @@ class Outputs:
         self._topics += 1
         shares = dict.fromkeys(map(BrokerId, range(BROKERS)), self.partitions // BROKERS)
         states: dict[str, Any] = {"partitions_by_state": {"OnlinePartition": self.partitions}, "replicas_by_state": {}}
-        none: dict[str, Any] = dict.fromkeys(_NO_COUNTS, 0)
         return GaugesRow(
-            **self.place(), **none, **states, ready=True, session="connected",
+            **self.place(), **NO_COUNTS, **states, ready=True, session="connected",
             watch_mode="persistent", controller=BrokerId(1), controller_epoch=ControllerEpoch(1), controller_changes=1,
             active_brokers=BROKERS, topics=self._topics, partitions=self.partitions,
             leaders_by_broker=shares, replicas_by_broker=shares,

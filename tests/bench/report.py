@@ -24,7 +24,7 @@ from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from controller.contract.records import RecordKind, decode_record
 from controller.restore.stored_context import new_context
 from controller.step import steps
-from tests.bench.core import CHUNKS, Lines
+from tests.bench.core import Lines
 from transport.journal import JournalWriter
 
 HEARTBEATS = 600
@@ -64,7 +64,7 @@ def write(directory: Path, lines: list[bytes]) -> None:
 def write_outputs(directory: Path, changes: list[bytes]) -> None:
     """Write the job's outputs for a cluster's changes."""
     records = [decode_record(line) for line in changes]
-    effects = steps(new_context("bench", chunk_count=CHUNKS), records).effects
+    effects = steps(new_context("bench"), records).effects
     beginning = BeginningRow(
         cluster="bench", generation=1, seq=0, ordinal=-1, zxid=records[0].zxid, time_ms=records[0].observed_ms
     )

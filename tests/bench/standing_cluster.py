@@ -41,7 +41,7 @@ KILLED_AFTER_TICKS = 100
 SETTINGS = ("spark.executor.cores=1", "spark.executor.memory=1g", "spark.ui.enabled=false")
 
 
-class Standing:
+class FleetOnSpark:
     """A fleet's job on a Spark cluster, with all records that it was given."""
 
     def __init__(self, directory: Path, fleet: Fleet, cluster: SparkCluster) -> None:
@@ -168,23 +168,23 @@ def figures(workers: int, fleet: Fleet, screen: Console) -> Iterator[Figure]:
         tempfile.TemporaryDirectory(prefix="bench-") as name,
         SparkCluster(Path(name), workers=workers, cores=1, memory="2g") as cluster,
     ):
-        standing = Standing(Path(name), fleet, cluster)
+        run = FleetOnSpark(Path(name), fleet, cluster)
         began = time.perf_counter()
-        with standing.job.running():
-            fleet.until_ready(standing.job)
+        with run.job.running():
+            fleet.until_ready(run.job)
             yield Figure("ready, from spark-submit", "s", time.perf_counter() - began)
             screen.print(f"{workers} workers: single changes")
             for _ in range(WARM_UP):
-                standing.change()
-            yield from latencies("one change at a time", [standing.change() for _ in range(SINGLE_CHANGES)])
-            yield from standing.memory()
+                run.change()
+            yield from latencies("one change at a time", [run.change() for _ in range(SINGLE_CHANGES)])
+            yield from run.memory()
             if workers > 1:
                 screen.print(f"{workers} workers: a worker lost")
-                yield from standing.lose_a_worker()
+                yield from run.lose_a_worker()
         screen.print(f"{workers} workers: comparing rows")
-        yield from standing.compared()
+        yield from run.compared()
         screen.print(f"{workers} workers: more shuffle partitions")
-        again = standing.with_more_tasks()
+        again = run.with_more_tasks()
         began = time.perf_counter()
         with again.running():
             fleet.until_ready(again)

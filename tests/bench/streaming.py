@@ -30,7 +30,7 @@ from controller.restore.stored_context import new_context
 from controller.step import step, steps
 from streaming.spark_class_archive import make as make_class_archive
 from tests.bench.compare import commit_of
-from tests.bench.core import CHUNKS, Lines
+from tests.bench.core import Lines
 from tests.bench.figures import Figure, by_size, latencies, machine
 from tests.bench.fleet import fleet_figures, fleet_of
 from tests.bench.job import CHANGES_A_SECOND, CHANGES_A_TICK, KONTRAST, SINGLE_CHANGES, WARM_UP, Job, Written, ticks
@@ -81,9 +81,7 @@ def under_load(job: Job, changes: Iterator[bytes]) -> list[float]:
 def rows_of_death(partitions: int, shape: Shape) -> tuple[Row, ...]:
     """Return the replica's rows for the broker's death, outside Spark."""
     lines = Lines(partitions, shape)
-    context = steps(
-        new_context("bench", chunk_count=CHUNKS), [decode_record(line) for line in lines.snapshot()]
-    ).context
+    context = steps(new_context("bench"), [decode_record(line) for line in lines.snapshot()]).context
     (death,) = lines.death()
     return step(context, decode_record(death)).effects
 

@@ -54,6 +54,7 @@ def test_the_only_chroot_release_racks_and_sizes_are_found_and_nothing_is_writte
     refuse_parted_pipeline([watch], stream, serve)
     assert (watch.cluster, watch.zookeeper, watch.journal_retain_bytes) == ("orders", where, 2**29)
     assert (stream.driver_memory, stream.checkpoint) == ("1024m", f"{tmp_path}/state/checkpoint")
+    assert {kept.seconds for kept in stream.retention.values()} == {7 * 86_400}
 
     again = init("--zookeeper", where, "--out", file)
     assert again.exit_code == 2

@@ -252,7 +252,7 @@ def test_check_reaches_what_is_named_and_starts_nothing(watched, refusing_port, 
     absent = ["--zookeeper", f"127.0.0.1:{refusing_port}", "--connect-timeout", "0.5"]
     bad = invoke("watch", "--check", *absent, *to, "--metrics-listen", f"127.0.0.1:{taken_port}")
     assert bad.exit_code == 3
-    assert [line.split()[0] for line in bad.stdout.splitlines()] == ["wrong", "ok", "wrong"]
+    assert [line.split()[0] for line in bad.stdout.splitlines()] == ["wrong", "wrong", "ok", "wrong"]
     sink = f"kafka://127.0.0.1:{refusing_port}/out"
     job = ["--from", f"journal:{changes}", "--checkpoint", str(tmp_path / "checkpoint"), "--connect-timeout", "1"]
     done = invoke("stream", "--check", *job, "--to", sink)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,16 @@ def test_the_memory_is_what_was_measured_and_up_to_a_quarter_more(partitions, wa
     capacity = Capacity(clusters=1, partitions=partitions, changes_per_second=70)
     assert watch <= capacity.memory_mb["watch"] <= 1.25 * watch
     assert serve <= capacity.memory_mb["serve"] <= 1.25 * serve
-    assert capacity.memory_limit_mb > 1.25 * sum(capacity.memory_mb.values())
+    limits_mb = capacity.memory_limits_mb
+    assert limits_mb["up"] > 1.25 * sum(capacity.memory_mb.values())
+    assert limits_mb["up"] > limits_mb["stream"] > capacity.heap_mb
+    assert limits_mb["serve"] >= 1.25 * serve
+
+
+@pytest.mark.parametrize(("partitions", "peak_mb"), [(20_000, 60), (200_000, 199)])
+def test_the_limit_of_watch_alone_is_above_its_peak_in_a_complete_read(partitions, peak_mb):
+    capacity = Capacity(clusters=1, partitions=partitions, changes_per_second=1)
+    assert peak_mb < capacity.memory_limits_mb["watch"] < 1.25 * peak_mb
 
 
 @pytest.mark.parametrize("size", GROWTH)
@@ -52,7 +62,8 @@ def test_more_changes_need_more_cores_and_disk_and_longer_retention_too():
 def test_it_is_printed_for_people_and_for_programs():
     shown = CliRunner().invoke(main, ["size", "--partitions", "20000", "--days", "2"])
     assert shown.exit_code == 0
-    assert "MemoryMax=" in shown.stdout
+    for command in ("up", "watch", "stream", "serve"):
+        assert re.search(rf"MemoryMax=\d+M of kontrast@{command}\b", shown.stdout)
     assert "retention.ms=172800000" in shown.stdout
     printed = CliRunner().invoke(main, ["size", "--partitions", "20000", "--json"])
     assert json.loads(printed.stdout)["cores"] == 2

@@ -56,6 +56,16 @@ def test_missing_topics_are_named_made_and_mended(config, stream):
     assert (settings["cleanup.policy"]["value"], settings["retention.ms"]["value"]) == ("delete", "1000")
 
 
+def test_a_retention_that_is_asked_for_is_compared_and_set_for_changes_alone(config, stream):
+    assert topics("--config", config, "--days", 2, "--apply").exit_code == 0
+    shown = " ".join(topics("--config", config, "--days", 7).stdout.split())
+    assert f"topic {stream.topic} has retention.ms=172800000 in place of 604800000" in shown
+    assert "--add-config cleanup.policy=delete,retention.ms=604800000" in shown
+    assert [name for name, state in states(config, "--days", "7").items() if state != "ok"] == [stream.topic]
+    assert set(states(config, "--days", "7", "--apply").values()) == {"ok"}
+    assert set(states(config).values()) == {"ok"}
+
+
 def test_a_topic_with_too_many_partitions_is_left_to_a_person(config, stream):
     with closing(KafkaAdminClient(bootstrap_servers=stream.bootstrap_servers)) as admin:
         admin.create_topics([NewTopic(f"{stream.topic}-out.alerts", 3, 1)])

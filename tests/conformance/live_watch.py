@@ -14,11 +14,11 @@ from typing import cast
 from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import Record, RecordKind
 from ingest.clocks import Clocks
-from ingest.election import Term
+from ingest.election import ForwardingTerm
 from ingest.maintenance import MaintenanceFile
 from ingest.observed.batch import observe_window
 from ingest.observed.inbox import SessionState
-from ingest.observed.observations import EventKind, Value, ZnodeEvent
+from ingest.observed.observations import Value, ZnodeEvent, ZnodeEventKind
 from ingest.observed.tree import complete
 from ingest.publisher import Publisher
 from ingest.sinks.sink import Sink
@@ -50,7 +50,7 @@ class _Forwarder:
         forwarding = Forwarding("recorded")
         no_windows = MaintenanceFile(None, forwarding)
         clocks = Clocks(lambda: self._now_ms * 1_000_000, lambda: self._now_ms * 1_000_000)
-        term = Term(1, lambda: True)
+        term = ForwardingTerm(1, lambda: True)
         self._publisher = Publisher(cast(Sink, self), term, threading.Event(), forwarding, no_windows, clocks)
         self._published: list[Record] = []
         self._now_ms = 0
@@ -105,12 +105,12 @@ class _Forwarder:
         zxid = record.zxid if self._has_zxids else UNKNOWN_ZXID
         before = self._values.pop(record.path, None)
         if record.kind is RecordKind.DELETED:
-            return [ZnodeEvent(EventKind.DELETED, record.path, zxid)]
+            return [ZnodeEvent(ZnodeEventKind.DELETED, record.path, zxid)]
         value = self._values[record.path] = _value(record)
         if before is not None and before.czxid == value.czxid:
-            return [ZnodeEvent(EventKind.CHANGED, record.path, zxid)]
-        gone = [ZnodeEvent(EventKind.DELETED, record.path, zxid)] if before is not None else []
-        return [*gone, ZnodeEvent(EventKind.CREATED, record.path, zxid)]
+            return [ZnodeEvent(ZnodeEventKind.CHANGED, record.path, zxid)]
+        gone = [ZnodeEvent(ZnodeEventKind.DELETED, record.path, zxid)] if before is not None else []
+        return [*gone, ZnodeEvent(ZnodeEventKind.CREATED, record.path, zxid)]
 
     def _end_window_before(self, time_ms: int) -> None:
         if not self._events or time_ms <= self._ends_ms:

@@ -6,7 +6,6 @@ Unpacking and replaying a recording belong here. `agreement` counts the agreemen
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from controller.step import step
 from controller.view.gauges import gauges_row
 from ingest.files.data_directory import Until
 from ingest.files.history import History
+from tests.archives import extract
 from tests.conformance.controller_log import Account, read_account
 
 ARCHIVES = Path(__file__).parent / "recordings"
@@ -117,8 +117,7 @@ def unpack(name: str, directory: Path) -> Recording:
 
 def unpack_file(file: Path, directory: Path) -> Recording:
     """Unpack a recording, whose folder has the archive's name, into a directory."""
-    with tarfile.open(file) as archive:
-        archive.extractall(directory, filter="data")
+    extract(file, directory)
     name = file.name.removesuffix(ENDING)
     return Recording(name, directory / name)
 

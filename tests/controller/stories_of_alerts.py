@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from controller.contract.ensemble import LeftSession
 from controller.contract.ids import BrokerId, Zxid
 from controller.contract.records import Record, RecordKind
-from controller.model.feed_state import Quarantines
+from controller.model.watch_state import Quarantines
 from controller.restore.quarantine import quarantine, quarantines_with
 from controller.restore.stored_context import new_context
 from controller.step import steps
@@ -80,6 +80,41 @@ def read_again(history: ZnodeHistory) -> None:
 def the_only_replicas_in_sync_die(count: int) -> Telling:
     history = a_cluster([3, 1, 2], [3], count)
     history.broker_leaves(3)
+    history.heartbeat(6_000)
+    yield history
+    history.broker(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+
+
+@of("PartitionsOffline", counts=True)
+def the_only_replicas_die(count: int) -> Telling:
+    history = a_cluster([3], [3], count)
+    history.broker_leaves(3)
+    history.heartbeat(6_000)
+    yield history
+    history.broker(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+
+
+@of("PartitionsOffline")
+def one_partition_has_another_live_replica_and_one_has_none() -> Telling:
+    history = a_cluster([3], [3])
+    history.topic("u", {0: [3, 1]})
+    history.state("u", 0, 3, 0, [3])
+    history.broker_leaves(3)
+    history.heartbeat(6_000)
+    yield history
+    history.broker(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+
+
+@of("PartitionsOffline", counts=True)
+def a_topic_is_created_on_a_dead_broker(count: int) -> Telling:
+    history = a_cluster([1, 2], [1, 2], brokers=(1, 2, 4))
+    history.topic("new", {number: [3] for number in range(count)})
     history.heartbeat(6_000)
     yield history
     history.broker(3)

@@ -52,6 +52,7 @@ def facts(context: Context) -> dict[str, Any]:
         "controller": (header.controller, header.controller_epoch, header.acting, header.is_ghost, header.is_poisoned),
         "term": (term.since_ms, term.session, term.ownership, term.epoch, term.broker, term.duplicate_topic_ids),
         "shutdowns": header.shutdowns.under_way,
+        "reassign_unwatched": header.triggers.reassign_unwatched,
         "profile": (header.profile, header.settings, configuration, header.allows_unclean_election),
         "rules": header.counting_rules,
         "events": {event.id: (event.sentence, event.zxid, event.writes_due) for event in header.events.values()},
@@ -75,7 +76,7 @@ def facts(context: Context) -> dict[str, Any]:
     }
     for name, topic in context.topics:
         if topic.exists:
-            deletion = (topic.queued_for_deletion, topic.ineligible, topic.request_removed)
+            deletion = (topic.queued_for_deletion, topic.deletion_started, topic.ineligible, topic.request_removed)
             found[name] = (topic.topic_id, topic.min_insync_replicas, topic.unclean_election, *deletion)
             for number, partition in topic.partitions.items():
                 due = partition.value(header.controller_epoch) if partition.write_due else None
@@ -133,11 +134,26 @@ def a_deletion_that_hangs() -> ZnodeHistory:
     return history
 
 
+def a_deletion_that_the_next_controller_cannot_start() -> ZnodeHistory:
+    history = a_deletion_that_hangs()
+    history.delete("/controller")
+    history.controller(2, 2)
+    assert not history.context.topics["t"].deletion_started
+    return history
+
+
 def reassignments_under_way() -> ZnodeHistory:
     history = ZnodeHistory(release=(2, 8)).start(
         1, 2, 3, topics={"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([2, 1], 2, 0, [2, 1])}}
     )
     history.write(REASSIGN, {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [3, 2]}]})
+    return history
+
+
+def a_reassignment_that_the_controller_does_not_heed() -> ZnodeHistory:
+    history = reassignments_under_way()
+    history.delete(REASSIGN)
+    assert history.context.header.triggers.reassign_unwatched
     return history
 
 
@@ -163,7 +179,9 @@ LIVES: list[Callable[[], ZnodeHistory]] = [
     writes_due_after_two_deaths,
     no_controller_and_partitions_that_wait,
     a_deletion_that_hangs,
+    a_deletion_that_the_next_controller_cannot_start,
     reassignments_under_way,
+    a_reassignment_that_the_controller_does_not_heed,
     a_failed_log_directory_and_a_shutdown,
     a_migration_that_kraft_leads,
 ]
@@ -182,6 +200,17 @@ def test_a_due_write_that_is_newer_than_the_gauges_is_known_by_its_number():
     (event,) = from_rows(history).header.events.values()
     (known,) = history.context.header.events.values()
     assert (event.id, event.writes_due, event.cause) == (known.id, 2, "an event that the rows do not name")
+
+
+def test_an_event_affects_the_topics_with_its_due_writes():
+    history = writes_due_after_two_deaths()
+    history.heartbeat()
+    known, found = (
+        {event.id: set(event.topics) for event in context.header.events.values()}
+        for context in (history.context, from_rows(history))
+    )
+    assert found == known
+    assert {"t", "young"} == set().union(*found.values())
 
 
 def test_a_topic_without_a_row_of_its_own_is_known_by_its_partitions():

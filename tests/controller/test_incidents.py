@@ -225,8 +225,21 @@ def test_incidents_that_become_one_keep_the_older_name_and_say_so():
     history.state("across", 0, 5, 0, [5])
     history.heartbeat(MINUTE_MS)
     assert groups(history) == {"broker 3"}
-    assert ("resolved", "BrokerCrashed/broker 4") in history.alerts()
+    *_, ended = (row for row in history.effects if isinstance(row, AlertRow) and row.id == "BrokerCrashed/broker 4")
+    assert (ended.state, ended.cause) == ("resolved", "it is part of BrokerCrashed/broker 3 now")
     assert history.open_alerts()["BrokerCrashed/broker 3"].brokers == (3, 4)
+
+
+@pytest.mark.parametrize(("after_ms", "severity"), [(1_000, Severity.WARN), (6_000, Severity.PAGE)])
+def test_a_page_that_may_have_been_sent_stays_one_when_partitions_page(after_ms, severity):
+    history = a_copy(200, "within a rack")
+    lose(history, [3])
+    history.heartbeat(after_ms)
+    assert list(pages(history)) == ["BrokerCrashed/broker 3"]
+    lose(history, range(0, BROKERS, RACKS)[2:])
+    history.heartbeat()
+    assert "PartitionsOffline/broker 3" in pages(history)
+    assert history.open_alerts()["BrokerCrashed/broker 3"].severity is severity
 
 
 def test_an_incident_keeps_the_name_of_a_returned_broker_and_a_new_one_gets_another():

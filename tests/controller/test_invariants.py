@@ -61,8 +61,17 @@ def test_a_stored_header_that_violates_an_invariant_is_not_restored(change, inva
         restore_context("c", stored_with(change), lambda _: None)
 
 
-def test_a_topic_in_another_chunk_is_found_when_the_chunk_is_loaded():
+def test_a_stored_event_that_miscounts_its_queues_is_not_restored():
     history = with_an_election_due()
+    chunks = changed_chunks(new_context("c", chunk_count=8), history.context)
+    (event,) = history.context.header.events.values()
+    assert restore_context("c", encode_header(history.context), chunks.get).header.events == {event.id: event}
+    with pytest.raises(InvariantError, match=f"{EVENTS_KNOW_THEIR_QUEUES}: BrokerChange"):
+        restore_context("c", encode_header(history.context), lambda _: None)
+
+
+def test_a_topic_in_another_chunk_is_found_when_the_chunk_is_loaded():
+    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
     stored = changed_chunks(new_context("c", chunk_count=8), history.context)
     (at,) = stored
     restored = restore_context("c", encode_header(history.context), lambda _: stored[at])

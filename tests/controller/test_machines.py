@@ -43,7 +43,7 @@ def history() -> ZnodeHistory:
 
 
 def a_transaction(history: ZnodeHistory, **partition: object) -> Transaction:
-    """Return a turn in an event, with these changes to t-0."""
+    """Return a transaction in an event, with these changes to t-0."""
     position = {"generation": history.generation, "seq": history.seq + 1}
     record = Record(cluster="c", kind=RecordKind.HEARTBEAT, observed_ms=history.now_ms, zxid=history.zxid, **position)
     tx = Transaction(history.context, record)

@@ -9,7 +9,7 @@ from controller.contract.metadata_rows import BrokerRow, ControllerRow, Migratio
 from controller.contract.records import RecordKind
 from controller.model.context import Phase
 from controller.restore.stored_context import encode_header, restore_context
-from controller.rules.migration_phases import LED_BY_KRAFT, NEXT_PHASE, Evidence, MigrationPhase
+from controller.rules.migration_phases import LED_BY_KRAFT, NEXT_PHASE, MigrationPhase, PhaseEvidence
 from tests.controller.znode_history import (
     ZnodeHistory,
     broker_znode,
@@ -68,11 +68,11 @@ def test_every_phase_but_the_first_is_entered_by_some_evidence_and_left_by_some(
     entered = {phase for evidence in NEXT_PHASE.values() for phase in evidence.values()}
     assert entered == set(MigrationPhase)
     assert set(NEXT_PHASE) == set(MigrationPhase)
-    assert {evidence for left in NEXT_PHASE.values() for evidence in left} == set(Evidence)
+    assert {evidence for left in NEXT_PHASE.values() for evidence in left} == set(PhaseEvidence)
 
 
 def test_a_broker_takes_over_from_every_phase_in_which_kraft_leads():
-    assert all(Evidence.BROKER_CLAIMED in NEXT_PHASE[phase] for phase in LED_BY_KRAFT)
+    assert all(PhaseEvidence.BROKER_CLAIMED in NEXT_PHASE[phase] for phase in LED_BY_KRAFT)
 
 
 def test_a_cluster_without_a_migration_has_no_row_of_one():

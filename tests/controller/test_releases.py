@@ -9,6 +9,7 @@ import pytest
 
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.records import RecordKind
+from controller.rules.releases import profile_of
 from tests.controller.znode_history import ZnodeHistory, assert_all_as_expected, on
 
 ALL = (1, 2, 3)
@@ -159,3 +160,8 @@ def test_what_shows_nowhere_is_certain_only_of_a_controller_that_was_heard_of_si
     history.delete("/brokers/ids/1", author=history.session_of(1), cxid=0, same_zxid=True)
     rows = [row for row in history.effects[told:] if isinstance(row, Transition) and row.broker == 3]
     assert {row.status for row in rows} == {status}
+
+
+@pytest.mark.parametrize(("release", "alone"), [((2, 8), False), ((3, 0), True)])
+def test_from_3_0_on_tools_have_the_brokers_from_a_broker_alone(release, alone):
+    assert profile_of(release).tools_ask_a_broker == alone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from controller.contract.effect_rows import Request, RequestedState, Status
 from controller.contract.ids import TopicPartition
@@ -311,9 +312,16 @@ def test_a_request_about_200_000_partitions_is_split_to_fit_into_any_message():
 
 
 def a_transaction(context: Context, position: tuple[int, int] = (1, 0), at_ms: int = 1_000_000) -> Transaction:
-    """Return a turn in an event."""
+    """Return a transaction in an event."""
     generation, seq = position
     record = Record(cluster="c", generation=generation, seq=seq, kind=RecordKind.HEARTBEAT, observed_ms=at_ms)
     tx = Transaction(context, record)
     tx.events.begin(EventKind.BROKER_CHANGE, "a batch is sent")
     return tx
+
+
+def test_an_event_of_an_earlier_record_gets_no_topics_because_contexts_share_them():
+    tx = a_transaction(new_context("c"))
+    tx.events.event = replace(tx.events.event, id=-1)
+    with pytest.raises(AssertionError, match="topics of an earlier record's event"):
+        tx.events.affect(["t"])

@@ -46,10 +46,17 @@ def told(story: Story) -> tuple[list[tuple[Severity, str]], str]:
     return said, ends[-1].cause
 
 
+def advice(story: Story) -> list[str]:
+    """Return the alert's advice if it is not its kind's."""
+    action = opened(next(story.tell(*([1] if story.counts else []))), story.kind).action
+    return [] if action == ALERT_KINDS[story.kind].action else [action]
+
+
 def written(story: Story) -> str:
     said, ending = told(story)
     lines = [f"{story.kind}: {story.title}"]
     lines += [f"  {severity.value:4}  {sentence}" for severity, sentence in said]
+    lines += [f"  do    {action}" for action in advice(story)]
     return "\n".join([*lines, f"  end   {ending}"]) + "\n"
 
 

@@ -16,8 +16,8 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from dashboards.following.reading import Reading
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 from dashboards.page import templates
 from dashboards.page.answers import Answers
 from dashboards.page.config import PageConfig
@@ -42,7 +42,7 @@ _CASES = (
 
 def page_of(stories: Iterable[Story]) -> str:
     """Return the page with the components of these clusters."""
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     reading.source_is(up=True)
     reading.caught_up()
     for story in stories:

@@ -28,13 +28,13 @@ from dashboards.alerting.registry import AlertRegistry
 from dashboards.exporter.collector import ViewCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.exporter.watch_page import ForwardingCollector
-from dashboards.following.reading import Reading
-from dashboards.following.view import View
-from dashboards.probe.metrics import QuorumCollector
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
+from dashboards.probe.metrics import quorum_collector
 from dashboards.probe.prober import Prober
 from dashboards.probe.quorum import QuorumSeen
 from dashboards.serving.build import BuildCollector
-from migration.comparison.view import Subject
+from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
 from tests.conformance.recording import replay, unpack
 from tests.controller.ensembles import ensemble
@@ -212,7 +212,7 @@ class _Quorum:
         quorum = Quorum(
             row.leader, row.kraft_epoch, row.offset + 1 + behind, voters=tuple(map(BrokerId, (3001, 3002, 3003)))
         )
-        differing = {Subject.REPLICAS: 0, Subject.PARTITIONS: 1 if behind > DIFFERS_AFTER_RECORDS else 0}
+        differing = {CopiedSubject.REPLICAS: 0, CopiedSubject.PARTITIONS: 1 if behind > DIFFERS_AFTER_RECORDS else 0}
         return QuorumSeen(modes, quorum, differing, row.offset)
 
 
@@ -231,12 +231,12 @@ class _Pipeline:
 
     def __init__(self, clusters: Sequence[_Cluster]) -> None:
         self._clusters = clusters
-        self._view, self._reading = View(), Reading()
+        self._view, self._reading = View(), ReadingCounts()
         self._rows = 0
         self._registry = AlertRegistry(AlertmanagerConfig())
         self._serve = ViewCollector(self._view, self._reading, LIMITS, self._registry.active)
         self._quorum = _Quorum("north", self._view)  # the other one's controllers are being stopped
-        self._asked = QuorumCollector(cast(Prober, _Quorums(self._quorum)))
+        self._asked = quorum_collector(cast(Prober, _Quorums(self._quorum)))
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
 
     def scrape(self, now: int) -> Iterator[str]:

@@ -29,7 +29,7 @@ from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.row import Row
 from controller.contract.znodes import MaintenanceWindow
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.alerting.message import message_of
+from dashboards.alerting.message import OTHER_BROKER, Labels, messages_of
 from dashboards.exporter.config import ServeConfig
 from tests.controller.znode_history import Topics, ZnodeHistory
 from tests.dashboards.alertmanager_server import AlertmanagerServer
@@ -47,7 +47,7 @@ WAYS = (REAL, *COMPRESSED)
 _RESEND_SECONDS = 60  # Prometheus's default for sending an alert again
 _HEARTBEATS_A_BATCH = 60
 _NEVER_STALE = 10**9  # a busy machine may delay a heartbeat, and these incidents are not about that
-_IDENTITY = ("alertname", "severity", "group", "subject", "brokers")
+_IDENTITY = ("alertname", "severity", "group", "subject", OTHER_BROKER)
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _INTERVAL = re.compile(r"(group_wait|group_interval|repeat_interval): (\d+)([smh])")
 _PROMETHEUS = """
@@ -70,16 +70,16 @@ class Heard:
     severity: str
     group: str
     subject: str
-    brokers: str
+    other_broker: str
 
     def __str__(self) -> str:
-        joined = f", brokers {self.brokers}" if self.brokers else ""
-        return f"{self.receiver} {self.status} {self.alert.removeprefix('Kontrast')} of {self.subject}{joined}"
+        other = f", with broker {self.other_broker}" if self.other_broker else ""
+        return f"{self.receiver} {self.status} {self.alert.removeprefix('Kontrast')} of {self.subject}{other}"
 
     @property
     def what(self) -> tuple[str, ...]:
         """Return the labels that identify an alert."""
-        return self.alert, self.severity, self.group, self.subject, self.brokers
+        return self.alert, self.severity, self.group, self.subject, self.other_broker
 
 
 class Pager:
@@ -256,7 +256,8 @@ class LiveCluster:
             by_output.setdefault(row.output, []).append(encode_row(row))
         for row in moved:
             if isinstance(row, AlertRow) and row.state == "open":
-                self._opened_at.setdefault(_heard_of(row).what, time.time())
+                for message in messages_of(row, AlertmanagerConfig()):
+                    self._opened_at.setdefault(_heard_of(message.labels).what, time.time())
         for way in self._ways:
             for output, lines in by_output.items():
                 way.write(output, lines)
@@ -290,9 +291,8 @@ class LiveCluster:
             time.sleep(max(0.0, min(1 / SPEED, end - time.monotonic())))
 
 
-def _heard_of(row: AlertRow) -> Heard:
-    labels = dict(message_of(row, AlertmanagerConfig()).labels)
-    return Heard("", "firing", *(labels.get(name, "") for name in _IDENTITY))
+def _heard_of(labels: Labels) -> Heard:
+    return Heard("", "firing", *(dict(labels).get(name, "") for name in _IDENTITY))
 
 
 def _moved(row: Row, behind_ms: int) -> Row:

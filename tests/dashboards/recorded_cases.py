@@ -21,7 +21,7 @@ from tests.conformance.recording import unpack
 from tests.dashboards.page_cases import MINUTE_MS, Story, in_order
 
 
-class Moment(NamedTuple):
+class ShownMoment(NamedTuple):
     """A moment of a recording, and how long ago the picture has it."""
 
     recording: str
@@ -30,20 +30,20 @@ class Moment(NamedTuple):
 
 
 MOMENTS: Final = {
-    "healthy": Moment("racks39", 25),
-    "broker-lost": Moment("racks39", 80),
-    "shut-down": Moment("racks39", 38),
-    "rack-lost": Moment("racks39", 125),
-    "long-name": Moment("racks39", 182),
-    "no-controller": Moment("racks39b", 42),
-    "brokers-30": Moment("racks39b", 92),
-    "brokers-200": Moment("racks39c", 92),
-    "topics-2000": Moment("racks39c", 108),
-    "ghost": Moment("fuzz39a", 79),
-    "migration": Moment("migration39", 350),
-    "zookeeper-lost": Moment("racks39", 80, MINUTE_MS),
-    "watch-dead": Moment("racks39", 80, 2 * MINUTE_MS),
-    "job-dead": Moment("racks39", 80, 2 * MINUTE_MS),
+    "healthy": ShownMoment("racks39", 25),
+    "broker-lost": ShownMoment("racks39", 80),
+    "shut-down": ShownMoment("racks39", 38),
+    "rack-lost": ShownMoment("racks39", 125),
+    "long-name": ShownMoment("racks39", 182),
+    "no-controller": ShownMoment("racks39b", 42),
+    "brokers-30": ShownMoment("racks39b", 92),
+    "brokers-200": ShownMoment("racks39c", 92),
+    "topics-2000": ShownMoment("racks39c", 108),
+    "ghost": ShownMoment("fuzz39a", 79),
+    "migration": ShownMoment("migration39", 350),
+    "zookeeper-lost": ShownMoment("racks39", 80, MINUTE_MS),
+    "watch-dead": ShownMoment("racks39", 80, 2 * MINUTE_MS),
+    "job-dead": ShownMoment("racks39", 80, 2 * MINUTE_MS),
 }
 """The clusters of the pictures. docs/explanation/page-compared.md repeats their moments."""
 

@@ -23,8 +23,8 @@ from dashboards.alerting.delivery import Delivery
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.server import run
-from dashboards.following.reading import Reading
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.live_incidents import DEPLOY, Pager
@@ -182,11 +182,11 @@ def test_an_alert_whose_labels_change_is_one_alert_all_the_same(alertmanager, se
 
 
 class _Services(Pager):
-    """Slack and PagerDuty, which keep whole messages."""
+    """Slack, PagerDuty and a plain webhook, which keep whole messages."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.messages: dict[str, list[dict[str, Any]]] = {"slack": [], "pagerduty": []}
+        self.messages: dict[str, list[dict[str, Any]]] = {"slack": [], "pagerduty": [], "page": []}
 
     def _take(self, receiver: str, message: dict[str, Any]) -> None:
         self.messages[receiver].append(message)
@@ -205,8 +205,10 @@ def _receivers(services: _Services, directory: Path) -> str:
     route = (
         "{receiver: page-slack, group_by: [kafka_cluster, group], group_wait: 100ms, group_interval: 500ms, routes: "
     )
-    route += "[{receiver: page-pagerduty, continue: true}, {receiver: page-slack}]}"
-    return text.replace("/etc/alertmanager", str(directory)).replace("{receiver: page-webhook}", route)
+    route += "[{receiver: page-pagerduty, continue: true}, {receiver: page-webhook, continue: true}, "
+    route += "{receiver: page-slack}]}"
+    text = text.replace("/etc/alertmanager", str(directory)).replace("127.0.0.1:9095", services.address)
+    return text.replace("{receiver: page-webhook}", route)
 
 
 def test_an_incident_that_grows_sends_an_update_and_no_end(alertmanager, serving, rows, tmp_path):
@@ -225,7 +227,7 @@ def test_an_incident_that_grows_sends_an_update_and_no_end(alertmanager, serving
                        rows.alert("b", state="resolved", **crash))  # fmt: skip
         eventually(services.slack, lambda said: len(said) == 3)
         exporter.write(rows.alert("a", state="resolved", brokers=(1, 2, 3), **incident))
-        eventually(lambda: len(services.messages["pagerduty"]) == 4 == len(services.slack()))
+        eventually(lambda: [len(messages) for messages in services.messages.values()] == [4, 4, 4])
     services.close()
     titles, texts = zip(*services.slack(), strict=True)
     assert titles[0] == "north: 1 partition offline"
@@ -236,6 +238,23 @@ def test_an_incident_that_grows_sends_an_update_and_no_end(alertmanager, serving
     events = services.messages["pagerduty"]
     assert [event["event_action"] for event in events] == ["trigger", "trigger", "trigger", "resolve"]
     assert len({event["dedup_key"] for event in events}) == 1
+    growing = [
+        {
+            (alert["status"], alert["annotations"]["description"], alert["labels"].get("other_broker"))
+            for alert in message["alerts"]
+            if alert["labels"]["alertname"] == "KontrastPartitionsOffline"
+        }
+        for message in services.messages["page"]
+    ]
+    others = [
+        ("firing", f"north: broker {broker} is part of PartitionsOffline of broker 3", str(broker)) for broker in (1, 2)
+    ]
+    assert growing[:3] == [
+        {("firing", "1 partition offline", None)},
+        {("firing", "9 partitions offline", None), others[1]},
+        {("firing", "12 partitions offline", None), *others},
+    ]
+    assert {status for status, _, _ in growing[3]} == {"resolved"}
 
 
 def test_an_alertmanager_that_was_restarted_gets_every_alert_again(alertmanager, serving, rows, caplog):
@@ -369,7 +388,7 @@ def test_nobody_is_called_about_a_past_nor_about_its_end(alertmanager, serving, 
 
 def test_a_row_of_an_alert_is_looked_at_at_once(rows, monkeypatch):
     monkeypatch.setattr("dashboards.alerting.delivery._LOOK_SECONDS", 3600.0)
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     reading.caught_up()
     delivery = Delivery(AlertmanagerConfig(stale_after_seconds=NEVER_STALE), view, reading)
     with delivery:
@@ -379,7 +398,7 @@ def test_a_row_of_an_alert_is_looked_at_at_once(rows, monkeypatch):
 
 
 def test_a_cluster_that_is_new_is_given_as_long_for_its_first_heartbeat_as_any(rows):
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     view.know("north")
     reading.caught_up()
     delivery = Delivery(AlertmanagerConfig(stale_after_seconds=0.2), view, reading)

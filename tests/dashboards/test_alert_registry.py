@@ -74,6 +74,14 @@ def test_an_end_is_sent_for_as_long_as_an_alertmanager_would_wait(registry, rows
     assert states(registry) == {}
 
 
+def test_an_alert_that_goes_on_with_another_severity_says_so_where_it_ends(registry, rows):
+    registry.update([active(rows.alert("a", severity=Severity.WARN, alert="NoController"))], 0, 0)
+    registry.update([active(rows.alert("a", severity=Severity.PAGE, alert="NoController"))], 1, 1)
+    moved, ended_ms = next((dict(each.annotations), each.ended_ms) for each in registry.messages() if each.ended_ms)
+    assert (moved["state"], ended_ms) == ("open", 1)
+    assert moved["summary"].endswith(" goes on with severity critical")
+
+
 def test_one_that_opens_again_has_no_end_any_more(registry, rows):
     registry.update([active(rows.alert("a"))], 0, 0)
     registry.update([active(resolved=[rows.alert("a", "resolved", time_ms=1)])], 1, 1)

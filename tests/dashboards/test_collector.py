@@ -21,8 +21,8 @@ from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.collector import ViewCollector
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import DetailLimits
-from dashboards.following.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, Reading
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, ReadingCounts
+from dashboards.kept_rows.view import View
 
 SERVED = [
     metric
@@ -37,7 +37,7 @@ class Bench:
     """A view, a reading that has caught up, and their scrape."""
 
     def __init__(self, *, partitions: int = 500, brokers: int = 500, alerts: int = 500, caught_up: bool = True) -> None:
-        self.view, self.reading = View(), Reading()
+        self.view, self.reading = View(), ReadingCounts()
         self.reading.source_is(up=True)
         if caught_up:
             self.reading.caught_up()

@@ -69,6 +69,19 @@ def test_too_many_alerts_are_capped_the_oldest_are_named_and_the_rest_is_counted
     assert sum(alerts_open(bench).values()) == 10
 
 
+def test_alerts_are_named_before_further_brokers_which_are_never_dropped_alerts(rows):
+    bench = Bench(alerts=2)
+    bench.apply(
+        rows.gauges(),
+        rows.alert("rack", subject="broker 3", broker=3, brokers=(2, 3, 4), since_ms=1),
+        rows.alert("late", subject="broker 9", broker=9, severity=Severity.WARN, since_ms=9),
+    )
+    assert set(labels_of(bench.samples(SINCE), "broker", "other_broker")) == {("3", ""), ("9", "")}
+    assert bench.value("kontrast_alert_detail_dropped") == 0
+    bench.apply(rows.alert("later", subject="broker 8", broker=8, since_ms=10))
+    assert bench.value("kontrast_alert_detail_dropped") == 1
+
+
 def test_hostile_subjects_survive_both_formats(bench, rows):
     bench.apply(rows.gauges(), *(rows.alert(name, subject=f"partition {name}-0") for name in HOSTILE_NAMES))
     openmetrics = generate_openmetrics(bench.registry).decode()
@@ -161,7 +174,7 @@ def test_an_alert_has_alertmanagers_labels_and_stays_during_a_complete_read(benc
         "topic": "",
         "partition": "",
         "broker": "3",
-        "brokers": "",
+        "other_broker": "",
     }
     bench.view.forget("alerts", "north")
     bench.apply(rows.gauges(ready=False))

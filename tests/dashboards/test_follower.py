@@ -13,9 +13,9 @@ from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from dashboards.exporter.config import ServeConfig
-from dashboards.following.follower import Follower
-from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
-from dashboards.following.view import View
+from dashboards.kept_rows.follower import Follower
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from dashboards.kept_rows.view import View
 from outputs import open_outputs
 from streaming.sinks.standing_rows import StandingRows
 from tests.outputs.topics import Topics
@@ -124,7 +124,7 @@ def much_of(rows, tmp_path, **settings):
 
 
 def followed(tmp_path):
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), view, reading, 60) as follower:
         wait_until(lambda: reading.snapshot().caught_up, follower, reading)
     return view, reading.snapshot()
@@ -160,7 +160,7 @@ def wait_until(holds, follower, reading):
 
 def test_kafka_topics_are_followed_from_their_beginning_and_as_they_grow(shared_broker, own_name, rows):
     topics = Topics(shared_broker, own_name, "metadata", "gauges")
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     topics.produce(rows.offline("orders"), rows.gauges(topics=1))
     topics.delete_key("metadata", b"north/partition/gone/0")
     with Follower(open_outputs(topics.address, FOLLOWED_OUTPUTS), view, reading, 60) as follower:
@@ -185,7 +185,7 @@ def test_a_kafka_that_dies_is_down_until_it_is_back(start_kafka_cluster, rows):
     cluster = start_kafka_cluster(properties={"zookeeper.session.timeout.ms": "2000"})
     (server,) = cluster.bootstrap_servers
     topics = Topics(server, "out", "metadata", "gauges")  # looking for the one that lacks must not hang
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     topics.produce(rows.gauges())
     with Follower(open_outputs(topics.address, FOLLOWED_OUTPUTS), view, reading, 60) as follower:
         wait_until(lambda: reading.snapshot().rows, follower, reading)
@@ -215,7 +215,7 @@ def test_what_was_said_of_a_cluster_before_its_beginning_is_void(tmp_path, rows)
     ):
         with JournalWriter(tmp_path / output, batches=True) as journal:
             journal.append_batch(journal.last_batch_id + 1, [encode_row(beginning), encode_row(row)])
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), view, reading, 60) as follower:
         wait_until(lambda: reading.snapshot().caught_up, follower, reading)
     north, south = view.snapshot()
@@ -226,7 +226,7 @@ def test_what_was_said_of_a_cluster_before_its_beginning_is_void(tmp_path, rows)
 
 def test_the_job_s_own_row_is_kept_apart_from_the_clusters(tmp_path, rows):
     write(tmp_path, rows.job(batches=5))
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), view, reading, 60) as follower:
         wait_until(lambda: reading.snapshot().caught_up, follower, reading)
     assert view.job().batches == 5

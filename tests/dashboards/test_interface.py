@@ -19,9 +19,9 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.config import ServeConfig
-from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
-from dashboards.following.transitions import Transitions
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.view import View
 from dashboards.page import interface
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT, PATHS, document
@@ -125,7 +125,7 @@ def test_a_refusal_is_as_the_document_says_where_nothing_is_known(tmp_path, star
 
 def test_every_path_that_is_served_is_in_the_document():
     live = LivePage(
-        View(), Reading(), Transitions(JournalAddress(Path("none")), 1), PageConfig(), threading.Event(), str
+        View(), ReadingCounts(), Transitions(JournalAddress(Path("none")), 1), PageConfig(), threading.Event(), str
     )
     served = {route.path for route in live.routes() if getattr(route, "path", "").startswith(API)}
     assert served - {DOCUMENT} == set(document()["paths"])

@@ -21,7 +21,7 @@ from dashboards.exporter.config import ServeConfig
 from dashboards.page.answers import BrokerAnswer, TopicList
 from dashboards.page.hypothetical import WhatIf
 from dashboards.page.overview import Overview
-from dashboards.page.partition_groups import TROUBLES
+from dashboards.page.partition_groups import PROBLEMS_OF_CLIENTS
 from questions.explain.explanation import Explanation
 from tests.dashboards.visits import AXE, HOSTILE
 from tests.rows import TIME_MS, Rows
@@ -350,7 +350,7 @@ def test_of_very_many_alerts_the_worst_are_named_and_all_are_counted(exporter, r
 
 
 def test_every_problem_of_clients_has_its_words():
-    assert set(TROUBLES) == UNUSABLE | {Problem.UNDER_MIN_ISR}
+    assert set(PROBLEMS_OF_CLIENTS) == UNUSABLE | {Problem.UNDER_MIN_ISR}
 
 
 @pytest.mark.parametrize("lock", [ROOT / "dashboards/page/static/vendored.json", AXE.with_name("vendored.json")])

@@ -14,8 +14,8 @@ from dashboards.catalogue.metric import PARTITIONS_PAGE
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter import partitions_page
 from dashboards.exporter.partitions_page import PartitionsPage
-from dashboards.following.reading import Reading
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 
 HOSTILE = ("a\nb", 'quo"te', "back\\slash\\n", "Grüße-日本", '{x="y"} 1\n# HELP', "a\x00b", " ", "\r\n", "x" * 249)
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
@@ -142,7 +142,7 @@ class Bench:
     """A page that is rendered by hand."""
 
     def __init__(self) -> None:
-        self.view, self.reading = View(), Reading()
+        self.view, self.reading = View(), ReadingCounts()
         self.page = PartitionsPage(self.view, self.reading)
 
     def text(self) -> str:

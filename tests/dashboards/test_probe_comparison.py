@@ -6,7 +6,7 @@ import pytest
 
 from dashboards.errors import ServeError
 from dashboards.probe.broker import Leader, ProbeError, choose_endpoint
-from dashboards.probe.comparison import Difference, Found, differences, lasting
+from dashboards.probe.comparison import DifferenceKind, PartitionDifference, differences, lasting
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from dashboards.probe.findings import BrokerFindings, open_alert
 
@@ -17,7 +17,7 @@ LIVE = {1, 2}
 def judge(rows):
     """Return the difference of the one partition t-0."""
 
-    def judge(seen: Leader | None, **row) -> Difference | None:
+    def judge(seen: Leader | None, **row) -> DifferenceKind | None:
         partition = rows.partition("t", **{"leader": 1, "leader_epoch": 5, **row})
         found = differences({("t", 0): partition}, {} if seen is None else {("t", 0): seen}, LIVE)
         return found[("t", 0)].difference if found else None
@@ -29,14 +29,14 @@ def judge(rows):
     ("seen", "difference"),
     [
         (Leader(1, 5), None),
-        (Leader(2, 4), Difference.STALE),
-        (Leader(1, 4), Difference.STALE),
-        (Leader(2, 5), Difference.STALE),
+        (Leader(2, 4), DifferenceKind.STALE),
+        (Leader(1, 4), DifferenceKind.STALE),
+        (Leader(2, 5), DifferenceKind.STALE),
         (Leader(2, 6), None),  # the broker is ahead of the rows
         (Leader(1, -1), None),  # an old broker without an epoch
-        (Leader(2, -1), Difference.STALE),
-        (Leader(-1, 5), Difference.STALE),  # it does not know the live leader's address
-        (None, Difference.MISSING),
+        (Leader(2, -1), DifferenceKind.STALE),
+        (Leader(-1, 5), DifferenceKind.STALE),  # it does not know the live leader's address
+        (None, DifferenceKind.MISSING),
     ],
 )
 def test_a_view_of_a_partition_is_judged_by_epoch_and_leader(judge, seen, difference):
@@ -46,7 +46,7 @@ def test_a_view_of_a_partition_is_judged_by_epoch_and_leader(judge, seen, differ
 def test_a_leader_that_is_not_live_has_no_address(judge):
     assert judge(Leader(-1, 5), leader=3) is None
     assert judge(Leader(-1, 5), leader=-1) is None
-    assert judge(Leader(-1, 4), leader=-1) is Difference.STALE
+    assert judge(Leader(-1, 4), leader=-1) is DifferenceKind.STALE
 
 
 def test_a_partition_that_brokers_do_not_know_yet_is_not_missing(judge):
@@ -56,14 +56,14 @@ def test_a_partition_that_brokers_do_not_know_yet_is_not_missing(judge):
 
 def test_a_partition_without_a_row_is_unexpected():
     found = differences({}, {("gone", 3): Leader(1, 2)}, LIVE)
-    assert found == {("gone", 3): Found(Difference.UNEXPECTED, None, Leader(1, 2))}
+    assert found == {("gone", 3): PartitionDifference(DifferenceKind.UNEXPECTED, None, Leader(1, 2))}
 
 
 def test_only_what_is_expected_twice_lasts():
-    stale = Found(Difference.STALE, Leader(1, 5), Leader(2, 4))
-    still = Found(Difference.STALE, Leader(1, 5), Leader(2, 3))
-    moved = Found(Difference.STALE, Leader(2, 6), Leader(2, 4))
-    missing = Found(Difference.MISSING, Leader(1, 5), None)
+    stale = PartitionDifference(DifferenceKind.STALE, Leader(1, 5), Leader(2, 4))
+    still = PartitionDifference(DifferenceKind.STALE, Leader(1, 5), Leader(2, 3))
+    moved = PartitionDifference(DifferenceKind.STALE, Leader(2, 6), Leader(2, 4))
+    missing = PartitionDifference(DifferenceKind.MISSING, Leader(1, 5), None)
     earlier = {("a", 0): stale, ("b", 0): stale, ("c", 0): stale, ("d", 0): stale}
     later = {("a", 0): still, ("b", 0): moved, ("c", 0): missing, ("e", 0): stale}
     assert lasting(earlier, later) == {("a", 0): still}
@@ -71,10 +71,10 @@ def test_only_what_is_expected_twice_lasts():
 
 def test_the_alert_names_an_example_of_each_difference_with_both_sides(rows):
     found = {
-        ("t", 0): Found(Difference.STALE, Leader(1, 5), Leader(2, 4)),
-        ("t", 1): Found(Difference.STALE, Leader(-1, 5), Leader(2, 4)),
-        ("u", 0): Found(Difference.MISSING, Leader(1, 0), None),
-        ("v", 0): Found(Difference.UNEXPECTED, None, Leader(2, 7)),
+        ("t", 0): PartitionDifference(DifferenceKind.STALE, Leader(1, 5), Leader(2, 4)),
+        ("t", 1): PartitionDifference(DifferenceKind.STALE, Leader(-1, 5), Leader(2, 4)),
+        ("u", 0): PartitionDifference(DifferenceKind.MISSING, Leader(1, 0), None),
+        ("v", 0): PartitionDifference(DifferenceKind.UNEXPECTED, None, Leader(2, 7)),
     }
     findings = BrokerFindings(broker=3, found=found, since_ms=1000, answered_ms=2000)
     alert = open_alert(findings, rows.gauges(zxid=42))

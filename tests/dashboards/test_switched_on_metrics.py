@@ -5,36 +5,37 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families as parse
+from prometheus_client.registry import Collector
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.delivery import Delivery
-from dashboards.alerting.metrics import DeliveryCollector
+from dashboards.alerting.metrics import delivery_collector
 from dashboards.catalogue.table import CATALOGUE
-from dashboards.following.reading import Reading
-from dashboards.following.view import View
-from dashboards.probe.comparison import Difference, Found
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
+from dashboards.probe.comparison import DifferenceKind, PartitionDifference
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows
 from dashboards.probe.findings import BrokerFindings
-from dashboards.probe.metrics import BrokerViewCollector, QuorumCollector
+from dashboards.probe.metrics import broker_view_collector, quorum_collector
 from dashboards.probe.prober import ProbedBroker, Prober
 from dashboards.probe.quorum import QuorumProbe, QuorumSeen
-from migration.comparison.view import Subject
+from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
 
 
-def delivery_collector() -> DeliveryCollector:
-    delivery = Delivery(AlertmanagerConfig(urls=("http://am:9093",)), View(), Reading())
+def collector_of_a_delivery() -> Collector:
+    delivery = Delivery(AlertmanagerConfig(urls=("http://am:9093",)), View(), ReadingCounts())
     (sender,) = delivery.senders
     sender.is_up, sender.delivered_ms = True, 1
-    return DeliveryCollector(delivery.senders)
+    return delivery_collector(delivery.senders)
 
 
 class OneProbe:
     cluster = "north"
 
     def brokers(self) -> tuple[ProbedBroker, ...]:
-        found = {("t", 0): Found(Difference.MISSING, None, None)}
+        found = {("t", 0): PartitionDifference(DifferenceKind.MISSING, None, None)}
         findings = BrokerFindings(broker=3, found=found, since_ms=1, answered_ms=2)
         return (ProbedBroker(3, answers=2, failures=1, seconds=0.5, findings=findings),)
 
@@ -42,28 +43,28 @@ class OneProbe:
 def _prober() -> Prober:
     view = View()
     view.know("north")
-    return Prober(ProbeConfig(), view, Reading())
+    return Prober(ProbeConfig(), view, ReadingCounts())
 
 
-def broker_view_collector() -> BrokerViewCollector:
+def collector_of_a_probe() -> Collector:
     prober = _prober()
     prober._probes["north"] = OneProbe()
-    return BrokerViewCollector(prober)
+    return broker_view_collector(prober)
 
 
 class OneQuorum:
     cluster = "north"
-    seen = QuorumSeen({"kraft": 1}, Quorum(3001, 9, 120, voters=(3001,)), {Subject.PARTITIONS: 0}, offset=110)
+    seen = QuorumSeen({"kraft": 1}, Quorum(3001, 9, 120, voters=(3001,)), {CopiedSubject.PARTITIONS: 0}, offset=110)
 
 
-def quorum_collector() -> QuorumCollector:
+def collector_of_a_quorum() -> Collector:
     prober = _prober()
     prober._quorums["north"] = OneQuorum()
-    return QuorumCollector(prober)
+    return quorum_collector(prober)
 
 
 def test_the_quorum_says_in_a_sentence_whether_it_is_finalized():
-    view, reading = View(), Reading()
+    view, reading = View(), ReadingCounts()
     prober = Prober(ProbeConfig(), view, reading)
     assert prober.quorum_sentence("north").startswith("not asked. Name the KRaft controllers in kafka_quorum")
     probe = QuorumProbe("north", ProbeConfig(), CurrentRows("north", view, reading))
@@ -92,8 +93,8 @@ def test_the_lag_is_what_the_offset_lacks_of_the_agreed_log():
 @pytest.mark.parametrize(
     ("table", "collectors"),
     [
-        ("serve.alertmanager", [delivery_collector()]),
-        ("serve.probe", [broker_view_collector(), quorum_collector()]),
+        ("serve.alertmanager", [collector_of_a_delivery()]),
+        ("serve.probe", [collector_of_a_probe(), collector_of_a_quorum()]),
     ],
 )
 def test_each_of_its_metrics_is_exported_with_its_labels_and_no_other(table, collectors, promtool):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from dashboards.following.view import View
+from dashboards.kept_rows.view import View
 
 
 def only_cluster(view: View):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -9,8 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from dashboards.catalogue.metric import MetricType
 from dashboards.catalogue.table import CATALOGUE
-from dashboards.exporter.watch_page import ForwardingCollector
+from dashboards.exporter.watch_page import ForwardingCollector, open_page
 from transport.forwarding import Forwarding, ReadReason
+from transport.listening import Listening
 
 
 def exported(*forwardings: Forwarding) -> str:
@@ -63,3 +65,18 @@ def test_its_lag_has_the_zxid_of_a_change_in_openmetrics() -> None:
     families = {family.name: family for family in parse_openmetrics(generate_openmetrics(registry).decode())}
     (example,) = [s.exemplar for s in families["kontrast_watch_lag_seconds"].samples if s.exemplar is not None]
     assert (example.labels, example.value) == ({"zxid": "0x500000010"}, 0.007)
+
+
+def test_it_is_ready_once_each_cluster_was_read_or_waits_for_its_turn() -> None:
+    read, waits = Forwarding("north"), Forwarding("south")
+    with open_page(Listening(listen="127.0.0.1:0"), [read, waits]) as server:
+
+        def ready() -> tuple[int, str]:
+            answer = httpx.get(f"{server.address}/readyz")
+            return answer.status_code, answer.text
+
+        assert ready() == (503, "not completely read yet: north, south\n")
+        read.heartbeat_ms = 1500
+        assert ready() == (503, "not completely read yet: south\n")
+        waits.stands_for_election = True
+        assert ready() == (200, "ready\n")

@@ -20,12 +20,13 @@ pytestmark = pytest.mark.deploy
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "kontrast"
 MONITORING = tuple(
-    f"{name}.{value}"
+    f"--set={name}.{value}"
     for name in ("podMonitor", "serviceMonitor", "prometheusRules", "boards")
     for value in ("enabled=true", "labels.release=prometheus")
 )
-APART = ("mode=apart", "existingSecret=kontrast", *MONITORING)
-SPARK = ("sparkApplication.enabled=true", "sparkApplication.image=spark:1", "persistence.accessMode=ReadWriteMany")
+EXAMPLE = f"--values={CHART / 'values-apart.yaml'}"
+APART = (EXAMPLE, "--set=existingSecrets={passwords,keytab}", "--set=krb5ConfigMap=realms", *MONITORING)
+SPARK = ("--set=sparkApplication.enabled=true,sparkApplication.image=spark:1,persistence.accessMode=ReadWriteMany",)
 SCHEMAS = ROOT / "build" / "schemas"  # those of Kubernetes by version, and those of the operators' kinds
 MANIFESTS = sorted((ROOT / "deploy" / "kubernetes").glob("*.yml"))
 # Advice of kube-score that the chart leaves to its user: pulling the image at each start, a limit of processor time,
@@ -42,14 +43,14 @@ def helm(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def rendered(*values: str, namespace: str = "default") -> list[dict[str, Any]]:
-    settings = [f"--set={value}" for value in values]
-    done = helm("template", "prod", CHART, "--kube-version=1.30", f"--namespace={namespace}", *settings)
+    done = helm("template", "prod", CHART, "--kube-version=1.30", f"--namespace={namespace}", *values)
     assert done.returncode == 0, done.stderr
     return [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
 
 
-def test_helm_finds_nothing_wrong():
-    linted = helm("lint", "--strict", CHART)
+@pytest.mark.parametrize("values", [(), (EXAMPLE,)])
+def test_helm_finds_nothing_wrong(values):
+    linted = helm("lint", "--strict", CHART, *values)
     assert linted.returncode == 0, linted.stdout + linted.stderr
 
 
@@ -79,13 +80,14 @@ def test_kube_score_finds_nothing_critical(values, tmp_path):
     assert scored.returncode == 0, scored.stdout + scored.stderr
 
 
-def test_the_configuration_in_the_values_is_one(tmp_path):
-    (content,) = [manifest["data"]["kontrast.toml"] for manifest in rendered() if manifest["kind"] == "ConfigMap"]
+@pytest.mark.parametrize("values", [(), (EXAMPLE,)])
+def test_the_configuration_in_the_values_is_one(values, tmp_path):
+    (content,) = [m["data"]["kontrast.toml"] for m in rendered(*values) if m["kind"] == "ConfigMap"]
     file = tmp_path / "kontrast.toml"
     file.write_text(content)
     settings = read_settings(file, {})
-    assert len(watch_configs(settings, (), {})) == 1
-    assert stream_config(settings, {}).sink == serve_config(settings, {}).source
+    (watch,), stream, serve = watch_configs(settings, (), {}), stream_config(settings, {}), serve_config(settings, {})
+    assert (watch.to, stream.sink) == (stream.source, serve.source)
 
 
 def test_the_operator_gets_every_rule_and_grafana_every_board():
@@ -106,4 +108,4 @@ def test_the_spark_operator_runs_the_program_of_spark_submit():
     for role in ("driver", "executor"):
         assert job["sparkConf"][f"spark.{role}.extraClassPath"] == f"/opt/kontrast-cache/{SPARK_KAFKA_CONNECTOR.name}/*"
         mounted = {mount["name"] for mount in job[role]["volumeMounts"]}
-        assert mounted == {volume["name"] for volume in job["volumes"]} == {"config", "state", "secrets"}
+        assert mounted == {volume["name"] for volume in job["volumes"]} == {"config", "state", "tmp", "secrets", "krb5"}

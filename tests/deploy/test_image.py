@@ -38,6 +38,18 @@ def test_it_starts_a_command_that_there_is_as_a_user_without_rights():
 
 
 def test_each_base_may_be_named_by_digest_and_each_file_that_is_copied_exists():
-    assert set(re.findall(r"^FROM (\S+)", TEXT, re.MULTILINE)) == {"${BASE}"}
+    assert re.findall(r"^FROM (\S+)", TEXT, re.MULTILINE) == ["${BASE}", "build", "${BASE}"]
     assert (ROOT / "deploy" / "install.sh").exists()
     assert "deploy" not in (ROOT / ".dockerignore").read_text().splitlines()
+
+
+def test_it_has_the_bill_of_materials_and_not_the_tools_that_make_it():
+    made, copied = re.split(r"^FROM .*\n", TEXT, flags=re.MULTILINE)[2:]
+    (tools,) = re.findall(r"--require-hashes --constraint requirements/dev.txt\s+\\\n\s+(.+?) \\\n", made)
+    pins = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    assert all(re.search(rf"^{tool}==.* \\\n    --hash=sha256:", pins, re.MULTILINE) for tool in tools.split())
+    (program, pins) = re.findall(r"\.venv/bin/python (deploy/\S+) (.+)", made)[0]
+    assert (ROOT / program).exists()
+    installed = re.findall(r"-r (requirements/\S+)", TEXT)
+    assert pins.split() == ["requirements/run.txt", *installed]
+    assert re.findall(r"--from=bill (\S+)", copied) == ["/opt/kontrast/dist"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,7 @@ from transport.kafka_login import KafkaLogin
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(600), pytest.mark.xdist_group("kerberos")]
 
 _TICKET_SECONDS = 10  # of the watcher. Each new connection after them needs the KDC
+_JOB_TICKET_SECONDS = 70  # of the job. Kafka's Java client waits for a minute before it gets the next one
 _SETTINGS = """
 [watch]
 cluster = "east"
@@ -61,7 +65,7 @@ class _Site:
     kdc: Kdc
     zookeeper: ZooKeeper
     address: str  # of the ZooKeeper, by the name in its principal
-    kafka: str
+    brokers: KerberizedBroker
 
     def config(self, **changes: object) -> ZooKeeperConfig:
         settings: dict[str, object] = {"zookeeper": f"{self.address}/east", "zookeeper_principal": "watch"}
@@ -71,7 +75,7 @@ class _Site:
     def outputs(self, principal: str = "stream", keytab: str = "stream") -> KafkaAddress:
         keytab_file = self.kdc.keytab(keytab)
         login = KafkaLogin(sasl_mechanism="GSSAPI", principal=principal, keytab_file=keytab_file)
-        return KafkaAddress(self.kafka, "outputs", login)
+        return KafkaAddress(self.brokers.address, "outputs", login)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command, environment = own_command(*arguments)
@@ -89,6 +93,7 @@ def site(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Site
         for principal in ("zookeeper/localhost", "kafka/localhost", "stream", "changed"):
             kdc.add(principal)
         kdc.add("watch", ticket_seconds=_TICKET_SECONDS)
+        kdc.add("job", ticket_seconds=_JOB_TICKET_SECONDS)
         kdc.ask("change_password -randkey changed")  # so its keytab is wrong
         zookeeper = running.enter_context(kerberized_zookeeper(directory / "zookeeper"))
         address = zookeeper.connect_string.replace("127.0.0.1", "localhost")
@@ -104,7 +109,7 @@ def site(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Site
         settings = _SETTINGS.format(zookeeper=address, kafka=brokers.address, realm=REALM, **keytabs)
         (directory / "kontrast.toml").write_text(settings)
         patched.setenv("KONTRAST_CONFIG", str(directory / "kontrast.toml"))
-        yield _Site(directory, kdc, zookeeper, address, brokers.address)
+        yield _Site(directory, kdc, zookeeper, address, brokers)
 
 
 @pytest.fixture
@@ -143,8 +148,8 @@ def _refusal(ask: Callable[[], object]) -> str:
     return ""
 
 
-def _read_metadata(address: KafkaAddress) -> list[bytes]:
-    with closing(open_outputs(address, ("metadata",))) as source:
+def _read(output: str, address: KafkaAddress) -> list[bytes]:
+    with closing(open_outputs(address, (output,))) as source:
         return [line for chunk in source.poll() for line in chunk.lines]
 
 
@@ -163,7 +168,7 @@ def test_every_part_logs_in_and_outlives_a_kdc_that_is_away(
     _wait_for(watch, "this forwarder leads")
     _wait_for(watch, "published")
     _wait_for(start("stream"), "on 1 broker")
-    eventually(lambda: _read_metadata(site.outputs()))
+    eventually(lambda: _read("metadata", site.outputs()))
 
     assert read_once(site.config(), threading.Event()).values
     site.kdc.kill()
@@ -178,6 +183,28 @@ def test_every_part_logs_in_and_outlives_a_kdc_that_is_away(
     assert len(never_had_one.stderr.splitlines()) <= 1, never_had_one.stderr
     site.kdc.start()
     assert "Traceback" not in _wait_for(watch, "published", 2)
+
+
+def test_the_job_connects_again_after_its_first_ticket_has_expired(
+    site: _Site, start: Callable[[str], ChildProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert site.run("topics", "--apply").returncode == 0
+    _wait_for(start("watch"), "published")
+    monkeypatch.setenv("KONTRAST_KAFKA__PRINCIPAL", "job")
+    monkeypatch.setenv("KONTRAST_KAFKA__KEYTAB_FILE", site.kdc.keytab("job"))
+    job = start("stream")
+    _wait_for(job, "on 1 broker")
+    time.sleep(_JOB_TICKET_SECONDS)
+    site.brokers.stop()
+    site.brokers.start()
+    written = len(_read("job", site.outputs()))
+    eventually(lambda: _read("job", site.outputs()), lambda rows: len(rows) > written + 2)
+    assert job.running, job.describe("ended")
+
+
+def test_a_migration_is_checked_in_a_zookeeper_that_demands_kerberos(site: _Site) -> None:
+    checked = site.run("migration", "check", "--release", "3.9.2")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 @pytest.mark.parametrize(
@@ -195,7 +222,7 @@ def test_a_wrong_keytab_or_service_is_named(
     address = site.outputs(principal, keytab)
     address = replace(address, login=replace(address.login, **given))
     sentence = f"Kerberos gives {principal} no ticket for {service or 'kafka'} on localhost ("
-    told = _refusal(lambda: _read_metadata(address))
+    told = _refusal(lambda: _read("metadata", address))
     assert sentence in told
     assert reason in told
     settings = {f"zookeeper_{name}": value for name, value in given.items()}
@@ -219,3 +246,13 @@ def test_a_job_with_a_wrong_keytab_ends_with_a_sentence(
     assert ended.stderr.splitlines()[-1].endswith(
         f"Java cannot log in to Kafka ({reason}). Check [kafka], and for Kerberos the keytab, the KDC and krb5.conf"
     )
+
+
+def test_the_image_has_the_library_that_gssapi_was_compiled_over() -> None:
+    spec = find_spec("gssapi.raw.creds")
+    assert spec is not None
+    linked = subprocess.run(["ldd", str(spec.origin)], capture_output=True, text=True, check=True).stdout
+    (library,) = re.findall(r"libgssapi_krb5\S+ => (\S+)", linked)
+    owner = subprocess.run(["dpkg", "-S", Path(library).resolve()], capture_output=True, text=True, check=True).stdout
+    last_stage = (Path(__file__).parents[2] / "deploy" / "Dockerfile").read_text(encoding="utf-8").rpartition("FROM")[2]
+    assert owner.partition(":")[0] in last_stage.split()

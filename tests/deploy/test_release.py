@@ -18,12 +18,13 @@ from deploy import release
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1200)]
 
 VERSION = "7.0.1"
+HOME_URL = "https://git.example/kafka/kontrast/"
 
 
 @pytest.fixture(scope="module")
 def released(java: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Make a release of the newest commit. Return its files by name."""
-    made = release.make(VERSION, tmp_path_factory.mktemp("release"))
+    made = release.make(VERSION, tmp_path_factory.mktemp("release"), HOME_URL)
     return {path.name: path for path in made}
 
 
@@ -53,12 +54,36 @@ _WITH_VERSION = {
 def test_the_same_commit_gives_the_same_bytes(released, tmp_path):
     umask = os.umask(0o077)
     try:
-        again = release.make(VERSION, tmp_path)
+        again = release.make(VERSION, tmp_path, HOME_URL)
     finally:
         os.umask(umask)
     assert {path.name: path.read_bytes() for path in again} == {
         name: path.read_bytes() for name, path in released.items()
     }
+
+
+def test_the_metadata_names_every_address(released):
+    home = HOME_URL.rstrip("/")
+    with zipfile.ZipFile(released[f"kontrast-{VERSION}-py3-none-any.whl"]) as wheel:
+        metadata = wheel.read(f"kontrast-{VERSION}.dist-info/METADATA").decode()
+    urls = dict(line.split(", ") for line in re.findall(r"^Project-URL: (.+)$", metadata, re.MULTILINE))
+    files = {name: urls[name].removeprefix(f"{home}/blob/HEAD/") for name in ("Documentation", "Changelog")}
+    assert all((release.ROOT / file).is_file() for file in files.values()), files
+    assert urls == {
+        "Homepage": home,
+        "Source": home,
+        "Issues": f"{home}/issues",
+        **{name: f"{home}/blob/HEAD/{file}" for name, file in files.items()},
+    }
+
+
+def test_without_an_address_it_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(release, "_git", lambda *_: b"")
+    monkeypatch.setattr(release, "make", lambda *_: ())
+    release.main(VERSION)
+    assert capsys.readouterr().out.startswith("The metadata names no address. ")
+    with pytest.raises(SystemExit, match=r"^kontrast.example is no address\. "):
+        release.main(VERSION, "kontrast.example")
 
 
 @pytest.mark.parametrize("version", ["1.0", "v1.0.0", "one"])

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from cli.capacity import Capacity
 from cli.supervision import _END_SECONDS, _SILENT_SECONDS
+from dashboards.serving.connections import MOST_CONNECTIONS
 from tests.programs import program
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "kontrast@.service"
 COMMANDS = ("up", "watch", "stream", "serve")
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "deploy.md"
+(_DROP_IN,) = re.findall(r"```ini\n(.*?)```", GUIDE.read_text(encoding="utf-8").replace("\n   ", "\n"), re.DOTALL)
 MOST_EXPOSED = 15  # tenths, of systemd's own figure from 0 to 10
 
 
@@ -22,8 +27,10 @@ def _setting(name: str) -> str:
 
 
 def _analyze(tmp_path: Path, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Ask systemd about a command's unit, with a program that exists here."""
+    """Ask systemd about a command's unit with the guide's drop-in, and with a program that exists here."""
     copy = tmp_path / f"kontrast@{command}.service"
+    (tmp_path / f"{copy.name}.d").mkdir()
+    (tmp_path / f"{copy.name}.d" / "memory.conf").write_text(_DROP_IN)
     copy.write_text(UNIT.read_text().replace(_setting("ExecStart").split()[0], sys.executable))
     analyze = [program("systemd-analyze"), *arguments, "--no-pager", copy]
     return subprocess.run(analyze, capture_output=True, text=True)
@@ -58,3 +65,14 @@ def test_its_times_are_those_of_kontrast_up():
 
 def test_what_it_writes_is_not_for_everybody():
     assert int(_setting("UMask"), 8) & 0o007 == 0o007
+
+
+def test_its_limit_on_files_leaves_serve_all_its_connections():
+    assert int(_setting("LimitNOFILE")) >= 2 * MOST_CONNECTIONS  # serve takes half of the limit
+
+
+def test_the_drop_in_of_the_guide_has_a_limit_as_kontrast_size_prints_it():
+    (partitions, shown_mb) = re.search(r"--partitions (\d+)`.*?MemoryMax=(\d+)M", GUIDE.read_text(), re.DOTALL).groups()
+    assert (
+        int(shown_mb) == Capacity(clusters=1, partitions=int(partitions), changes_per_second=1).memory_limits_mb["up"]
+    )

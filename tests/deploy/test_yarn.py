@@ -18,7 +18,7 @@ from streaming.java.artifacts import spark_home
 from tests.deploy.hadoop import hadoop_command, running, write_settings
 from tests.processes import command_line_of, descendants
 from tests.streaming.cluster_records import Streams, life_of
-from tests.streaming.standalone_cluster import Submitted, environment
+from tests.streaming.standalone_cluster import DEFECT, Submitted, environment
 from tests.waiting import eventually
 from transport.journal import end_offset
 
@@ -127,3 +127,8 @@ def test_a_job_that_fails_never_ends_as_success(yarn, tmp_path):
     assert job.wait(_DEADLINE_SECONDS) == 1
     assert re.search(r"User application exited with (status )?2\b", submitted.log.read_text())
     assert "No such option '--no-such-option'" in yarn.said()
+
+    submitted.program.write_text(DEFECT + submitted.program.read_text())
+    assert _submit(submitted, yarn, "--available-now").wait(_DEADLINE_SECONDS) == 1
+    assert re.search(r"User application exited with (status )?1\b", submitted.log.read_text())
+    assert "failed unexpectedly" in yarn.said()

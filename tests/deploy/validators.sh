@@ -7,6 +7,7 @@
 set -eu
 
 HELM_UNITTEST=github.com/helm-unittest/helm-unittest@v1.1.2 # names the release of helm
+ALERTMANAGER=github.com/prometheus/alertmanager@v0.28.1 # the oldest line with the receiver of Teams
 KUBECONFORM=github.com/yannh/kubeconform@v0.8.0
 KUBE_SCORE=github.com/zegl/kube-score@v1.20.0
 PROMETHEUS_OPERATOR=github.com/prometheus-operator/prometheus-operator@v0.85.0
@@ -37,6 +38,11 @@ build() (
 rm -rf build/schemas
 mkdir -p build/schemas
 build "$HELM_UNITTEST" ./cmd/helm-unittest helm.sh/helm/v3/cmd/helm
+(
+    programs=$root/build/alertmanager
+    build "$ALERTMANAGER" ./cmd/amtool
+)
+mv build/alertmanager/amtool "$programs/amtool-of-teams" # amtool is Debian's, whose Alertmanager the tests run
 build "$KUBECONFORM" ./cmd/kubeconform
 build "$KUBE_SCORE" ./cmd/kube-score
 

@@ -45,7 +45,7 @@ class Machine:
             self.stop()
         if command in _STARTS:
             self._start()
-        elif command not in _STOPS and not command.startswith("make "):  # deploy/test_install.py
+        elif command not in _STOPS and not command.startswith("make "):  # test_tutorial.py installs a checkout
             seconds = DEADLINE_SECONDS if command.startswith("kontrast status") else 0
             eventually(lambda: self._ask(command), lambda code: code == 0, within_seconds=seconds)
 

@@ -18,11 +18,12 @@ from cli.embedded.cluster import KafkaCluster
 from cli.embedded.process import ChildProcess, free_port
 from tests.waiting import eventually
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
 # Command KEY prints these lines, apart from times.
 SHOWN = dict(re.findall(r"```sh\n([^`]*?)\n```\n[^`]*(?:`[^`\n]+`[^`]*)*```text\n(.*?)```", PAGE, re.DOTALL))
-# deploy/test_install.py runs the first. The second sets the path, as the fixture does.
+# The nightly test runs the first. The second sets the path, as `_play` does.
 PREPARATION = ("make install", "export PATH=")
 STAY = ("kontrast watch", "kontrast stream", "kontrast serve")
 
@@ -40,8 +41,31 @@ def cluster(java: Path, tmp_path: Path) -> Iterator[KafkaCluster]:
 def test_every_command_works_on_a_real_cluster(cluster: KafkaCluster, tmp_path: Path) -> None:
     directory = tmp_path / "checkout"
     directory.mkdir()
+    _play(cluster, directory, _environment(Path(sys.executable).parent))
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+def test_every_command_works_in_a_new_checkout(cluster: KafkaCluster, tmp_path: Path) -> None:
+    directory = tmp_path / "checkout"
+    subprocess.run(["git", "clone", "--quiet", ROOT, directory], check=True)
+    environment = _environment(directory / ".venv" / "bin") | {"KONTRAST_CACHE": str(tmp_path / "cache")}
+    assert COMMANDS[0] == "make install"
+    installed = subprocess.run(COMMANDS[0].split(), cwd=directory, env=environment, capture_output=True, text=True)
+    assert installed.returncode == 0, installed.stderr[-4000:]
+    assert (directory / ".venv" / "bin" / "kontrast").exists()
+    _play(cluster, directory, environment)
+
+
+def _environment(programs: Path) -> dict[str, str]:
+    """Return the environment with these programs in place of those beside this Python."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KONTRAST_")}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    others = [path for path in environment["PATH"].split(os.pathsep) if Path(path) != Path(sys.executable).parent]
+    return environment | {"PATH": os.pathsep.join((str(programs), *others))}
+
+
+def _play(cluster: KafkaCluster, directory: Path, environment: dict[str, str]) -> None:
+    """Run the commands behind the preparation, and compare with the answers of the page."""
     port = str(free_port())
     answers: dict[str, tuple[int, str]] = {}
     with ExitStack() as running:

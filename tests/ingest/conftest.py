@@ -16,8 +16,9 @@ from ingest.clocks import Clocks
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder
 from ingest.observed.paths import is_recorded
+from ingest.sinks.kafka_sink import KafkaSink
 from tests.waiting import eventually
-from transport.address import JournalAddress
+from transport.address import JournalAddress, KafkaAddress
 from transport.forwarding import Forwarding
 from transport.journal import read_journal
 
@@ -40,6 +41,21 @@ def make_cluster(kafka: KazooClient, root: str = "") -> None:
     kafka.create(root + "/config/topics/t", b'{"config":{}}')
     kafka.create(root + "/brokers/topics/t", b'{"partitions":{"0":[1]}}')
     kafka.create(root + "/brokers/topics/t/partitions/0/state", b'{"leader":1}', makepath=True)
+
+
+def records_of_a_closing_session(watched: str, watch: Callable[..., Watching]) -> list[Record]:
+    """Return the records about znodes when the controller's broker closes its session."""
+    broker = KazooClient(watched)
+    broker.start(timeout=60)
+    broker.ensure_path("/brokers/ids")
+    broker.create("/brokers/ids/1", b"{}", ephemeral=True)
+    broker.create("/controller", b"{}", ephemeral=True)
+    watching = watch()
+    seq = watching.settled()
+    broker.stop()
+    broker.close()
+    watching.settled()
+    return [record for record in watching.after(seq) if record.path]
 
 
 TREE = [
@@ -170,3 +186,16 @@ def watch(watched: str, tmp_path: Path) -> Iterator[Callable[..., Watching]]:
     yield start
     for watching in started:
         watching.stop()
+
+
+@pytest.fixture(name="changes")
+def topic_of_changes(shared_broker: str, own_name: str) -> KafkaAddress:
+    """Return a topic that does not exist yet."""
+    return KafkaAddress(shared_broker, own_name)
+
+
+@pytest.fixture
+def sink(changes: KafkaAddress) -> Iterator[KafkaSink]:
+    sink = KafkaSink(changes, "blue", threading.Event(), lambda _: None)
+    yield sink
+    sink.close()

@@ -7,9 +7,9 @@ import pytest
 from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import RecordKind
 from ingest.observed.batch import observe_window
-from ingest.observed.observations import EventKind, Known, Observation, Value, ZnodeEvent
+from ingest.observed.observations import Known, Observation, Value, ZnodeEvent, ZnodeEventKind
 
-CREATED, DELETED, CHANGED = EventKind.CREATED, EventKind.DELETED, EventKind.CHANGED
+CREATED, DELETED, CHANGED = ZnodeEventKind.CREATED, ZnodeEventKind.DELETED, ZnodeEventKind.CHANGED
 STATE = "/brokers/topics/t/partitions/0/state"
 TOPIC = "/brokers/topics/t"
 DELETION = "/admin/delete_topics/t"

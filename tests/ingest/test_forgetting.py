@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from kafka.admin import KafkaAdminClient
@@ -15,19 +14,6 @@ from ingest.errors import IngestError
 from ingest.forgetting import forget, newest_of
 from ingest.sinks.kafka_sink import KafkaSink
 from transport.address import KafkaAddress
-
-
-@pytest.fixture
-def changes(shared_broker: str, own_name: str) -> KafkaAddress:
-    """Return a topic that does not exist yet."""
-    return KafkaAddress(shared_broker, own_name)
-
-
-@pytest.fixture
-def sink(changes: KafkaAddress) -> Iterator[KafkaSink]:
-    sink = KafkaSink(changes, "blue", threading.Event(), lambda _: None)
-    yield sink
-    sink.close()
 
 
 def heartbeat(seq: int, observed_ms: int = 1) -> Record:

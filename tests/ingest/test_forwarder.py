@@ -25,6 +25,7 @@ from tests.ingest.conftest import (
     Watching,
     changes,
     make_cluster,
+    records_of_a_closing_session,
     replayed_tree,
     server_tree,
     server_zxid,
@@ -99,17 +100,7 @@ def test_a_znode_that_came_and_went_within_a_window_is_forwarded(kafka: KazooCli
 
 
 def test_a_closing_session_takes_the_controller_before_the_broker(watched: str, watch: Watch) -> None:
-    broker = KazooClient(watched)
-    broker.start(timeout=60)
-    broker.ensure_path("/brokers/ids")
-    broker.create("/brokers/ids/1", b"{}", ephemeral=True)
-    broker.create("/controller", b"{}", ephemeral=True)
-    watching = watch()
-    seq = watching.settled()
-    broker.stop()
-    broker.close()
-    watching.settled()
-    records = [record for record in watching.after(seq) if record.path]
+    records = records_of_a_closing_session(watched, watch)
     assert changes(records) == [("deleted", "/controller"), ("deleted", "/brokers/ids/1")]
     assert records[0].zxid == records[1].zxid > 0
 

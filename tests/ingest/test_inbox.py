@@ -6,7 +6,7 @@ import pytest
 
 from ingest.observed import inbox as inbox_module
 from ingest.observed.inbox import Inbox
-from ingest.observed.observations import EventKind, ZnodeEvent
+from ingest.observed.observations import ZnodeEvent, ZnodeEventKind
 
 STATE = "/brokers/topics/t/partitions/0/state"
 DELETION = "/admin/delete_topics/t"
@@ -19,10 +19,10 @@ def inbox(monkeypatch: pytest.MonkeyPatch) -> Inbox:
 
 
 def test_what_came_and_went_is_kept_when_the_rest_is_dropped(inbox: Inbox) -> None:
-    came, went = ZnodeEvent(EventKind.CREATED, DELETION), ZnodeEvent(EventKind.DELETED, DELETION)
+    came, went = ZnodeEvent(ZnodeEventKind.CREATED, DELETION), ZnodeEvent(ZnodeEventKind.DELETED, DELETION)
     inbox.put_event(came)
     for _ in range(9):
-        inbox.put_event(ZnodeEvent(EventKind.CHANGED, STATE))
+        inbox.put_event(ZnodeEvent(ZnodeEventKind.CHANGED, STATE))
     assert inbox.take_dropped() == 0
     inbox.put_event(went)
     assert inbox.take_dropped() == 9
@@ -32,7 +32,7 @@ def test_what_came_and_went_is_kept_when_the_rest_is_dropped(inbox: Inbox) -> No
 
 
 def test_of_too_many_that_should_be_kept_the_newest_are(inbox: Inbox) -> None:
-    events = [ZnodeEvent(EventKind.CREATED, f"{DELETION}{number}") for number in range(11)]
+    events = [ZnodeEvent(ZnodeEventKind.CREATED, f"{DELETION}{number}") for number in range(11)]
     for event in events:
         inbox.put_event(event)
     assert inbox.take_dropped() == 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -22,19 +22,6 @@ from ingest.sinks.sink import SinkUnavailableError
 from tests.waiting import eventually
 from transport.address import KafkaAddress
 from transport.complete_read_requests import request_topic
-
-
-@pytest.fixture
-def changes(shared_broker: str, own_name: str) -> KafkaAddress:
-    """Return a topic that does not exist yet."""
-    return KafkaAddress(shared_broker, own_name)
-
-
-@pytest.fixture
-def sink(changes: KafkaAddress) -> Iterator[KafkaSink]:
-    sink = KafkaSink(changes, "blue", threading.Event(), lambda _: None)
-    yield sink
-    sink.close()
 
 
 def create(topic: KafkaAddress, partitions: int, **configs: str) -> None:

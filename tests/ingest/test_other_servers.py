@@ -24,6 +24,7 @@ from tests.ingest.conftest import (
     Watching,
     changes,
     make_cluster,
+    records_of_a_closing_session,
     replayed_tree,
     server_tree,
 )
@@ -128,17 +129,8 @@ def test_what_comes_and_goes_is_found_by_lists(kafka: KazooClient, watch: Watch)
 
 
 def test_a_closing_session_takes_the_controller_before_the_broker(watched: str, watch: Watch) -> None:
-    broker = KazooClient(watched)
-    broker.start(timeout=60)
-    broker.ensure_path("/brokers/ids")
-    broker.create("/brokers/ids/1", b"{}", ephemeral=True)
-    broker.create("/controller", b"{}", ephemeral=True)
-    watching = watch()
-    seq = watching.settled()
-    broker.stop()
-    broker.close()
-    watching.settled()
-    assert changes(watching.after(seq)) == [("deleted", "/controller"), ("deleted", "/brokers/ids/1")]
+    records = records_of_a_closing_session(watched, watch)
+    assert changes(records) == [("deleted", "/controller"), ("deleted", "/brokers/ids/1")]
 
 
 def test_a_controller_that_is_followed_at_once_is_seen_as_gone_and_as_new(kafka: KazooClient, watch: Watch) -> None:

@@ -19,7 +19,7 @@ from controller.contract.records import Record, RecordKind
 from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.config import IngestConfig
-from ingest.election import Election, Term
+from ingest.election import Election, ForwardingTerm
 from tests.ingest.conftest import Watching, make_cluster, replayed_tree, server_tree, server_zxid
 from tests.ingest.ensemble import Ensemble
 from tests.older_releases import ZOOKEEPER_3_4, older_jars
@@ -164,7 +164,7 @@ def test_an_election_goes_on_when_its_ensemble_has_lost_its_data(java: Path, tmp
             session_timeout_seconds=2,
         )
         elections = [Election(config, stop, lambda: 0, lambda _: None) for _ in range(2)]
-        terms: queue.Queue[tuple[int, Term | None]] = queue.Queue()
+        terms: queue.Queue[tuple[int, ForwardingTerm | None]] = queue.Queue()
 
         def run_for(candidate: int) -> None:
             terms.put((candidate, elections[candidate].next_term()))

@@ -15,7 +15,7 @@ from cli.embedded.zookeeper import ZooKeeper
 from ingest.complete_read import read_everything
 from ingest.config import IngestConfig
 from ingest.observed.inbox import Inbox, SessionState
-from ingest.observed.observations import EventKind, ZnodeEvent
+from ingest.observed.observations import ZnodeEvent, ZnodeEventKind
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import ConnectionLostError
 from ingest.zookeeper.requests import Answer, MultiRead
@@ -73,11 +73,11 @@ def test_a_recursive_watch_stays_and_tells_each_change_with_its_zxid(session: Se
     controller = kafka.create("/controller", b"", include_data=True)[1]
     events = session.events(5)
     assert [(event.kind, event.path) for event in events] == [
-        (EventKind.CREATED, "/brokers/topics/t"),
-        (EventKind.CHANGED, "/brokers/topics/t"),
-        (EventKind.CHANGED, "/brokers/topics/t"),
-        (EventKind.DELETED, "/brokers/topics/t"),
-        (EventKind.CREATED, "/controller"),
+        (ZnodeEventKind.CREATED, "/brokers/topics/t"),
+        (ZnodeEventKind.CHANGED, "/brokers/topics/t"),
+        (ZnodeEventKind.CHANGED, "/brokers/topics/t"),
+        (ZnodeEventKind.DELETED, "/brokers/topics/t"),
+        (ZnodeEventKind.CREATED, "/controller"),
     ]
     assert [event.zxid for event in events[:3]] == [topic.czxid, first.mzxid, second.mzxid]
     assert events[4].zxid == controller.czxid > events[3].zxid > second.mzxid

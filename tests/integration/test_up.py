@@ -1,4 +1,4 @@
-"""`kontrast up` on a real ZooKeeper and broker. Each child is killed once, then the end is orderly."""
+"""`kontrast up` with the file of `kontrast init` on real brokers. Each child is killed, then the end is orderly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMANDS = ("watch", "stream", "serve")
 
 @pytest.fixture
 def cluster(start_kafka_cluster):
-    return start_kafka_cluster(broker_ids=(1,))
+    return start_kafka_cluster(broker_ids=(1, 2, 3))
 
 
 @pytest.fixture
@@ -37,14 +37,16 @@ def listen():
 
 @pytest.fixture
 def config(cluster, listen, tmp_path) -> Path:
+    """Return the file that `kontrast init` writes, but for its ports."""
     file = tmp_path / "kontrast.toml"
-    file.write_text(
-        f'[clusters.c]\nzookeeper = "{cluster.zookeeper.connect_string}"\n'
-        f'[watch]\nto = "journal:{tmp_path}/changes"\n'
-        f'[stream]\nfrom = "journal:{tmp_path}/changes"\nto = "journal:{tmp_path}/outputs"\n'
-        f'checkpoint = "{tmp_path}/checkpoint"\nmaster = "local[1]"\ndriver_memory = "512m"\n'
-        f'[serve]\nfrom = "journal:{tmp_path}/outputs"\nlisten = "{listen}"\n'
-    )
+    options = ("--zookeeper", cluster.zookeeper.connect_string, "--cluster", "c", "--state", tmp_path, "--out", file)
+    subprocess.run([*KONTRAST, "init", *options], check=True)
+    text = file.read_text()
+    assert "3 brokers" in text
+    for port, free in (("127.0.0.1:9642", listen), ("127.0.0.1:9643", f"127.0.0.1:{free_port()}")):
+        assert text.count(port) == 1
+        text = text.replace(port, free)
+    file.write_text(text)
     return file
 
 
@@ -66,7 +68,7 @@ def partitions_at(listen: str) -> float:
 
 def test_each_child_that_is_killed_starts_again_and_all_end_in_order(config, cluster, listen, tmp_path):
     checked = subprocess.run([*KONTRAST, "up", "--config", config, "--check"], capture_output=True, text=True)
-    assert (checked.returncode, checked.stdout.count("ok     ")) == (0, 9), checked.stdout
+    assert (checked.returncode, checked.stdout.count("ok     ")) == (0, 11), checked.stdout
     assert "missing, `kontrast stream` creates them" in checked.stdout
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as manager:
@@ -105,5 +107,5 @@ def kill_each(up: ChildProcess, cluster, listen: str) -> None:
         os.kill(child_of(up, command), signal.SIGKILL)
         eventually(lambda: is_up(count + 1), meanwhile=runs)  # noqa: B023 (asked before the next round)
         assert f"kontrast: {command} was ended by SIGKILL, and starts again in 1 s" in up.log.read_text()
-        create(cluster, **{f"topic-{count}": {0: [1]}})
+        create(cluster, **{f"topic-{count}": {0: [1, 2, 3]}})
         eventually(lambda: partitions_at(listen), lambda online: online == count, meanwhile=runs)  # noqa: B023

@@ -13,9 +13,9 @@ import pytest
 
 from cli.printing.comparison_lines import print_comparison
 from ingest.observed.observations import Value
-from migration.comparison.comparing import Comparison, Verdict, compare
+from migration.comparison.comparing import Comparison, ComparisonOutcome, compare
 from migration.comparison.quorum_view import QuorumReader
-from migration.comparison.view import Difference, Expected, Key, QuorumView, Subject, differences
+from migration.comparison.view import BothValues, CopiedSubject, Expected, Key, QuorumView, differences
 from migration.comparison.zookeeper_view import UNREADABLE, forbidden_subjects, zookeeper_values
 from migration.nodes.modes import Mode
 from migration.nodes.nodes import Node, Nodes, Quorum
@@ -35,7 +35,7 @@ def tree(znodes: dict[str, object], **more) -> Tree:
 
 
 def values(znodes: dict[str, object], **plain: frozenset[str]) -> dict[tuple[str, str, str], str]:
-    shown = {Subject[name]: names for name, names in plain.items()}
+    shown = {CopiedSubject[name]: names for name, names in plain.items()}
     found = zookeeper_values(tree(znodes), shown)
     return {(key.subject.value, key.group, key.name): value for key, value in found.items()}
 
@@ -109,17 +109,23 @@ def test_acls_are_entries_by_the_protocols_names():
 
 def test_what_may_not_be_read_is_no_side_of_a_comparison():
     found = forbidden_subjects(tree({}, unreadable=frozenset({"/config/users/a", "/kafka-acl"})))
-    assert set(found) == {Subject.QUOTAS, Subject.SCRAM, Subject.ACLS}
-    assert "/kafka-acl may not be read" in found[Subject.ACLS]
+    assert set(found) == {CopiedSubject.QUOTAS, CopiedSubject.SCRAM, CopiedSubject.ACLS}
+    assert "/kafka-acl may not be read" in found[CopiedSubject.ACLS]
 
 
 def test_only_what_the_quorum_was_asked_for_differs():
-    view = QuorumView(sources={Subject.TOPICS: Node("b:1")}, withheld={(Subject.TOPICS, "secret"): "forbidden"})
-    view.values[Key(Subject.TOPICS, "only-in-quorum")] = "id 1"
-    sides = {Key(Subject.TOPICS, "secret"): "id 2", Key(Subject.TOPICS, "t"): "id 3", Key(Subject.ACLS, "r"): "there"}
+    view = QuorumView(
+        sources={CopiedSubject.TOPICS: Node("b:1")}, withheld={(CopiedSubject.TOPICS, "secret"): "forbidden"}
+    )
+    view.values[Key(CopiedSubject.TOPICS, "only-in-quorum")] = "id 1"
+    sides = {
+        Key(CopiedSubject.TOPICS, "secret"): "id 2",
+        Key(CopiedSubject.TOPICS, "t"): "id 3",
+        Key(CopiedSubject.ACLS, "r"): "there",
+    }
     assert differences(sides, view) == {
-        Key(Subject.TOPICS, "only-in-quorum"): Difference(None, "id 1"),
-        Key(Subject.TOPICS, "t"): Difference("id 3", None),
+        Key(CopiedSubject.TOPICS, "only-in-quorum"): BothValues(None, "id 1"),
+        Key(CopiedSubject.TOPICS, "t"): BothValues("id 3", None),
     }
 
 
@@ -171,8 +177,8 @@ def test_a_node_that_answers_with_anything_speaks_for_nothing_and_breaks_nothing
                 reader.position()
         finally:
             reader.close()
-    assert Subject.PARTITIONS not in view.sources
-    assert "broker 1 at" in view.reasons[Subject.PARTITIONS]
+    assert CopiedSubject.PARTITIONS not in view.sources
+    assert "broker 1 at" in view.reasons[CopiedSubject.PARTITIONS]
     assert not [key for key in view.values if key.subject not in view.sources]
 
 
@@ -220,8 +226,8 @@ class CutOff:
         self._fetched = fetched
 
     def read(self, _expected: Expected) -> QuorumView:
-        view = QuorumView(sources={Subject.TOPICS: Node("b:1", 1, Mode.KRAFT)})
-        view.values[Key(Subject.TOPICS, "t")] = "id old"
+        view = QuorumView(sources={CopiedSubject.TOPICS: Node("b:1", 1, Mode.KRAFT)})
+        view.values[Key(CopiedSubject.TOPICS, "t")] = "id old"
         return view
 
     def position(self) -> Quorum:
@@ -236,8 +242,8 @@ class UpToDate:
         return offset
 
 
-@pytest.mark.parametrize(("fetched", "verdict"), [(99, Verdict.LAGGING), (100, Verdict.DIFFERENT)])
+@pytest.mark.parametrize(("fetched", "verdict"), [(99, ComparisonOutcome.LAGGING), (100, ComparisonOutcome.DIFFERENT)])
 def test_what_a_broker_says_that_has_not_fetched_the_log_is_no_difference(fetched, verdict):
     comparison = compare(UpToDate(), CutOff(fetched))
     assert comparison.verdict is verdict
-    assert comparison.subjects[0].differences == {Key(Subject.TOPICS, "t"): Difference("id new", "id old")}
+    assert comparison.subjects[0].differences == {Key(CopiedSubject.TOPICS, "t"): BothValues("id new", "id old")}

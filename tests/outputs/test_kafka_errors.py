@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, NotEnoughReplicasError, UnsupportedCodecError
 
-from outputs.kafka_connections import in_words
+from outputs.kafka_connections import error_in_words
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from outputs.kafka_connections import in_words
     ],
 )
 def test_an_outage_is_half_a_sentence(error: Exception, words: str) -> None:
-    assert in_words(error) == words
+    assert error_in_words(error) == words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from cli.following import Where
+from cli.followed_outputs import Where
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from cli.sources.stream import StreamSource
@@ -28,9 +27,9 @@ from controller.restore.stored_context import new_context
 from controller.rules.placement import PlacementError
 from controller.step import steps
 from controller.view.metadata import Metadata, Znode, cluster_metadata
-from dashboards.following.reading import Reading
-from dashboards.following.transitions import Transitions
-from dashboards.following.view import View
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.view import View
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API
 from dashboards.page.routes import LivePage
@@ -54,13 +53,14 @@ from questions.whatif.ranking import rank_losses
 from questions.whatif.rolling import rolling_order
 from questions.whatif.scenario import Change, Step, UnknownBrokersError, brokers_in, play
 from streaming.config import BrokersConfig
+from tests.archives import extract
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
 Answers = Mapping[str, Any]
 
 CLUSTER: Final = "shop"
-_CHUNKS: Final = 64  # as the job and the command have
+NO_RACKS: Final[Mapping[int, str]] = {}
 _PAST: Final = Scope(past=True, keeps=lambda _: True, past_outputs=("transitions", "metadata", "alerts"))
 _REFUSED: Final = (UnknownBrokersError, NoControllerError, UnplaceableError, PlacementError)
 _ARCHIVES: Final = Path(__file__).parents[1] / "conformance" / "recordings"
@@ -72,24 +72,22 @@ def unpacked(name: str, directory: Path) -> Path:
     """Return the dataDir of the recorded cluster's ZooKeeper, unpacked there."""
     data = directory / name / "zk"
     if not data.exists():
-        with tarfile.open(_ARCHIVES / f"{name}.tar.xz") as archive:
-            members = [member for member in archive if member.name.startswith(f"{name}/zk/")]
-            archive.extractall(directory, members, filter="data")
+        extract(_ARCHIVES / f"{name}.tar.xz", directory, f"{name}/zk/")
     return data
 
 
 class Cluster:
-    """A recorded cluster at a moment. Each source reads Kontrast's output up to then."""
+    """A recorded cluster at a moment, with these racks added. Each source reads Kontrast's output up to then."""
 
-    def __init__(self, data: Path, at_ms: int, directory: Path, racks: Mapping[int, str]) -> None:
+    def __init__(self, data: Path, at_ms: int, directory: Path, racks: Mapping[int, str] = NO_RACKS) -> None:
         self._data, self._directory, self._until, self._racks = data, directory, Until(time_ms=at_ms), racks
         self.records = [self._in_rack(record) for record in History((data,), CLUSTER, until=self._until).records()]
-        self.rows = steps(new_context(CLUSTER, chunk_count=_CHUNKS), self.records).effects
+        self.rows = steps(new_context(CLUSTER), self.records).effects
 
     def from_files(self) -> Picture:
-        """Answer as --zk-data does. Recorded brokers have no racks, so add these to the records."""
+        """Answer as --zk-data does, with the added racks."""
         if self._racks:
-            gathering = Gathering(new_context(CLUSTER, chunk_count=_CHUNKS), _PAST.keeps)
+            gathering = Gathering(new_context(CLUSTER), _PAST.keeps)
             gathering.take(self.records)
             return gathering.picture()
         return FilesSource((self._data,), "/", self._until, CLUSTER, BrokersConfig()).picture(_PAST, _NO_STOP)
@@ -113,7 +111,7 @@ class Cluster:
         read = self._read()
         now_ms = self.records[-1].observed_ms
         records = [replace(record, observed_ms=now_ms) for record in read.records(CLUSTER)]
-        return Gathering(new_context(CLUSTER, chunk_count=_CHUNKS)).look(records, read.written_ms)
+        return Gathering(new_context(CLUSTER)).look(records, read.written_ms)
 
     def snapshot(self) -> list[Metadata]:
         """Answer as `kontrast snapshot` does."""
@@ -122,7 +120,7 @@ class Cluster:
 
     def page(self) -> Starlette:
         """Return the page that follows the rows."""
-        view, reading = View(), Reading()
+        view, reading = View(), ReadingCounts()
         for row in self.rows:
             view.apply(row)
         reading.source_is(up=True)
@@ -196,6 +194,7 @@ def page_answers(page: Starlette, picture: Picture) -> Answers:
         else:
             paths[f"explain {words}"] = (f"{at}/topics/{words}", "explanation")
     for broker in _chosen(picture.context):
+        paths[f"restartable {broker}"] = (f"{at}/restartable?broker={broker}", "reasons")
         paths[f"whatif lose {broker}"] = (f"{at}/consequences?broker={broker}", "scenario")
         paths[f"whatif shut down {broker}"] = (f"{at}/consequences?broker={broker}&controlled=1", "scenario")
     paths["timeline"] = (f"{at}/timeline?window=604800", "timeline")
@@ -207,7 +206,9 @@ async def _asked(page: Starlette, paths: Mapping[str, tuple[str, str | None]]) -
     async with httpx.AsyncClient(transport=httpx.ASGITransport(page), base_url="http://page") as client:
         for question, (path, field) in paths.items():
             answer = (await client.get(path)).json()
-            found[question] = answer if field is None else answer[field] or answer.get("refused")
+            found[question] = (
+                answer if field is None else answer[field] if answer[field] is not None else answer.get("refused")
+            )
     return found
 
 
@@ -232,8 +233,9 @@ def _hypothetical(context: Context) -> dict[str, Callable[[], Any]]:
     asked: dict[str, Callable[[], Any]] = {
         "whatif each": lambda: rank_losses(context),
         "whatif rolling": lambda: rolling_order(context),
+        "whatif rolling one at once": lambda: rolling_order(context, at_once=1),
     }
-    for rack in ("a", "b"):
+    for rack in _racks(context):
         asked[f"whatif rack {rack}"] = lambda rack=rack: play(  # type: ignore[misc]
             context, [Step(Change.CRASH, brokers_in(context, rack))]
         )
@@ -246,10 +248,16 @@ def _hypothetical(context: Context) -> dict[str, Callable[[], Any]]:
     live = tuple(sorted(context.header.brokers))
     targets = {TopicPartition(name, PartitionId(0)): live[:2] for name in _topics(context)}
     asked["whatif reassign"] = lambda: play(context, [Step(Change.REASSIGN, targets=targets)])
+    first, second = live[:1], live[1:2]
+    in_turn = [Step(Change.CRASH, first), Step(Change.SHUT_DOWN, second), Step(Change.RESTORE, first)]
+    asked["whatif in turn"] = lambda: play(context, in_turn)
     topics = tuple(_topics(context))
     asked["place"] = lambda: _listed(placed_by_kafka(context, topics, live, rack_aware=None, start_index=0, shift=0))
-    drained = Goal(frozenset(live[:1]))
-    asked["place drain"] = lambda: _listed(least_movement(context, topics, (), drained).targets)
+    goals = {"drain": Goal(drain=frozenset(first)), "racks": Goal(rack_aware=True), "two": Goal(replication_factor=2)}
+    for name, goal in goals.items():
+        asked[f"place {name}"] = lambda goal=goal: _listed(  # type: ignore[misc]
+            least_movement(context, topics, (), goal).targets
+        )
     return asked
 
 
@@ -280,6 +288,12 @@ def _topics(context: Context) -> Iterator[str]:
 def _hosts(context: Context) -> set[BrokerId]:
     partitions = (partition for _, topic in context.topics for partition in topic.partitions.values())
     return {broker for partition in partitions for broker in partition.replicas}
+
+
+def _racks(context: Context) -> list[str]:
+    """Return the racks of registered brokers and of those that left."""
+    registered = {broker.rack for broker in context.header.brokers.values()}
+    return sorted(filter(None, registered | {departed.rack for departed in context.header.departures.last.values()}))
 
 
 def _chosen(context: Context) -> tuple[BrokerId, ...]:

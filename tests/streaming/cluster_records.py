@@ -13,7 +13,7 @@ from controller.contract.ids import Zxid
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from controller.contract.records import Record, RecordKind, encode_record
-from controller.restore.stored_context import new_context
+from controller.restore.stored_context import CHUNK_COUNT, new_context
 from controller.step import step
 from streaming.config import StreamConfig
 from transport.address import JournalAddress
@@ -97,12 +97,12 @@ class ClusterLife:
     def lines(self) -> list[bytes]:
         return [encode_record(record) for record in self.records]
 
-    def rows(self, chunk_count: int = 64) -> dict[str, list[bytes]]:
+    def rows(self, chunk_count: int = CHUNK_COUNT) -> dict[str, list[bytes]]:
         """Return the replica's rows. A job must publish the same."""
         return rows_of(self.records, chunk_count)
 
 
-def rows_of(records: Sequence[Record], chunk_count: int = 64) -> dict[str, list[bytes]]:
+def rows_of(records: Sequence[Record], chunk_count: int = CHUNK_COUNT) -> dict[str, list[bytes]]:
     """Return the rows of `controller.step` for a cluster's records, by output."""
     first = records[0]
     context = new_context(first.cluster, chunk_count=chunk_count)

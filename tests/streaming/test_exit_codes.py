@@ -9,27 +9,26 @@ from pathlib import Path
 import pytest
 
 from tests.streaming.cluster_records import Streams, life_of
-from tests.streaming.standalone_cluster import Submitted
+from tests.streaming.standalone_cluster import DEFECT, Submitted
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900), pytest.mark.xdist_group("spark-submit")]
 
 _DEADLINE_SECONDS = 240
-_DEFECT = "import streaming.job\nstreaming.job.run = lambda *_, **__: 1 / 0\n"
 
 
 class _Jobs:
     def __init__(self, directory: Path, streams: Streams) -> None:
         self._submitted = Submitted(directory, streams)
-        self._program = directory / "dist" / "kontrast-stream.py"
 
     def code_of(self, *options: str, before: str = "") -> int:
         """Return the exit code of spark-submit for a job with these options, and a defect in its program."""
-        text = self._program.read_text()
-        self._program.write_text(before + text)
+        program = self._submitted.program
+        text = program.read_text()
+        program.write_text(before + text)
         try:
             return self._submitted.start("local[1]", "--available-now", *options).wait(_DEADLINE_SECONDS)
         finally:
-            self._program.write_text(text)
+            program.write_text(text)
 
     @property
     def said(self) -> str:
@@ -44,7 +43,7 @@ def test_a_job_that_fails_ends_with_its_own_exit_code(java, streams, work_off, t
     jobs = _Jobs(tmp_path, streams)
 
     assert jobs.code_of("--no-such-option") == 2
-    assert jobs.code_of(before=_DEFECT) == 1
+    assert jobs.code_of(before=DEFECT) == 1
     assert "failed unexpectedly" in jobs.said
     streams.append(life.lines[half:])
     shutil.rmtree(streams.outputs)  # which the job notices in the middle of a batch

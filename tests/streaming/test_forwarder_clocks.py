@@ -11,7 +11,7 @@ import pytest
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
 from controller.contract.outputs import decode_row
 from controller.contract.records import RecordKind, encode_record
-from streaming.forwarder_clocks import ForwarderClocks, Reading
+from streaming.forwarder_clocks import ClockReading, ForwarderClocks
 from streaming.published import Observed
 from tests.streaming.cluster_records import life_of
 from tests.streaming.job_in_a_thread import running
@@ -29,8 +29,8 @@ def moment(true_ms: int, ahead_ms: int = 0, generation: int = 1) -> Observed:
     return Observed(generation, T_MS + true_ms + ahead_ms, T_MS + true_ms - FORWARDER_BOOTED_MS)
 
 
-def reading(true_ms: int, ahead_ms: int = 0) -> Reading:
-    return Reading(T_MS + true_ms + ahead_ms, T_MS + true_ms - BOOTED_MS)
+def reading(true_ms: int, ahead_ms: int = 0) -> ClockReading:
+    return ClockReading(T_MS + true_ms + ahead_ms, T_MS + true_ms - BOOTED_MS)
 
 
 def learned(*batches: tuple[int, int]) -> list[int]:

@@ -329,10 +329,10 @@ def test_a_stored_state_that_violates_an_invariant_goes_into_quarantine_by_name(
     tester.apply(life.lines[:half])
     tester.forget()
 
-    def violated(_header):
+    def violated(_header, _topics):
         raise InvariantError(IDLE_UNDER_KRAFT)
 
-    monkeypatch.setattr(stored_context, "check_header", violated)
+    monkeypatch.setattr(stored_context, "check_queues", violated)
     (alert,) = alerts_in(tester.apply(life.lines[half:]), "open")
     assert alert.alert == "ClusterQuarantined"
     assert alert.cause.endswith(f"(InvariantError: {IDLE_UNDER_KRAFT})")

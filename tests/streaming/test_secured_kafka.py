@@ -10,9 +10,12 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
+from click.testing import CliRunner, Result
 
 from cli.embedded.zookeeper import ZooKeeper
+from cli.main import main
 from controller.contract.records import decode_record
 from ingest.errors import IngestError
 from ingest.sinks.kafka_sink import KafkaSink
@@ -22,6 +25,8 @@ from streaming.errors import StreamError
 from streaming.sinks.sink import output_topics
 from tests.secured_broker import USERS, SecuredBroker
 from tests.streaming.cluster_records import life_of
+from tests.streaming.job_in_a_thread import running
+from tests.waiting import eventually
 from transport.address import KafkaAddress
 from transport.complete_read_requests import request_topic
 from transport.kafka_login import Mechanism
@@ -53,7 +58,11 @@ def documented() -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def allow(broker: SecuredBroker, stream: KafkaAddress, outputs: KafkaAddress) -> None:
+ROWS = [(user, kind) for user, kinds in documented().items() for kind in kinds]
+
+
+def allow(broker: SecuredBroker, stream: KafkaAddress, outputs: KafkaAddress, without: tuple[str, str] | None = None):
+    """Add the ACLs of the page, but for one row."""
     topics = {
         "CHANGES": [stream.topic],
         "CHANGES.snapshot-wanted": [request_topic(stream)],
@@ -63,7 +72,7 @@ def allow(broker: SecuredBroker, stream: KafkaAddress, outputs: KafkaAddress) ->
     assert by_user.keys() == set(USERS)
     broker.allow(
         {
-            user: {name: operations for kind, operations in kinds.items() for name in topics[kind]}
+            user: {name: done for kind, done in kinds.items() if (user, kind) != without for name in topics[kind]}
             for user, kinds in by_user.items()
         }
     )
@@ -103,6 +112,56 @@ def test_what_the_documentation_allows_is_enough_from_the_change_to_the_reader(
     work_off(streams.config(**dict(zip(("source", "sink"), ends, strict=True))))
     expected = life.rows()["metadata"]
     assert metadata_lines(as_user(broker, outputs, "serve", mechanism), len(expected)) == expected
+
+
+def apply_topics(broker: SecuredBroker, stream: KafkaAddress, outputs: KafkaAddress, directory: Path) -> Result:
+    """Run `kontrast topics --apply` with another retention than the brokers' own."""
+    login, file = broker.login("topics", "PLAIN"), directory / "kontrast.toml"
+    file.write_text(
+        f'[kafka]\ntls = true\nca_file = "{login.ca_file}"\nsasl_mechanism = "PLAIN"\nusername = "topics"\n'
+        f'password_file = "{login.password_file}"\n[stream]\nfrom = "{stream}"\nto = "{outputs}"\n'
+    )
+    return CliRunner().invoke(main, ["topics", "--config", str(file), "--days", "2", "--apply"])
+
+
+@pytest.mark.xdist_group("spark")  # whose process has the broker
+def test_topics_are_made_with_the_rights_of_their_rows(broker, own_name, tmp_path):
+    stream, outputs = addresses(broker, own_name)
+    refused = apply_topics(broker, stream, outputs, tmp_path)
+    assert (refused.exit_code, "refuses to create them" in refused.stderr) == (3, True)
+    allow(broker, stream, outputs)
+    assert apply_topics(broker, stream, outputs, tmp_path).exit_code == 0
+
+
+def play(broker, stream, outputs, streams, spark, directory) -> None:
+    """Have every command do all that its rows allow: from the change to the reader, and back with a request."""
+    life = life_of("east", topics=2)
+    expected = life.rows()["metadata"]
+    watch = KafkaSink(as_user(broker, stream, "watch", "PLAIN"), "east", threading.Event(), lambda _: None)
+    ends = (as_user(broker, address, "stream", "PLAIN") for address in (stream, outputs))
+    with closing(watch), running(spark, streams.config(**dict(zip(("source", "sink"), ends, strict=True)))):
+        watch.append(life.records)
+        assert metadata_lines(as_user(broker, outputs, "serve", "PLAIN"), len(expected)) == expected
+        behind_a_hole = msgspec.structs.replace(life.records[-1], seq=len(life.records) + 1)
+        watch.append([behind_a_hole])
+        eventually(watch.complete_read_requested, within_seconds=60)
+    assert apply_topics(broker, stream, outputs, directory).exit_code == 0
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+def test_every_row_together_is_enough(broker, own_name, streams, spark, tmp_path):
+    allow(broker, *(ends := addresses(broker, own_name)))
+    play(broker, *ends, streams, spark, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("row", ROWS, ids=" ".join)
+def test_every_row_is_needed(broker, own_name, streams, spark, tmp_path, row):
+    allow(broker, *(ends := addresses(broker, own_name)), without=row)
+    with pytest.raises((IngestError, StreamError, SourceDownError, AssertionError)):
+        play(broker, *ends, streams, spark, tmp_path)
 
 
 def test_a_user_without_rights_or_with_a_wrong_password_gets_a_sentence(broker, own_name, streams, work_off, tmp_path):

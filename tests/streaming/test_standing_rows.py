@@ -10,7 +10,7 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.metadata_rows import BeginningRow, BrokerRow, PartitionRow, TopicRow
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
-from dashboards.following.view import View
+from dashboards.kept_rows.view import View
 from streaming.sinks.standing_rows import StandingRows
 from tests.streaming.cluster_records import life_of
 

@@ -1,18 +1,28 @@
-"""A checkpoint that outlives its Kontrast. A newer one, whose state has one more field, goes on with it."""
+"""Checkpoints that outlive their Kontrast. A newer one goes on with them, or begins again by itself with one line."""
 
 from __future__ import annotations
 
+import json
+import logging
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
+from controller.contract.outputs import decode_row
+from controller.restore.stored_context import STATE_VERSION
 from deploy.dist import PACKAGES
+from streaming.checkpoint.directory import STATE_FORMAT
+from streaming.checkpoint.settings import BEGINS_AGAIN
+from tests.streaming.checkpoints import newest_rows
 from tests.streaming.cluster_records import Streams, life_of
+from tests.streaming.earlier_state import TOPICS
 
 _ROOT = Path(__file__).parents[2]
+_EARLIER = sorted((Path(__file__).parent / "earlier").glob("*.tar.xz"))
 _DEADLINE_SECONDS = 240
 
 pytestmark = pytest.mark.timeout(600)
@@ -62,3 +72,36 @@ def test_a_newer_kontrast_with_one_more_field_goes_on_from_the_checkpoint(stream
         streams.append(lines)
         _work_off(streams, newer)
     assert streams.read_all() == life.rows()
+
+
+def _unpack(archive: Path, streams: Streams) -> dict[str, int | str]:
+    """Unpack an archive, and return its checkpoint's settings. Kontrast and Spark keep the path of the directory."""
+    directory = streams.input.parent
+    with tarfile.open(archive) as packed:
+        packed.extractall(directory, filter="data")
+    settings = json.loads((streams.checkpoint / "kontrast.json").read_text())
+    was = settings["source"].removeprefix("journal:").removesuffix(f"/{streams.input.name}").encode()
+    for file in [path for path in streams.checkpoint.rglob("*") if path.is_file() and was in path.read_bytes()]:
+        file.write_bytes(file.read_bytes().replace(was, bytes(directory)))
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    return json.loads((streams.checkpoint / "kontrast.json").read_text())
+
+
+@pytest.mark.parametrize("versions_older", [0, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("archive", _EARLIER, ids=lambda archive: archive.name.partition(".")[0])
+def test_the_state_of_an_earlier_commit_goes_on_or_begins_again(archive, versions_older, streams, work_off, caplog):
+    settings = _unpack(archive, streams)
+    settings[STATE_FORMAT] -= versions_older
+    (streams.checkpoint / "kontrast.json").write_text(json.dumps(settings))
+    life = life_of("east", topics=TOPICS)
+    streams.append(life.lines[len(life.lines) // 2 :])
+    with caplog.at_level(logging.INFO, "kontrast"):
+        work_off(streams.config())
+    begins_again = settings[STATE_FORMAT] < STATE_VERSION
+    assert sum(BEGINS_AGAIN in record.getMessage() for record in caplog.records) == begins_again
+    written, expected = streams.read_all(), life.rows()
+    if begins_again:
+        written, expected = ({"metadata": [*newest_rows(rows["metadata"]).values()]} for rows in (written, expected))
+    assert {output: list(map(decode_row, rows)) for output, rows in written.items()} == {
+        output: list(map(decode_row, rows)) for output, rows in expected.items()
+    }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as some
 
-from transport.pieces import END, Batch, Piece, good_pieces, next_piece, sealed
+from transport.pieces import END, BatchMark, Piece, good_pieces, next_piece, sealed
 
 _LINES = some.lists(some.binary(max_size=6).filter(lambda line: b"\n" not in line and not line.startswith(b"#")))
-_APPENDS = some.lists(some.tuples(_LINES, some.sampled_from([END, Batch(7, 1, 2).words()])), max_size=6)
+_APPENDS = some.lists(some.tuples(_LINES, some.sampled_from([END, BatchMark(7, 1, 2).words()])), max_size=6)
 
 
 def written(appends, offset: int) -> bytes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.following import Followed, followed, outputs_options, where_outputs_are
+from cli.followed_outputs import Followed, followed, outputs_options, where_outputs_are
 from cli.printing import output
 from cli.printing.standard_output import (
     READER_LEFT,
@@ -28,7 +28,7 @@ from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
-from dashboards.following.view import ClusterSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot
 from transport.printable import printable
 from wording.sentences import counted
 

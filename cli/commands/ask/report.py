@@ -170,7 +170,7 @@ def report(  # noqa: PLR0913 (one parameter an option)
     config = _config(settings, source, window, clusters, read_flags("stream", flags))
 
     def run(stop: threading.Event) -> ExitCode | None:
-        from cli.following import without_waiting_words
+        from cli.followed_outputs import without_waiting_words
         from questions.report.report import report_against
         from reports import job  # brings pyspark
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import click
 
-from cli.following import Where, lines_until_now, outputs_options, where_outputs_are
+from cli.followed_outputs import Where, lines_until_now, outputs_options, where_outputs_are
 from cli.printing import output
-from cli.printing.replay_lines import in_words, row_object, sentence
+from cli.printing.replay_lines import row_object, sentence, value_in_words
 from cli.printing.standard_output import flush, print_json_line, print_line
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import read_flags, read_settings
@@ -197,9 +197,10 @@ def _listed(prefix: str, fields: dict[str, Any], *, first: str) -> Iterator[str]
     yield prefix + sentence(head)
     for name, value in fields.items():
         if isinstance(value, dict):
-            value = "  ".join(f"{key}: {in_words(part)}" for key, part in sorted(value.items(), key=_by_broker) if part)
+            parts = sorted(value.items(), key=_by_broker)
+            value = "  ".join(f"{key}: {value_in_words(part)}" for key, part in parts if part)
         if value not in (0, "", ()):
-            yield f"  {name:<32}{in_words(value)}"
+            yield f"  {name:<32}{value_in_words(value)}"
 
 
 def _by_broker(item: tuple[object, object]) -> int:

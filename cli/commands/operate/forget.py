@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from cli.following import Where, followed
+from cli.followed_outputs import Where, followed
 from cli.printing import output
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import (
@@ -27,7 +27,7 @@ from cli.settings.config import (
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from controller.contract.records import Record, RecordKind
-from dashboards.following.view import ClusterSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot
 from ingest import forgetting
 from streaming.config import StreamConfig
 from transport.address import Address, JournalAddress, KafkaAddress

@@ -7,12 +7,11 @@ from typing import Final
 
 import click
 
-from cli.capacity import Capacity, shown_bytes
+from cli.capacity import DAY_MS, Capacity, shown_bytes
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import table_of
 from cli.running import ExitCode
 
-_DAY_MS: Final = 86_400_000
 _EPILOG: Final = """\b
 Examples:
   kontrast size --clusters 20 --partitions 100000 --changes-per-second 50
@@ -63,21 +62,22 @@ def size(clusters: int, partitions: int, changes_per_second: float, days: float,
 def _figures(capacity: Capacity) -> Iterator[tuple[str, object]]:
     yield "cores", capacity.cores
     yield "memory_mb", capacity.memory_mb
-    yield "memory_limit_mb", capacity.memory_limit_mb
+    yield "memory_limits_mb", capacity.memory_limits_mb
     yield "driver_memory_mb", capacity.heap_mb
     yield "changes_bytes", capacity.changes_bytes
     yield "outputs_bytes", capacity.outputs_bytes
     yield "checkpoint_bytes", capacity.checkpoint_bytes
-    yield "retention_ms", round(capacity.days * _DAY_MS)
+    yield "retention_ms", round(capacity.days * DAY_MS)
 
 
 def _rows(capacity: Capacity) -> Iterator[tuple[str, str, str]]:
     yield "cores", str(capacity.cores), "of the machine"
     for part, needed_mb in capacity.memory_mb.items():
         yield f"memory of {part}", f"{needed_mb:,} MB", "resident"
-    yield "limit of memory", f"{capacity.memory_limit_mb} MB", f"MemoryMax={capacity.memory_limit_mb}M of kontrast@up"
+    for command, limit_mb in capacity.memory_limits_mb.items():
+        yield f"limit of {command}", f"{limit_mb:,} MB", f"MemoryMax={limit_mb}M of kontrast@{command}"
     yield "Java's heap", f"{capacity.heap_mb} MB", f'driver_memory = "{capacity.heap_mb}m" in [stream]'
     yield "disk of changes", shown_bytes(capacity.changes_bytes), f"journal_retain_bytes = {capacity.retain_bytes}"
     yield "disk of outputs", shown_bytes(capacity.outputs_bytes), "journals, or topics of OUTPUTS.*"
     yield "disk of the checkpoint", shown_bytes(capacity.checkpoint_bytes), "checkpoint in [stream]"
-    yield "topic of changes", f"{capacity.days:g} days", f"retention.ms={round(capacity.days * _DAY_MS)}"
+    yield "topic of changes", f"{capacity.days:g} days", f"retention.ms={round(capacity.days * DAY_MS)}"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from cli.following import Followed, followed, outputs_options, where_outputs_are, without_waiting_words
+from cli.followed_outputs import Followed, followed, outputs_options, where_outputs_are, without_waiting_words
 from cli.printing.agreement import percent
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import age_of, table_of
@@ -26,7 +26,7 @@ from dashboards.catalogue.metric import CLUSTER_LABEL
 from dashboards.catalogue.process_metrics import BUILD_INFO
 from dashboards.catalogue.watch_metrics import WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
 from dashboards.exporter.config import ServeConfig
-from dashboards.following.view import ClusterSnapshot
+from dashboards.kept_rows.view import ClusterSnapshot
 from outputs import OutputsError, SourceDownError, open_changes
 from transport.address import Address, JournalAddress, KafkaAddress
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from cli.following import Where
+from cli.followed_outputs import Where
 from cli.printing import output
 from cli.running import run_until_stopped
 from cli.settings.config import ConfigError, Layer, Settings, reached, read_settings

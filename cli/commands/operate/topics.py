@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from cli.capacity import DAY_MS
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import table_of
 from cli.running import ExitCode, run_until_stopped
@@ -18,18 +19,27 @@ from cli.settings.config import ConfigError, Settings, reached, read_settings
 from cli.settings.options import config_option
 from dashboards.errors import ServeError
 from transport.address import KafkaAddress
-from transport.topics import CLEANUP_POLICY, PARTITIONS, ExistingTopic, Topic, refusal, stream_topics, unfit
+from transport.topics import (
+    CLEANUP_POLICY,
+    PARTITIONS,
+    RETENTION_MS,
+    ExistingTopic,
+    RequiredTopic,
+    refusal,
+    stream_topics,
+    unfit,
+)
 
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
 
 _OK: Final = "ok"
 _TIMEOUT_MS: Final = 10_000
-_COLUMNS: Final = ("topic", "state", "partitions", CLEANUP_POLICY, "the brokers have")
+_COLUMNS: Final = ("topic", "state", "partitions", CLEANUP_POLICY, RETENTION_MS, "the brokers have")
 _EPILOG: Final = """\b
 Examples:
   kontrast topics --config kontrast.toml
-  kontrast topics --config kontrast.toml --apply
+  kontrast topics --config kontrast.toml --days 7 --apply
 
 \b
 Exit codes:
@@ -47,20 +57,27 @@ class Compared(NamedTuple):
     state: str  # ok, missing or wrong
     partitions: int
     cleanup_policy: str
+    retention_ms: str  # empty if any is right
     exists: str
     sentence: str  # the defect, and the command that mends it
 
 
 @click.command(epilog=_EPILOG)
 @config_option
-@click.option("--apply", is_flag=True, help="Make missing topics, and set the cleanup.policy of wrong ones.")
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0.1),
+    metavar="N",
+    help="How far back the topic of changes reaches, as for `kontrast size`. Any retention is right without it.",
+)
+@click.option("--apply", is_flag=True, help="Make missing topics, and mend the settings of wrong ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a topic.")
-def topics(config_file: Path | None, *, apply: bool, as_json: bool) -> int:
+def topics(config_file: Path | None, days: float | None, *, apply: bool, as_json: bool) -> int:
     """Compare the Kafka topics of stream and outputs with the brokers, and make or mend them.
 
     A topic with too many partitions is named only: its rows would be lost with it.
     """
-    needed = _needed(read_settings(config_file, os.environ))
+    needed = _needed(read_settings(config_file, os.environ), None if days is None else round(days * DAY_MS))
     compared: list[Compared] = []
 
     def run(_: threading.Event) -> None:
@@ -72,12 +89,12 @@ def topics(config_file: Path | None, *, apply: bool, as_json: bool) -> int:
         for topic in compared:
             print_json(topic._asdict())
     elif compared:
-        cells = ((each.topic, each.state, str(each.partitions), each.cleanup_policy, each.exists) for each in compared)
+        cells = (tuple(map(str, each[: len(_COLUMNS)])) for each in compared)
         print_renderables([table_of(_COLUMNS, cells), *(each.sentence for each in compared if each.sentence)])
     return code or (ExitCode.FAILED if any(each.state != _OK for each in compared) else ExitCode.OK)
 
 
-def _needed(settings: Settings) -> Mapping[KafkaAddress, Sequence[Topic]]:
+def _needed(settings: Settings, retention_ms: int | None) -> Mapping[KafkaAddress, Sequence[RequiredTopic]]:
     """Return the topics by address, for each cluster's stream, the job's source, and the outputs."""
     from streaming.sinks.sink import output_topics  # brings pyspark
 
@@ -85,10 +102,10 @@ def _needed(settings: Settings) -> Mapping[KafkaAddress, Sequence[Topic]]:
     streams = [layer["to"].value for layer in layers if "to" in layer]
     job = settings.sections["stream"]
     streams += [job["from"].value] if "from" in job else []
-    needed: dict[KafkaAddress, list[Topic]] = {}
+    needed: dict[KafkaAddress, list[RequiredTopic]] = {}
     for stream in dict.fromkeys(streams):
         if isinstance(stream, KafkaAddress):
-            needed.setdefault(stream, []).extend(stream_topics(stream))
+            needed.setdefault(stream, []).extend(stream_topics(stream, retention_ms))
     outputs = job["to"].value if "to" in job else None
     if isinstance(outputs, KafkaAddress):
         needed.setdefault(outputs, []).extend(output_topics(outputs))
@@ -103,12 +120,12 @@ def _needed(settings: Settings) -> Mapping[KafkaAddress, Sequence[Topic]]:
     }
 
 
-def _compare(address: KafkaAddress, needed: Sequence[Topic], *, apply: bool) -> Iterator[Compared]:
+def _compare(address: KafkaAddress, needed: Sequence[RequiredTopic], *, apply: bool) -> Iterator[Compared]:
     """Compare, after making and mending if asked. Raise ServeError."""
     from kafka.admin import KafkaAdminClient
     from kafka.errors import KafkaError
 
-    from outputs.kafka_connections import client_options, in_words
+    from outputs.kafka_connections import client_options, error_in_words
     from outputs.kafka_topics import existing_topics
 
     limits = {"request_timeout_ms": _TIMEOUT_MS, "bootstrap_timeout_ms": _TIMEOUT_MS}
@@ -118,25 +135,25 @@ def _compare(address: KafkaAddress, needed: Sequence[Topic], *, apply: bool) -> 
             if apply and _mend(admin, address, needed, existing):
                 existing = existing_topics(admin, needed)
     except KafkaError as error:
-        raise ServeError(f"Kafka at {address.bootstrap_servers} does not answer: {in_words(error)}") from error
+        raise ServeError(f"Kafka at {address.bootstrap_servers} does not answer: {error_in_words(error)}") from error
     found = {each.topic: each for each in existing}
     for topic in needed:
         yield _row(address, topic, found.get(topic))
 
 
-def _row(address: KafkaAddress, topic: Topic, existing: ExistingTopic | None) -> Compared:
-    policy = topic.settings[CLEANUP_POLICY]
+def _row(address: KafkaAddress, topic: RequiredTopic, existing: ExistingTopic | None) -> Compared:
+    wanted = PARTITIONS, topic.settings[CLEANUP_POLICY], topic.settings.get(RETENTION_MS, "")
     if existing is None:
-        return Compared(topic.name, "missing", PARTITIONS, policy, "", "")
+        return Compared(topic.name, "missing", *wanted, "", "")
     wrong = unfit(address, [existing])
     settings = " ".join(f"{name}={value}" for name, value in existing.settings.items())
     has = f"{existing.partitions} {settings}".strip()
     state = "wrong" if wrong.refused or wrong.doubted else _OK
-    return Compared(topic.name, state, PARTITIONS, policy, has, wrong.refused or wrong.doubted)
+    return Compared(topic.name, state, *wanted, has, wrong.refused or wrong.doubted)
 
 
 def _mend(
-    admin: KafkaAdminClient, address: KafkaAddress, needed: Sequence[Topic], existing: Sequence[ExistingTopic]
+    admin: KafkaAdminClient, address: KafkaAddress, needed: Sequence[RequiredTopic], existing: Sequence[ExistingTopic]
 ) -> bool:
     """Make missing topics and fix lossy settings. Return whether anything changed. Raise KafkaError, ServeError."""
     from outputs.kafka_topics import create_topics, set_topic_settings

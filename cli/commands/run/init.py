@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.capacity import Capacity, shown_bytes
+from cli.capacity import DAY_MS, Capacity, shown_bytes
 from cli.printing import output
 from cli.printing.standard_output import print_document, print_json
 from cli.running import ExitCode, StoppedError
@@ -22,6 +22,8 @@ from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
 from cli.sources.source import NotFoundError, ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
+from controller.contract.job_row import JobRow
+from controller.contract.outputs import OUTPUTS
 from controller.rules.releases import Release, release_word
 from ingest.config import IngestConfig, ZooKeeperConfig
 from wording.sentences import counted
@@ -104,7 +106,7 @@ def _refuse(cluster: str | None, out: Path, *, as_json: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCluster:
     """A cluster as its ZooKeeper has it."""
 
     cluster: str
@@ -142,12 +144,12 @@ class Found:
             "racks": self.racks,
             "topics": self.topics,
             "partitions": self.partitions,
-            "memory_limit_mb": self.capacity.memory_limit_mb,
+            "memory_limits_mb": self.capacity.memory_limits_mb,
             "retain_bytes": self.capacity.retain_bytes,
         }
 
 
-def _find(config: ZooKeeperConfig, name: str | None, stop: threading.Event) -> Found:
+def _find(config: ZooKeeperConfig, name: str | None, stop: threading.Event) -> FoundCluster:
     from ingest.complete_read import find_chroots
 
     read = _read(config, stop)
@@ -181,7 +183,7 @@ def _context(read: CompleteRead, cluster: str) -> Context:
     return steps(new_context(cluster), read.records(cluster)).context
 
 
-def _found(zookeeper: str, cluster: str, context: Context) -> Found:
+def _found(zookeeper: str, cluster: str, context: Context) -> FoundCluster:
     header = context.header
     topics = [topic for _, topic in context.topics if topic.exists]
     racks: dict[str, tuple[int, ...]] = {}
@@ -189,10 +191,10 @@ def _found(zookeeper: str, cluster: str, context: Context) -> Found:
         racks[broker.rack or ""] = (*racks.get(broker.rack or "", ()), broker_id)
     partitions = sum(len(topic.partitions) for topic in topics)
     releases = header.configuration.evidence.releases()
-    return Found(cluster, zookeeper, releases, racks, len(topics), partitions)
+    return FoundCluster(cluster, zookeeper, releases, racks, len(topics), partitions)
 
 
-def _configuration(found: Found, state: Path, given: Mapping[str, object]) -> str:
+def _configuration(found: FoundCluster, state: Path, given: Mapping[str, object]) -> str:
     """Return the text of the file with the changed defaults, each with its reason."""
     capacity = found.capacity
     changes, outputs = (json.dumps(f"journal:{state / name}") for name in ("changes", "outputs"))
@@ -223,13 +225,20 @@ journal_retain_bytes = {capacity.retain_bytes}
 from = {changes}
 to = {outputs}
 checkpoint = {json.dumps(str(state / "checkpoint"))}
-# All of Kontrast needs {sum(capacity.memory_mb.values()):,} MB. Limit it to {capacity.memory_limit_mb:,} MB.
+# Outputs of seven days are {shown_bytes(capacity.outputs_bytes)}. Without an age, each output keeps up to 4 GiB.
+output_retain_seconds = {{ {_ages(capacity.days)} }}
+# All of Kontrast needs {sum(capacity.memory_mb.values()):,} MB. Limit it to {capacity.memory_limits_mb["up"]:,} MB.
 driver_memory = "{capacity.heap_mb}m"
 
 [serve]
 from = {outputs}
 listen = "127.0.0.1:9642"
 """
+
+
+def _ages(days: float) -> str:
+    """Return the age limit of each output."""
+    return ", ".join(f'{output} = "{round(days * DAY_MS / 1000)}"' for output in (*OUTPUTS, JobRow.output))
 
 
 def _write(out: Path, text: str) -> None:

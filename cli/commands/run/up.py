@@ -47,7 +47,7 @@ def up(ctx: click.Context, config_file: Path | None, *, check: bool) -> int:
         questions = (
             checks.of_watch(watch),
             checks.of_stream(stream, partial(watched_into, settings)),
-            checks.of_serve(serve, outputs_exist=False),
+            checks.of_serve(serve, outputs_exist=False, watched=watch),
         )
         return checks.check(chain(*questions))
     return _supervise(config_file, ctx.find_root().params)

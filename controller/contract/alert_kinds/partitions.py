@@ -11,8 +11,8 @@ PARTITIONS_OFFLINE: Final = AlertKind(
     name="PartitionsOffline",
     severity=Severity.PAGE,
     meaning="Partitions have no live in-sync replica. Clients can neither produce nor consume until a broker returns.",
-    action="Bring back one of the named brokers, so that no record is lost. An unclean election makes the partitions "
-    "usable, but loses the records that only in-sync replicas have.",
+    action="Bring back one of the named brokers, so that no record is lost. If another replica is live, an unclean "
+    "election makes its partition usable, but loses the records that only in-sync replicas have.",
     expected="to elect only replicas that are in sync",
     patience_else="after 5 s where an in-sync replica is back and only has to be elected",
 )

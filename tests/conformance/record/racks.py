@@ -89,11 +89,11 @@ class RackScenes:
         self._crash(lost, seconds)
 
     def _crash(self, brokers: Sequence[RegisteredBroker], seconds: float) -> None:
-        standing = [broker for broker in brokers if broker.registered]
-        for broker in standing:
+        registered = [broker for broker in brokers if broker.registered]
+        for broker in registered:
             self._note("crash a registered broker", broker=broker.broker_id)
             broker.crash()
-        self._until(lambda: not any(self._is_registered(broker.broker_id) for broker in standing))
+        self._until(lambda: not any(self._is_registered(broker.broker_id) for broker in registered))
         time.sleep(seconds)
 
     def _create(self, topic: NewTopic) -> None:

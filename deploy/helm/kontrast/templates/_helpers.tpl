@@ -17,7 +17,37 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ .Values.persistence.existingClaim | default (printf "%s-state" (include "kontrast.name" .)) }}
 {{- end }}
 
-{{/* A Deployment of one command: root, command, replicas, resources, ports, whether it has the volume. */}}
+{{/* Files of every container: the configuration, the Secrets' keys, and the realms of Kerberos for MIT's library and Java. */}}
+{{- define "kontrast.mounts" -}}
+- {name: config, mountPath: /etc/kontrast/kontrast.toml, subPath: kontrast.toml, readOnly: true}
+{{- if .Values.existingSecrets }}
+- {name: secrets, mountPath: /etc/kontrast/secrets, readOnly: true}
+{{- end }}
+{{- if .Values.krb5ConfigMap }}
+- {name: krb5, mountPath: /etc/krb5.conf, subPath: krb5.conf, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "kontrast.volumes" -}}
+- name: config
+  configMap: {name: {{ include "kontrast.name" . }}}
+{{- with .Values.existingSecrets }}
+- name: secrets
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- range . }}
+      - secret: {name: {{ . }}}
+      {{- end }}
+{{- end }}
+{{- with .Values.krb5ConfigMap }}
+- name: krb5
+  configMap: {name: {{ . }}}
+{{- end }}
+{{- end }}
+
+{{/* A Deployment of one command: root, command, replicas, resources, ports, the probed one, whether it has the volume, and
+whether its work may be shared, so that an update starts the new pod before it ends the old one. */}}
 {{- define "kontrast.deployment" -}}
 {{- $name := printf "%s-%s" (include "kontrast.name" .root) .command }}
 apiVersion: apps/v1
@@ -30,7 +60,7 @@ metadata:
     app.kubernetes.io/component: {{ .command }}
 spec:
   replicas: {{ .replicas }}
-  {{- if .state }}
+  {{- if not .shared }}
   strategy: {type: Recreate}
   {{- end }}
   selector:
@@ -82,29 +112,19 @@ spec:
           # The first complete read and Spark's start take minutes on a large cluster.
           startupProbe: {httpGet: {path: /healthz, port: {{ .probed }}}, periodSeconds: 5, failureThreshold: 180}
           livenessProbe: {httpGet: {path: /healthz, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6}
-          {{- end }}
-          {{- if .ready }}
-          readinessProbe: {httpGet: {path: {{ .ready }}, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5}
+          readinessProbe: {httpGet: {path: /readyz, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5}
           {{- end }}
           resources: {{ toYaml .resources | nindent 12 }}
           volumeMounts:
-            - {name: config, mountPath: /etc/kontrast/kontrast.toml, subPath: kontrast.toml, readOnly: true}
+            {{- include "kontrast.mounts" .root | nindent 12 }}
             - {name: tmp, mountPath: /tmp}
-            {{- if .root.Values.existingSecret }}
-            - {name: secrets, mountPath: /etc/kontrast/secrets, readOnly: true}
-            {{- end }}
             {{- if .state }}
             - {name: state, mountPath: /var/lib/kontrast}
             {{- end }}
       volumes:
-        - name: config
-          configMap: {name: {{ include "kontrast.name" .root }}}
+        {{- include "kontrast.volumes" .root | nindent 8 }}
         - name: tmp
           emptyDir: {sizeLimit: 4Gi}
-        {{- if .root.Values.existingSecret }}
-        - name: secrets
-          secret: {secretName: {{ .root.Values.existingSecret }}, defaultMode: 0440}
-        {{- end }}
         {{- if .state }}
         - name: state
           persistentVolumeClaim: {claimName: {{ include "kontrast.claim" .root }}}

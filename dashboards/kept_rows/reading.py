@@ -48,7 +48,7 @@ class ReadingSnapshot:
         return self.caught_up and cluster not in self.newer and not self.lacks_rows_of(cluster)
 
 
-class Reading:
+class ReadingCounts:
     """Growing counts. One thread counts, and any thread takes snapshots."""
 
     def __init__(self) -> None:

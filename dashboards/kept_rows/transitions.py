@@ -13,9 +13,9 @@ from typing import Final
 from controller.contract.effect_rows import Transition
 from controller.contract.job_row import JobRow
 from controller.contract.row import Row
-from dashboards.following.follower import Follower
-from dashboards.following.past import PAST_ROWS
-from dashboards.following.reading import Reading
+from dashboards.kept_rows.follower import Follower
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.replaced import PAST_ROWS
 from outputs import Chunk, OutputsSource, open_outputs
 from transport.address import Address
 
@@ -29,7 +29,7 @@ class Transitions:
         self._most = most  # per cluster, 0.7 kB each
         self._address = address
         self._connect_timeout_seconds = connect_timeout_seconds
-        self._reading = Reading()
+        self._reading = ReadingCounts()
         self._lock = threading.Lock()
         self._kept: dict[str, deque[Transition]] = {}
         self._follower: Follower | None = None

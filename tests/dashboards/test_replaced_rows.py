@@ -10,10 +10,10 @@ from controller.contract.metadata_rows import MigrationRow
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import steps
-from dashboards.following import past
-from dashboards.following.cluster_at import snapshot_as_of
-from dashboards.following.reading import FOLLOWED_OUTPUTS, Reading
-from dashboards.following.view import ClusterSnapshot, View
+from dashboards.kept_rows.cluster_at import snapshot_as_of
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from dashboards.kept_rows.replaced import PAST_ROWS, Past
+from dashboards.kept_rows.view import ClusterSnapshot, View
 from dashboards.page.answers import Answers
 from dashboards.page.config import PageConfig
 from dashboards.page.leases import Leases
@@ -32,7 +32,7 @@ def recorded(recorded_files) -> list[Row]:
     return [row for row in rows if row.output in FOLLOWED_OUTPUTS]
 
 
-def viewed(rows, past_rows: int = past.PAST_ROWS) -> View:
+def viewed(rows, past_rows: int = PAST_ROWS) -> View:
     view = View(past_rows)
     for row in rows:
         view.apply(row)
@@ -115,7 +115,7 @@ def test_what_is_explained_as_of_a_moment_is_what_was_explained_at_that_moment(r
 
 def explained(view: View, then: View, at_ms: int | None) -> list[object]:
     """Return every explanation of the view at that moment."""
-    answers = Answers(view, Reading(), str, PageConfig(), Leases())
+    answers = Answers(view, ReadingCounts(), str, PageConfig(), Leases())
     partitions = [TopicPartition(*name) for name in sorted(then.partitions(CLUSTER))]
     brokers = range(5)
     return [
@@ -150,7 +150,7 @@ def test_rows_that_compaction_or_damage_took_end_the_past_there(rows, output):
 
 
 def test_gauges_that_say_nothing_new_take_no_room(rows):
-    kept = past.Past(150)  # room for three
+    kept = Past(150)  # room for three
     first = rows.gauges()
     kept.note(None, first)
     for _ in range(10):

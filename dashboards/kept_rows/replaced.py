@@ -21,7 +21,7 @@ _MOST_NOTABLE: Final = 100
 _ALWAYS: Final = 0  # before the first alert, the cluster had no alerts
 
 
-class Change(NamedTuple):
+class Replacement(NamedTuple):
     """A row, and the one of the same subject that it replaced."""
 
     before: Row | None  # unset if the subject had no row
@@ -29,13 +29,13 @@ class Change(NamedTuple):
     key: str  # of the subject, kept because computing it for 50,000 rows took a twentieth of a second per request
 
 
-class Changes:
+class Replacements:
     """The rows of one output in the order in which they came, each with the one that it replaced."""
 
     def __init__(self, most: int, since_ms: int | None = None) -> None:
         self._most = most
         self.since_ms = since_ms  # every later moment is known, if set
-        self._kept: deque[Change] = deque()
+        self._kept: deque[Replacement] = deque()
         self._newest_ms = 0
 
     def note(self, before: Row | None, row: Row) -> None:
@@ -44,7 +44,7 @@ class Changes:
             self.since_ms = row.time_ms
         if len(self._kept) == self._most:
             self.since_ms = max(self.since_ms, self._kept.popleft().row.time_ms)
-        self._kept.append(Change(before, row, row.subject_key()))
+        self._kept.append(Replacement(before, row, row.subject_key()))
         self._newest_ms = max(self._newest_ms, row.time_ms)
 
     def begin_now(self) -> None:
@@ -69,10 +69,10 @@ class Past:
 
     def __init__(self, most_rows: int = PAST_ROWS) -> None:
         self._most_rows = most_rows
-        self.metadata = Changes(most_rows)
-        self.alerts = Changes(most_rows, _ALWAYS)
+        self.metadata = Replacements(most_rows)
+        self.alerts = Replacements(most_rows, _ALWAYS)
         self._gauges: deque[GaugesRow] = deque(maxlen=max(1, most_rows // _ROWS_PER_GAUGES))
-        self.notable: deque[Change] = deque(maxlen=_MOST_NOTABLE)  # of brokers, the controller and alerts
+        self.notable: deque[Replacement] = deque(maxlen=_MOST_NOTABLE)  # of brokers, the controller and alerts
 
     @property
     def since_ms(self) -> int | None:
@@ -84,7 +84,7 @@ class Past:
     def note(self, before: Row | None, row: Row) -> None:
         """Keep a row that is newer than `before` and brings a change."""
         if _is_notable(before, row):
-            self.notable.append(Change(before, row, ""))
+            self.notable.append(Replacement(before, row, ""))
         if isinstance(row, (PartitionRow, TopicRow, BrokerRow, ControllerRow)) or _says_another_phase(before, row):
             self.metadata.note(before, row)
         elif isinstance(row, AlertRow):
@@ -105,9 +105,9 @@ class Past:
         """Drop this output's past, which was void."""
         self.notable = deque((each for each in self.notable if each.row.output != output), _MOST_NOTABLE)
         if output == AlertRow.output:
-            self.alerts = Changes(self._most_rows, _ALWAYS)
+            self.alerts = Replacements(self._most_rows, _ALWAYS)
         elif output == PartitionRow.output:
-            self.metadata = Changes(self._most_rows)
+            self.metadata = Replacements(self._most_rows)
         elif output == GaugesRow.output:
             self._gauges.clear()
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
@@ -19,9 +20,9 @@ from controller.contract.metadata_rows import (
 )
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
-from dashboards.following.alerts import Alerts
-from dashboards.following.newest import PARTITION_SEGMENTS, Newest, OldestFirst, segment_of
-from dashboards.following.past import Past
+from dashboards.kept_rows.alerts import Alerts
+from dashboards.kept_rows.newest import PARTITION_SEGMENTS, Newest, OldestFirst, segment_of
+from dashboards.kept_rows.replaced import Past
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class ClusterSnapshot:
         return self.gauges is not None and self.gauges.is_replayed
 
     @property
-    def standing(self) -> tuple[MetadataRow, ...]:
+    def cluster_rows(self) -> tuple[MetadataRow, ...]:
         """Return rows of metadata but for topics and partitions."""
         return (*self.brokers, *(row for row in (self.controller, self.migration) if row is not None))
 
@@ -112,51 +113,41 @@ class Cluster:
 
     def apply(self, row: Row) -> bool:
         """Apply a row. Return False if a newer one of its subject is known."""
-        before, changed = self._before(row), self._apply(row)
-        self.changes[row.output] += changed
-        if changed:
-            self.past.note(before, row)
-        return changed
-
-    def _before(self, row: Row) -> Row | None:
-        match row:
-            case PartitionRow():
-                return self.partitions.rows.get((row.topic, row.partition))
-            case TopicRow():
-                return self.topic_rows.rows.get(row.topic)
-            case BrokerRow():
-                return self.brokers.rows.get(row.broker)
-            case ControllerRow():
-                return self.controller.rows.get(row.cluster)
-            case MigrationRow():
-                return self.migration.rows.get(row.cluster)
-            case AlertRow():
-                return self.alerts.open(row.id)
-        return None
-
-    def _apply(self, row: Row) -> bool:
-        match row:
-            case PartitionRow():
-                return self._apply_partition(row)
-            case TopicRow():
-                return self.topic_rows.apply(row.topic, row, removes=row.ends_subject)
-            case BrokerRow():
-                return self.brokers.apply(row.broker, row, removes=row.ends_subject)
-            case ControllerRow():
-                return self.controller.apply(row.cluster, row)
-            case MigrationRow():
-                return self.migration.apply(row.cluster, row)
-            case AlertRow():
-                return self.alerts.apply(row)
-            case GaugesRow():
-                return self.gauges.apply(row.cluster, row)
-        return False
-
-    def _apply_partition(self, row: PartitionRow) -> bool:
-        key = (row.topic, row.partition)
-        removes = row.ends_subject
-        if not self.partitions.apply(key, row, removes=removes):
+        rows, key = self._rows_like(row)
+        if rows is None:
             return False
+        before = rows.rows.get(key)
+        if not rows.apply(key, row, removes=row.ends_subject):
+            return False
+        if isinstance(row, PartitionRow):
+            self._file_partition(row)
+        elif isinstance(row, AlertRow):
+            self.alerts.file(before, row)
+        self.changes[row.output] += 1
+        self.past.note(before, row)
+        return True
+
+    def _rows_like(self, row: Row) -> tuple[Newest[Any, Any] | None, Hashable]:
+        """Return the newest rows of this row's kind, and its key among them."""
+        match row:
+            case PartitionRow():
+                return self.partitions, (row.topic, row.partition)
+            case TopicRow():
+                return self.topic_rows, row.topic
+            case BrokerRow():
+                return self.brokers, row.broker
+            case ControllerRow():
+                return self.controller, row.cluster
+            case MigrationRow():
+                return self.migration, row.cluster
+            case AlertRow():
+                return self.alerts.newest, row.id
+            case GaugesRow():
+                return self.gauges, row.cluster
+        return None, None
+
+    def _file_partition(self, row: PartitionRow) -> None:
+        key, removes = (row.topic, row.partition), row.ends_subject
         self.changed_segments.add(segment_of(row.topic))
         self._file_by_topic(row, removes=removes)
         problem = None if removes else row.problem
@@ -168,7 +159,6 @@ class Cluster:
                 named.put(key, row)
             else:
                 named.drop(key)
-        return True
 
     def _file_by_topic(self, row: PartitionRow, *, removes: bool) -> None:
         if not removes:

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from controller.contract.alert_row import AlertRow
-from dashboards.following.newest import Newest, OldestFirst
-
-RESOLVED = "resolved"
+from dashboards.kept_rows.newest import Newest, OldestFirst
 
 _REMEMBERED_ENDINGS = 1_000  # resolved alerts kept per cluster, because the sender of an alert must also send its end
 
@@ -22,26 +20,22 @@ class Alerts:
     """The newest row of each alert that is not resolved, how many there are of each kind, and those just resolved."""
 
     def __init__(self, resolved: Mapping[str, AlertRow] = MappingProxyType({})) -> None:
-        self._newest: Newest[str, AlertRow] = Newest()
+        self.newest: Newest[str, AlertRow] = Newest()
         self._oldest_first: OldestFirst[str, AlertRow] = OldestFirst(_by_age_of_alert)
         self._counts: Counter[tuple[str, str, str]] = Counter()
         self.resolved = dict(resolved)
 
-    def apply(self, row: AlertRow) -> bool:
-        """Apply a row. Return False if it brings no change."""
-        before, removes = self._newest.rows.get(row.id), row.state == RESOLVED
-        if not self._newest.apply(row.id, row, removes=removes):
-            return False
+    def file(self, before: AlertRow | None, row: AlertRow) -> None:
+        """Count a row of `newest` that replaced another one, and put it in order or among the endings."""
         self.resolved.pop(row.id, None)
         if before is not None:
             self._count(before, -1)
-        if removes:
+        if row.ends_subject:
             self._oldest_first.drop(row.id)
             self._remember_ending(row)
         else:
             self._count(row, 1)
             self._oldest_first.put(row.id, row)
-        return True
 
     def _remember_ending(self, row: AlertRow) -> None:
         self.resolved[row.id] = row
@@ -53,10 +47,6 @@ class Alerts:
         self._counts[kind] += more
         if not self._counts[kind]:
             del self._counts[kind]
-
-    def open(self, id_: str) -> AlertRow | None:
-        """Return the newest row of this alert while it is open."""
-        return self._newest.rows.get(id_)
 
     def oldest_first(self) -> tuple[AlertRow, ...]:
         """Return open alerts, the oldest first."""

@@ -14,9 +14,9 @@ from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
-from dashboards.following.follower import Follower
-from dashboards.following.reading import Reading
-from dashboards.following.view import View
+from dashboards.kept_rows.follower import Follower
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.view import View
 from outputs import Chunk, OutputsSource, SourceDownError, open_outputs
 from transport.address import Address
 
@@ -58,7 +58,7 @@ class Followed:
     _where: Where
     _source: OutputsSource
     _wanted: Sequence[str]
-    _reading: Reading
+    _reading: ReadingCounts
     _follower: Follower
 
     def check(self) -> None:
@@ -88,7 +88,7 @@ class Followed:
 @contextmanager
 def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
     """Yield the wanted outputs while a thread reads them."""
-    view, reading, source = View(), Reading(), open_outputs(where.address, wanted)
+    view, reading, source = View(), ReadingCounts(), open_outputs(where.address, wanted)
     with without_waiting_words(), Follower(source, view, reading, where.timeout_seconds) as follower:
         yield Followed(view, where, source, wanted, reading, follower)
 

@@ -15,7 +15,7 @@ from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
 from controller.contract.row import Row
 from dashboards.errors import ServeError
-from dashboards.following.reading import Reading
+from dashboards.kept_rows.reading import ReadingCounts
 from outputs import Chunk, OutputsError, OutputsSource, SourceDownError
 
 # A look at four journals took 0.18 ms of a processor, so it costs 0.9 % of a core. It grows with the segments.
@@ -28,7 +28,7 @@ _BAD_ROWS_LOGGED = 10  # of each output, while the rest is only counted
 _logger = logging.getLogger("kontrast.dashboards")
 
 
-class Followed(Protocol):
+class FollowerTarget(Protocol):
     """Target of the rows that a follower reads."""
 
     def apply(self, row: Row | JobRow) -> bool:
@@ -57,7 +57,9 @@ class Follower:
     answered.
     """
 
-    def __init__(self, source: OutputsSource, view: Followed, reading: Reading, connect_timeout_seconds: float) -> None:
+    def __init__(
+        self, source: OutputsSource, view: FollowerTarget, reading: ReadingCounts, connect_timeout_seconds: float
+    ) -> None:
         self.failure: ServeError | None = None
         self._source = source
         self._view = view

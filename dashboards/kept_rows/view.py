@@ -16,13 +16,13 @@ from controller.contract.ids import PartitionId
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import PartitionRow, TopicRow
 from controller.contract.row import Row
-from dashboards.following.cluster import (
+from dashboards.kept_rows.cluster import (
     AsOf as AsOf,
     Cluster,
     ClusterSnapshot as ClusterSnapshot,
     problem_since_ms as problem_since_ms,
 )
-from dashboards.following.past import PAST_ROWS, Change, Past
+from dashboards.kept_rows.replaced import PAST_ROWS, Past, Replacement
 
 _Value = TypeVar("_Value")
 
@@ -173,7 +173,7 @@ class View:
                 if name in known.topics
             }
 
-    def newest_events(self, cluster: str) -> list[Change]:
+    def newest_events(self, cluster: str) -> list[Replacement]:
         """Return the newest changes of brokers, the controller and alerts, the oldest first."""
         with self._lock:
             known = self._clusters.get(cluster)

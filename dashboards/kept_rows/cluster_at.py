@@ -12,7 +12,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow, TopicRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
-from dashboards.following.view import AsOf, ClusterSnapshot, View, problem_since_ms
+from dashboards.kept_rows.view import AsOf, ClusterSnapshot, View, problem_since_ms
 
 _Kind = TypeVar("_Kind", bound=Row)
 

@@ -1,4 +1,4 @@
-"""State of the feed, with the forwarder's session, clocks and complete reads, and obstacles to its records."""
+"""State of the watch, with the forwarder's session, clocks and complete reads, and obstacles to its records."""
 
 from __future__ import annotations
 

@@ -1,0 +1,14 @@
+"""Unpacking of archives by any Python that Kontrast runs on."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+
+def extract(file: Path, directory: Path, folder: str = "") -> None:
+    """Unpack the archive's members in this folder, or all, into the directory."""
+    with tarfile.open(file) as archive:
+        # Debian 12's Python knows no filter. From 3.12 on, Python warns without one.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(directory, [member for member in archive if member.name.startswith(folder)])

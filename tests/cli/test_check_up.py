@@ -1,0 +1,80 @@
+"""`kontrast up --check` reaches what only `[serve.probe]` and the questions to the ensemble name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from kazoo.client import KazooClient
+
+from cli.embedded.process import free_port
+from cli.embedded.zookeeper import ZooKeeper
+from cli.main import main
+from tests.kraft import KRaftController
+from tests.secured_broker import SecuredBroker
+
+Check = Callable[..., dict[str, str]]
+
+
+@pytest.fixture
+def check(shared_chroot: str, shared_broker: str, tmp_path: Path) -> Check:
+    """Return the lines of `kontrast up --check` by object, for a cluster whose only broker is the shared one."""
+    kafka = KazooClient(hosts=shared_chroot)
+    kafka.start()
+    registration = {"version": 5, "endpoints": [f"PLAINTEXT://{shared_broker}"]}
+    kafka.create("/brokers/ids/1", json.dumps(registration).encode(), makepath=True)
+    kafka.stop()
+    kafka.close()
+    file = tmp_path / "kontrast.toml"
+
+    def run(zookeeper: str = shared_chroot, *, watch: str = "", probe: str = "") -> dict[str, str]:
+        file.write_text(
+            f'[clusters.a]\nzookeeper = "{zookeeper}"\n[watch]\nto = "journal:{tmp_path}/c"\n{watch}\n'
+            f'[stream]\nfrom = "journal:{tmp_path}/c"\nto = "journal:{tmp_path}/o"\ncheckpoint = "{tmp_path}/p"\n'
+            f'[serve]\nfrom = "journal:{tmp_path}/o"\nlisten = "127.0.0.1:0"\n[serve.probe]\n{probe}\n'
+        )
+        lines = CliRunner().invoke(main, ["up", "--config", str(file), "--check"]).stdout.splitlines()
+        named = ("a: questions to", "a: quorum", "a: brokers to compare")
+        return {what: line for line in lines for what in named if what in line}
+
+    return run
+
+
+def test_brokers_and_quorum_are_asked(check):
+    assert check().keys() == {"a: questions to"}
+    asked = check(probe='brokers = true\nkafka_quorum = ["127.0.0.1:1"]')
+    assert asked["a: brokers to compare"] == "ok     a: brokers to compare: 1 node answered"
+    assert asked["a: quorum"].startswith("wrong  a: quorum 127.0.0.1:1: 127.0.0.1:1 does not answer: ")
+    other = check(probe='brokers = true\nkafka_listener = "CLIENTS"')
+    assert "no listener CLIENTS among PLAINTEXT://" in other["a: brokers to compare"]
+
+
+@pytest.mark.nightly
+def test_a_controller_answers_and_brokers_are_asked_with_their_login(check, zookeeper, tmp_path):
+    with KRaftController(3001, zookeeper.connect_string, tmp_path / "controller") as controller:
+        quorum = f"127.0.0.1:{controller.port}"
+        asked = check(probe=f'kafka_quorum = ["{quorum}"]')
+        assert asked["a: quorum"] == f"ok     a: quorum {quorum}: 1 node answered"
+    secured = f"{zookeeper.connect_string}/secured"
+    with SecuredBroker(secured, tmp_path / "kafka") as broker:
+        login = broker.login("serve", "PLAIN")
+        probe = f'brokers = true\nkafka_tls = true\nkafka_ca_file = "{login.ca_file}"\nkafka_sasl_mechanism = "PLAIN"\n'
+        probe += f'kafka_password_file = "{login.password_file}"\nkafka_username = '
+        known = check(secured, probe=f'{probe}"serve"')
+        assert known["a: brokers to compare"] == "ok     a: brokers to compare: 1 node answered"
+        unknown = check(secured, probe=f'{probe}"somebody"')
+        assert unknown["a: brokers to compare"].startswith("wrong  a: brokers to compare: ")
+
+
+def test_questions_that_a_server_does_not_allow_are_named(check, tmp_path):
+    port = free_port()
+    settings = {"4lw.commands.whitelist": "srvr"}
+    with ZooKeeper(tmp_path / "zookeeper", properties=settings) as server:
+        asked = check(server.connect_string)["a: questions to"]
+        assert asked.endswith(": 1 server answered; refused: dump, mntr")
+        wrong = check(server.connect_string, watch=f"zookeeper_admin_port = {port}")["a: questions to"]
+        assert wrong.endswith(f": {server.connect_string} does not allow mntr, and has no AdminServer at port {port}")
+    assert check(server.connect_string, watch="connect_timeout_seconds = 1")["a: questions to"].startswith("wrong")

@@ -1,0 +1,50 @@
+"""One answer from every source at random heartbeats of random recordings, each night at others.
+
+`ONE_ANSWER_SEED` repeats a night, and `ONE_ANSWER_MOMENTS` plays more moments.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from controller.contract.records import RecordKind
+from dashboards.page import restarts
+from ingest.files.history import History
+from tests.conformance.large import LARGE
+from tests.conformance.recording import ARCHIVES, PICTURED
+from tests.questions.one_cluster import CLUSTER, Cluster, answers, page_answers, unpacked
+from tests.questions.test_one_answer import differing, differing_from_outputs, differing_from_page
+
+TODAY = datetime.now(timezone.utc).date().toordinal()
+SEED = int(os.environ.get("ONE_ANSWER_SEED", TODAY))
+MOMENTS = int(os.environ.get("ONE_ANSWER_MOMENTS", "60"))
+RECORDINGS = sorted({each.name.removesuffix(".tar.xz") for each in ARCHIVES.glob("*.tar.xz")} - LARGE.keys() - PICTURED)
+
+
+def a_moment(number: int, directory: Path) -> tuple[str, int, Cluster]:
+    """Return a recording, a heartbeat after the first complete read, and the cluster then."""
+    drawn = random.Random(f"{SEED}-{number}")
+    recording = drawn.choice(RECORDINGS)
+    data = unpacked(recording, directory)
+    records = History((data,), CLUSTER).records()
+    at_ms = drawn.choice([each.observed_ms for each in records if each.kind is RecordKind.HEARTBEAT][3:])
+    return recording, at_ms, Cluster(data, at_ms, directory)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", range(MOMENTS))
+def test_sources_answer_alike_at_a_random_moment(number, tmp_path, monkeypatch):
+    recording, at_ms, cluster = a_moment(number, tmp_path)
+    print(f"seed {SEED}: {recording} at {at_ms}")
+    monkeypatch.setattr(restarts, "now_ms", lambda: None)  # else an old picture gets no verdict
+    files = cluster.from_files()
+    known = answers(files)
+    assert differing(known, answers(cluster.from_changes())) == {}
+    if any(row.output == "alerts" for row in cluster.rows):  # before the first alert the causes are unknown
+        assert differing_from_outputs(known, answers(cluster.from_derived())) == {}
+    assert differing_from_page(known, page_answers(cluster.page(), files)) == {}
