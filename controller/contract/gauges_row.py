@@ -10,7 +10,7 @@ from controller.contract.ensemble import Ensemble
 from controller.contract.ids import NO_BROKER, ControllerEpoch
 from controller.contract.records import Int64
 from controller.contract.row import Count, MomentMs, Row, RowBrokerEpoch, RowBrokerId, RowControllerEpoch, RowZxid
-from controller.contract.znodes import REPLAYED
+from controller.contract.znodes import REPLAYED, ReassignmentEntry
 
 REACTION_BUCKETS_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
 
@@ -73,6 +73,10 @@ class ClusterStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     term_epoch: RowControllerEpoch = ControllerEpoch(-1)  # of the newest controller that took over, and its broker
     term_broker: RowBrokerId = NO_BROKER
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
+    reassign: tuple[ReassignmentEntry, ...] | None = (
+        None  # in /admin/reassign_partitions, the first 200; null: no znode
+    )
+    preferred: tuple[ReassignmentEntry, ...] | None = None  # the same in /admin/preferred_replica_election
     reassign_unwatched: bool = False  # it ignores the next /admin/reassign_partitions, until a failover
     poisoned: dict[RowBrokerId, RowBrokerEpoch] = {}  # KAFKA-12315: broker -> epoch of its registration
     shutting_down: tuple[RowBrokerId, ...] = ()  # brokers in a controlled shutdown

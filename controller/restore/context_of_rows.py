@@ -92,6 +92,7 @@ def _take_status(header: Header, status: ClusterStatus) -> None:
     header.term.active, header.term.broker = status.acts, status.term_broker
     header.term.epoch = ControllerEpoch(status.term_epoch)
     header.term.duplicate_topic_ids = status.duplicate_topic_ids
+    header.triggers.reassign, header.triggers.preferred = status.reassign, status.preferred
     header.triggers.reassign_unwatched = status.reassign_unwatched
     header.former.poisoned = {broker: BrokerEpoch(epoch) for broker, epoch in status.poisoned.items()}
     header.shutdowns.under_way = status.shutting_down

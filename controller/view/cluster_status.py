@@ -7,11 +7,13 @@ from typing import Final
 import msgspec
 
 from controller.contract.gauges_row import ClusterStatus, PendingEvent
+from controller.contract.znodes import ReassignmentEntry
 from controller.model.context import Header
 from controller.model.event import Event
 from controller.rules.releases import release_word
 
 _NAMED_EVENTS: Final = 50
+_NAMED_ENTRIES: Final = 200  # each takes some 60 bytes of every heartbeat's row
 
 
 def status_of(header: Header) -> ClusterStatus:
@@ -24,6 +26,8 @@ def status_of(header: Header) -> ClusterStatus:
         term_epoch=term.epoch,
         term_broker=term.broker,
         duplicate_topic_ids=term.duplicate_topic_ids,
+        reassign=_first(header.triggers.reassign),
+        preferred=_first(header.triggers.preferred),
         reassign_unwatched=header.triggers.reassign_unwatched,
         poisoned=dict(header.former.poisoned),
         shutting_down=header.shutdowns.under_way,
@@ -33,6 +37,10 @@ def status_of(header: Header) -> ClusterStatus:
         settings=configuration.given,
         dynamic_settings=configuration.dynamic,
     )
+
+
+def _first(entries: tuple[ReassignmentEntry, ...] | None) -> tuple[ReassignmentEntry, ...] | None:
+    return None if entries is None else entries[:_NAMED_ENTRIES]
 
 
 def _pending(event: Event) -> PendingEvent:

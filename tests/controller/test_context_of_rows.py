@@ -52,6 +52,7 @@ def facts(context: Context) -> dict[str, Any]:
         "controller": (header.controller, header.controller_epoch, header.acting, header.is_ghost, header.is_poisoned),
         "term": (term.since_ms, term.session, term.ownership, term.epoch, term.broker, term.duplicate_topic_ids),
         "shutdowns": header.shutdowns.under_way,
+        "requests": (header.triggers.reassign, header.triggers.preferred),
         "reassign_unwatched": header.triggers.reassign_unwatched,
         "profile": (header.profile, header.settings, configuration, header.allows_unclean_election),
         "rules": header.counting_rules,
