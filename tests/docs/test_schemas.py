@@ -55,13 +55,16 @@ def _any(hint):
 def _within(hint, bounds):
     """Draw any value that these bounds of numbers and lengths allow."""
     least = max((each.ge for each in bounds if each.ge is not None), default=-(2**63))
+    mosts = [each.le if each.lt is None else each.lt - 1 for each in bounds]
+    most = min((each for each in mosts if each is not None), default=2**63 - 1)
     lengths = [each for each in bounds if each.min_length is not None]
     if lengths:
         (item, _), (each,) = typing.get_args(hint), lengths
         return st.lists(_any(item), min_size=each.min_length, max_size=each.max_length).map(tuple)
     if hint is float:
-        return st.floats(least, max(each.le for each in bounds if each.le is not None))
-    return st.integers(least, 2**63 - 1) if hint is int else _any(hint)
+        return st.floats(least, most)
+    hint = getattr(hint, "__supertype__", hint)
+    return st.integers(least, most) if hint is int else _any(hint)
 
 
 def any_row_part(struct):

@@ -7,7 +7,6 @@ import logging
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from controller.restore.stored_context import STATE_VERSION
 from deploy.dist import PACKAGES
 from streaming.checkpoint.directory import STATE_FORMAT
 from streaming.checkpoint.settings import BEGINS_AGAIN
+from tests.archives import extract
 from tests.streaming.checkpoints import newest_rows
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.earlier_state import TOPICS
@@ -77,8 +77,7 @@ def test_a_newer_kontrast_with_one_more_field_goes_on_from_the_checkpoint(stream
 def _unpack(archive: Path, streams: Streams) -> dict[str, int | str]:
     """Unpack an archive, and return its checkpoint's settings. Kontrast and Spark keep the path of the directory."""
     directory = streams.input.parent
-    with tarfile.open(archive) as packed:
-        packed.extractall(directory, filter="data")
+    extract(archive, directory)
     settings = json.loads((streams.checkpoint / "kontrast.json").read_text())
     was = settings["source"].removeprefix("journal:").removesuffix(f"/{streams.input.name}").encode()
     for file in [path for path in streams.checkpoint.rglob("*") if path.is_file() and was in path.read_bytes()]:
