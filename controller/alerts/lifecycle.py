@@ -89,7 +89,8 @@ def _replaced(
         for kind in condition.replaces:
             yield id_of(kind, condition.subject), condition.id
     now = header.alerts.incidents
-    ended = [incident for incident in before if incident.name not in {other.name for other in now}]
+    names = {incident.name for incident in now}
+    ended = [incident for incident in before if incident.name not in names]
     for incident, other in product(ended, now):
         if not set(incident.brokers).isdisjoint(other.brokers):
             for kind in ALERT_KINDS.values():

@@ -115,7 +115,8 @@ def _offline(scene: Scene) -> Condition | None:
         )
     if never.count:
         cause += f". {never.count} {plural(never.count, 'was', 'were')} created while no replica was live"
-    cause += _unclean(lost, header)
+    helped = _helped_uncleanly(lost, header)
+    cause += _unclean(helped, lost, header)
     rest = toll(
         scene.affected.of(
             PartitionIssue.UNDER_REPLICATED,
@@ -126,14 +127,13 @@ def _offline(scene: Scene) -> Condition | None:
     )
     condition = scene.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
     condition = msgspec.structs.replace(
-        condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), action=_action(lost, header)
+        condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), action=_action(helped.count, lost)
     )
     return _not_yet_paged(condition, lost, header)
 
 
-def _action(lost: Affected, header: Header) -> str | None:
-    """Return advice for partitions that no unclean election can help, if there are any."""
-    helped = _helped_uncleanly(lost, header).count
+def _action(helped: int, lost: Affected) -> str | None:
+    """Return advice if an unclean election helps only some of the lost partitions, or none."""
     if not lost.brokers or helped == lost.count:
         return None
     if not lost.of(PartitionIssue.OFFLINE).groups:
@@ -164,8 +164,15 @@ def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
     """Return the condition of partitions that only wait for an election, once the controller is late with it."""
     kind, header = kinds.PARTITIONS_OFFLINE, scene.header
     cause = f"{_offline_partitions(waiting, header)} until {_elector(header)} elects a leader"
-    more = {"patience_ms": 0, "replaces": (kinds.UNDER_MIN_ISR,), "action": kinds.ELECTION_DUE.action}
-    condition = scene.condition(kind, waiting, cause, _BACK, **more)
+    condition = scene.condition(
+        kind,
+        waiting,
+        cause,
+        _BACK,
+        patience_ms=0,
+        replaces=(kinds.UNDER_MIN_ISR,),
+        action=kinds.ELECTION_DUE.action,
+    )
     patience_ms = kinds.ELECTION_DUE.patience_ms
     is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.alerts.open
     return _not_yet_paged(condition, waiting, header) if is_due else None
@@ -178,9 +185,8 @@ def _offline_partitions(offline: Affected, header: Header) -> str:
     return f"{offline.partitions} offline{names(worst_first, offline.count)}: no client can use {them}"
 
 
-def _unclean(lost: Affected, header: Header) -> str:
+def _unclean(helped: Affected, lost: Affected, header: Header) -> str:
     """Return a sentence with the cost of an unclean election, if a live replica could win it."""
-    helped = _helped_uncleanly(lost, header)
     if not helped.brokers:
         return ""
     winners = [broker for broker in helped.others if broker in header.brokers]

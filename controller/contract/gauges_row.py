@@ -73,9 +73,7 @@ class ClusterStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     term_epoch: RowControllerEpoch = ControllerEpoch(-1)  # of the newest controller that took over, and its broker
     term_broker: RowBrokerId = NO_BROKER
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
-    reassign: tuple[ReassignmentEntry, ...] | None = (
-        None  # in /admin/reassign_partitions, the first 200; null: no znode
-    )
+    reassign: tuple[ReassignmentEntry, ...] | None = None  # the first 200 in /admin/reassign_partitions; null: none
     preferred: tuple[ReassignmentEntry, ...] | None = None  # the same in /admin/preferred_replica_election
     reassign_unwatched: bool = False  # it ignores the next /admin/reassign_partitions, until a failover
     poisoned: dict[RowBrokerId, RowBrokerEpoch] = {}  # KAFKA-12315: broker -> epoch of its registration

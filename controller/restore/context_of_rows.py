@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -79,7 +80,7 @@ def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesR
     header.former.changes = gauges.controller_changes
     header.ensemble.newest = gauges.ensemble
     _take_status(header, gauges.status)
-    _take_events(header, gauges.status.pending, (row for rows_of_topic in partitions.values() for row in rows_of_topic))
+    _take_events(header, gauges.status.pending, chain.from_iterable(partitions.values()))
     _take_topics(header, topics, known, partitions)
     frozen = topics.freeze()
     _count(header, frozen)

@@ -70,8 +70,9 @@ class TableCollector(Collector, Generic[_Source]):
 
     def collect(self) -> Iterator[Family]:
         """Yield every family of the table, in its order."""
+        sources = tuple(self._sources())
         for metric, read in self._table.items():
-            samples = (((*first, *rest), value) for first, source in self._sources() for rest, value in read(source))
+            samples = (((*first, *rest), value) for first, source in sources for rest, value in read(source))
             yield family(metric, samples)
 
 

@@ -76,26 +76,25 @@ def read_again(history: ZnodeHistory) -> None:
 # --- partitions
 
 
-@of("PartitionsOffline", counts=True)
-def the_only_replicas_in_sync_die(count: int) -> Telling:
-    history = a_cluster([3, 1, 2], [3], count)
+def broker_3_dies_and_returns(history: ZnodeHistory) -> Telling:
     history.broker_leaves(3)
     history.heartbeat(6_000)
     yield history
     history.broker(3)
     history.the_controller_writes_its_due()
     history.heartbeat(6_000)
+
+
+@of("PartitionsOffline", counts=True)
+def the_only_replicas_in_sync_die(count: int) -> Telling:
+    history = a_cluster([3, 1, 2], [3], count)
+    yield from broker_3_dies_and_returns(history)
 
 
 @of("PartitionsOffline", counts=True)
 def the_only_replicas_die(count: int) -> Telling:
     history = a_cluster([3], [3], count)
-    history.broker_leaves(3)
-    history.heartbeat(6_000)
-    yield history
-    history.broker(3)
-    history.the_controller_writes_its_due()
-    history.heartbeat(6_000)
+    yield from broker_3_dies_and_returns(history)
 
 
 @of("PartitionsOffline")
@@ -103,12 +102,7 @@ def one_partition_has_another_live_replica_and_one_has_none() -> Telling:
     history = a_cluster([3], [3])
     history.topic("u", {0: [3, 1]})
     history.state("u", 0, 3, 0, [3])
-    history.broker_leaves(3)
-    history.heartbeat(6_000)
-    yield history
-    history.broker(3)
-    history.the_controller_writes_its_due()
-    history.heartbeat(6_000)
+    yield from broker_3_dies_and_returns(history)
 
 
 @of("PartitionsOffline", counts=True)
