@@ -18,7 +18,7 @@ from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.model.tally import IssueGroup
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
-from wording.sentences import counted, either, listed, plural
+from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 _NAMED_IN_A_SENTENCE: Final = 2
 _TOPICS_IN_A_SENTENCE: Final = 3
@@ -120,13 +120,6 @@ def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affe
         yield None, together(groups[None])
 
 
-def names(examples: Collection[str], count: int) -> str:
-    """Return two examples in brackets, with an ellipsis if there are more."""
-    shown = list(examples)[:_NAMED_IN_A_SENTENCE]
-    more = ", …" if count > len(shown) else ""
-    return f" ({', '.join(shown)}{more})" if shown else ""
-
-
 def where_they_are(brokers: Collection[BrokerId], header: Header) -> str:
     """Return a clause such as "brokers 1 and 3 are away, broker 4 lags behind"."""
     away = [broker for broker in brokers if broker not in header.brokers]
@@ -168,7 +161,7 @@ def _returning(groups: list[tuple[frozenset[BrokerId], int]]) -> str:
         return ""
     enough = frozenset.intersection(*(brokers for brokers, _ in groups))
     if enough:
-        return f" until broker {either(enough)} returns"
+        return f" until {one_of(enough)} returns"
     steps = list(_best_returns(groups))
     said = [f"Broker {steps[0][0]} brings back {steps[0][1]}"]
     said += [f"then broker {broker} makes it {back}" for broker, back in steps[1:_RETURNS_IN_A_SENTENCE]]
@@ -203,7 +196,7 @@ def toll(affected: Affected, hosted: int | None = None) -> str:
     fewer = lacking.count
     if hosted is not None:  # the controller may not have written the missing replicas yet
         fewer = max(fewer, hosted - offline.count - waiting.count)
-    parts = [f"{offline.partitions} offline{names(offline.examples, offline.count)}"] if offline.count else []
+    parts = [f"{offline.partitions} offline{in_brackets(offline.examples, offline.count)}"] if offline.count else []
     if waiting.count:
         parts.append(f"{waiting.partitions} {plural(waiting.count, 'waits', 'wait')} for a new leader")
     if fewer:

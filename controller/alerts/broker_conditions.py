@@ -21,7 +21,7 @@ from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.view.whereabouts import whereabouts
-from wording.sentences import listed, named, plural
+from wording.sentences import listed, plural
 
 _FLAPPING_DEPARTURES: Final = 3
 _FLAPPING_WITHIN_MS: Final = 10 * 60_000
@@ -171,8 +171,8 @@ def _missed(  # noqa: PLR0913 (the parts of the condition)
 def _flapping(header: Header, broker: BrokerId, recent: list[int]) -> Condition:
     return Condition(
         kind=kinds.BROKER_FLAPPING,
-        subject=named((broker,)),
-        group=named((broker,)),
+        subject=listed((broker,)),
+        group=listed((broker,)),
         cause=f"broker {broker} left {len(recent)} times within ten minutes without a shutdown: its partitions lost "
         "leaders and replicas each time",
         ending=f"the broker left fewer than {_FLAPPING_DEPARTURES} times within the last ten minutes",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.alerts.affected import names
 from controller.alerts.conditions import Condition
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
@@ -17,7 +16,7 @@ from controller.model.event import EventKind
 from controller.view.ensemble import ensemble_in_words
 from controller.view.partition_issues import PartitionIssue
 from controller.view.whereabouts import whereabouts
-from wording.sentences import counted, either, named, plural
+from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 _OVERDUE_NAMED: Final = 5
 _ENTRIES_IN_A_SENTENCE: Final = 2
@@ -156,7 +155,7 @@ def _ignored_deletions(header: Header) -> Condition | None:
         return None
     entries = plural(len(waiting), "an entry", "entries")
     verb = plural(len(waiting), "deletes", "delete")
-    named = names(sorted(waiting), len(waiting))
+    named = in_brackets(sorted(waiting), len(waiting))
     disabled = "" if header.settings.delete_topic_enable else ": deletion is disabled (delete.topic.enable)"
     return Condition(
         kind=kinds.DELETION_IGNORED,
@@ -219,7 +218,7 @@ def _unfit(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.BROKER_POISONED,
         group="controller",
-        cause=f"{named(unfit)} must not become controller again: as controller "
+        cause=f"{listed(unfit)} must not become controller again: as controller "
         f"{plural(len(unfit), 'its process', 'their processes')} could move no replica (KAFKA-12315). Restart "
         f"{plural(len(unfit), 'it', 'them one by one')}",
         ending="their processes have ended, or one is controller",
@@ -236,7 +235,7 @@ def _not_preferred(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.CONTROLLER_NOT_PREFERRED,
         group="controller",
-        cause=f"broker {header.controller} is controller, but broker {either(preferred)} is preferred",
+        cause=f"broker {header.controller} is controller, but {one_of(preferred)} is preferred",
         ending="a preferred broker is controller",
         broker=header.controller,
     )

@@ -19,7 +19,7 @@ from controller.view.ensemble import (
     trouble_sentence,
     voters_in_sync,
 )
-from wording.sentences import counted, named, plural
+from wording.sentences import counted, listed, plural
 
 _GROUP: Final = "zookeeper"
 _SERVERS_NAMED: Final = 2
@@ -199,8 +199,8 @@ def _blocked(header: Header, left: LeftSession) -> Condition:
         when = f"in {left.expires_ms // 1_000} s, at {clock_text(moment_ms)}"
     return Condition(
         kind=kinds.BROKER_BLOCKED,
-        subject=named((left.broker,)),
-        group=named((left.broker,)),
+        subject=listed((left.broker,)),
+        group=listed((left.broker,)),
         cause=f"broker {left.broker} has no connection to ZooKeeper and cannot register again: its old session "
         f"{left.session:#x} owns /brokers/ids/{left.broker} and expires {when}",
         ending="the session is connected again, or has expired",

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts.affected import affected_by_incident, names
+from controller.alerts.affected import affected_by_incident
 from controller.alerts.broker_conditions import conditions_of_brokers
 from controller.alerts.conditions import Condition, maintained
 from controller.alerts.controller_conditions import MINUTE_MS, conditions_of_controller
@@ -30,6 +30,7 @@ from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
 from controller.model.published_rows import PublishedRows
 from controller.view.ensemble import ensemble_in_words
+from wording.sentences import in_brackets
 
 _NOT_SHOWN: Final = "KRaft leads and no longer writes to ZooKeeper, which cannot show whether the problem lasts"
 
@@ -213,7 +214,7 @@ def _ending_of(kind: AlertKind) -> str:
 def _sentence_of(occurrence: Occurrence, kind: AlertKind) -> str:
     """Return the sentence of an occurrence, with its number of topics or partitions if there are several."""
     count = max(1, occurrence.concerned)
-    several = kind.several.format(count=count, names=names(occurrence.about, count))
+    several = kind.several.format(count=count, names=in_brackets(occurrence.about, count))
     times = f" ({occurrence.count} times)" if occurrence.count > count else ""
     return (several if count > 1 else occurrence.cause) + times
 

@@ -15,7 +15,6 @@ from controller.alerts.affected import (
     Affected,
     Group,
     keep_up,
-    names,
     returns,
     together,
     toll,
@@ -30,7 +29,7 @@ from controller.model.context import Header
 from controller.view.migration import never_elected_count
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.view.whereabouts import whereabouts
-from wording.sentences import either, listed, plural
+from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 # How long a live broker may take to delete a replica, and to copy one.
 _DELETING_MS: Final = 5 * 60_000
@@ -182,7 +181,7 @@ def _offline_partitions(offline: Affected, header: Header) -> str:
     """Return a clause that names partitions of the worst topic first."""
     by_topic, them = header.tally.offline_by_topic, plural(offline.count, "it", "them")
     worst_first = sorted(offline.examples, key=lambda name: -by_topic.get(name.rpartition("-")[0], 0))
-    return f"{offline.partitions} offline{names(worst_first, offline.count)}: no client can use {them}"
+    return f"{offline.partitions} offline{in_brackets(worst_first, offline.count)}: no client can use {them}"
 
 
 def _unclean(helped: Affected, lost: Affected, header: Header) -> str:
@@ -192,7 +191,7 @@ def _unclean(helped: Affected, lost: Affected, header: Header) -> str:
     winners = [broker for broker in helped.others if broker in header.brokers]
     election, losers = "An unclean election", "in-sync replicas have"
     if len(winners) <= 2 and len(helped.groups) == 1:
-        election += f" of broker {either(winners)}"
+        election += f" of {one_of(winners)}"
         losers = f"{listed(helped.brokers)} {plural(len(helped.brokers), 'has', 'have')}"
     only = "" if helped.count == lost.count else f"make only {helped.count} usable, and "
     return f". {election} would {only}lose the records that only {losers}"
@@ -205,7 +204,7 @@ def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
         else "all replicas are in sync, but min.insync.replicas asks for more. Lower min.insync.replicas"
     )
     verb = plural(refusing.count, "refuses", "refuse")
-    cause = f"{refusing.partitions} {verb} acks=all{names(refusing.examples, refusing.count)}: {lacking}"
+    cause = f"{refusing.partitions} {verb} acks=all{in_brackets(refusing.examples, refusing.count)}: {lacking}"
     cause += keep_up(scene.affected)
     return scene.condition(kinds.UNDER_MIN_ISR, refusing, cause, "enough replicas are in sync again")
 
@@ -215,8 +214,8 @@ def _leaderless(scene: Scene, found: Affected) -> Condition | None:
         return None  # the alert on all partitions that the controller refuses to touch has the advice
     live = [broker for broker in found.brokers if broker in scene.header.brokers]
     cause = (
-        f"{found.partitions} {found.verb} no leader{names(found.examples, found.count)}: no client can use "
-        f"{plural(found.count, 'it', 'them')}, though broker {either(live)} is live and in sync. Delete /controller, "
+        f"{found.partitions} {found.verb} no leader{in_brackets(found.examples, found.count)}: no client can use "
+        f"{plural(found.count, 'it', 'them')}, though {one_of(live)} is live and in sync. Delete /controller, "
         "so that the next controller elects a leader"
     )
     return scene.condition(kinds.PARTITIONS_LEADERLESS, found, cause, _BACK, group=_CONTROLLER)
@@ -228,7 +227,7 @@ def _election_due(scene: Scene, found: Affected) -> Condition | None:
     if not due.groups:
         return None
     cause = (
-        f"{due.partitions}{names(due.examples, due.count)} lost {plural(due.count, 'its', 'their')} leader, "
+        f"{due.partitions}{in_brackets(due.examples, due.count)} lost {plural(due.count, 'its', 'their')} leader, "
         f"{listed(due.brokers)}: no client can use {plural(due.count, 'it', 'them')} until "
         f"{_elector(scene.header)} elects another"
     )
@@ -244,7 +243,7 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
         return None
     cause = (
         f"{_elector(scene.header)} passed over {plural(found.count, 'an election', 'elections')} and made later "
-        f"writes: {found.partitions} {found.verb} no leader{names(found.examples, found.count)}"
+        f"writes: {found.partitions} {found.verb} no leader{in_brackets(found.examples, found.count)}"
     )
     condition = scene.condition(kinds.CONTROLLER_OVERDUE, found, cause, _BACK, subject="elections", group=_CONTROLLER)
     controller = scene.header.controller
@@ -264,7 +263,7 @@ def _creation_due(scene: Scene, found: Affected) -> Condition | None:
             None  # KRaft leads a partition whose state ZooKeeper lacked when it was copied, and does not write it back
         )
     cause = (
-        f"{found.partitions} {plural(found.count, 'is', 'are')} not created yet{names(found.examples, found.count)}: "
+        f"{counted(found.count, 'partition', 'is')} not created yet{in_brackets(found.examples, found.count)}: "
         f"no client can use {plural(found.count, 'it', 'them')} until {_elector(scene.header)} creates "
         f"{plural(found.count, 'it', 'them')}"
     )
@@ -328,7 +327,7 @@ def _reassigning(scene: Scene, found: Affected) -> Condition | None:
         return None
     away = [broker for broker in ripe.brokers if broker not in header.brokers]
     cause = f"{plural(ripe.count, 'reassignment', 'reassignments')} of {ripe.partitions}"
-    cause += f"{names(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} "
+    cause += f"{in_brackets(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} "
     waits = f"until {listed(ripe.brokers)} {plural(len(ripe.brokers), 'is', 'are')} in sync"
     cause += waits if ripe.brokers else "though all replicas are in sync"
     cause += f": {listed(away)} {plural(len(away), 'is', 'are')} away" if away else ""

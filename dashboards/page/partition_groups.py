@@ -12,7 +12,7 @@ from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
 from dashboards.kept_rows.view import TopicSize, problem_since_ms
 from dashboards.page.topic_ranks import TopicRanks
-from wording.sentences import either, listed
+from wording.sentences import listed, one_of
 
 _EXAMPLES: Final = 20
 
@@ -119,7 +119,7 @@ def _cause(row: PartitionRow) -> str:
 
 
 def _needs(brokers: tuple[BrokerId, ...], lacking: int) -> str:
-    return f"Needs broker {either(brokers)}." if lacking == 1 else f"Needs {lacking} of {listed(brokers)}."
+    return f"Needs {one_of(brokers)}." if lacking == 1 else f"Needs {lacking} of {listed(brokers)}."
 
 
 def _group(key: tuple[str, str, str], rows: list[PartitionRow], size: TopicSize) -> PartitionGroup:

@@ -22,7 +22,7 @@ from questions.explain.explanation import (
     whereabout,
 )
 from questions.picture import Origin, Picture
-from wording.sentences import bracketed, either
+from wording.sentences import bracketed, one_of
 
 
 def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
@@ -163,7 +163,7 @@ class _Asked:
         partition, header, value = self._partition, self._header, self._value
         elector = f"controller {header.controller}" if header.acting else "the next controller"
         if partition.problem is Problem.NO_LIVE_REPLICA_AT_CREATION:
-            return f"when broker {either(partition.replicas)} registers. Then {elector} creates it"
+            return f"when {one_of(partition.replicas)} registers. Then {elector} creates it"
         if value is None:
             return f"as soon as {elector} writes its first state"
         if partition.problem is Problem.ELECTION_DUE:
@@ -171,14 +171,12 @@ class _Asked:
             return "as soon as " + (f"broker {elected} is elected" if elected is not None else "a leader is elected")
         if partition.problem is Problem.LEADERLESS:
             live = [at for at in value.isr if at in header.brokers and at not in partition.offline_dirs]
-            soon = (
-                f"within seconds, if broker {either(live)} has just returned. Otherwise " if self._is_one_look else ""
-            )
-            return f"{soon}when the next controller elects broker {either(live)}. {kinds.PARTITIONS_LEADERLESS.action}"
+            soon = f"within seconds, if {one_of(live)} has just returned. Otherwise " if self._is_one_look else ""
+            return f"{soon}when the next controller elects {one_of(live)}. {kinds.PARTITIONS_LEADERLESS.action}"
         away = [at for at in value.isr if at not in header.brokers]
         failed = [at for at in value.isr if at in header.brokers]
-        ways = [f"when broker {either(away)} returns"] if away else []
-        ways += [f"when the log directory of broker {either(failed)} is back"] if failed else []
+        ways = [f"when {one_of(away)} returns"] if away else []
+        ways += [f"when the log directory of {one_of(failed)} is back"] if failed else []
         return f"{', or '.join(ways)}, with every acknowledged record"
 
     def _unclean(self, value: LeaderAndIsr) -> Statement:
