@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape as escaped_markup
@@ -32,10 +33,11 @@ class Narrator:
         """Print the reason of an early end."""
         self._console.print(f"\n[bold red]The demo failed:[/bold red] {_escaped(sentence)}")
 
-    def stays_up(self, page_address: str) -> None:
-        """Print that everything continues until Ctrl-C."""
+    def stays_up(self, page_address: str, directory: Path) -> None:
+        """Print that everything continues until Ctrl-C, and how to break it."""
         self._console.print(
-            f"\n[bold]The cluster and Kontrast stay up.[/bold] Page: {page_address}   Ctrl-C ends everything."
+            f"\n[bold]The cluster and Kontrast stay up.[/bold] Page: {page_address}   Ctrl-C ends everything.\n"
+            f"Kill a broker in another terminal: {_escaped(f'kill -9 $(cat {directory}/broker-2.pid)')}"
         )
 
     @contextmanager

@@ -74,7 +74,9 @@ class Stage:
         return "\n".join(f"--- {part.name}: the end of its log\n{part.log_tail(_TAIL_LINES)}" for part in self._parts)
 
     def run_on(self) -> None:
-        """Stay up until Ctrl-C. Raise StageError."""
+        """Stay up until Ctrl-C, with the process id of each broker in a file to kill one by. Raise StageError."""
+        for broker_id, broker in self.cluster.brokers.items():
+            (self._directory / f"broker-{broker_id}.pid").write_text(f"{broker.pid}\n")
         while True:
             self.check()
             time.sleep(1)

@@ -57,6 +57,11 @@ class OneProcess:
         """Return whether its process is there, paused or not."""
         return self._process.running
 
+    @property
+    def pid(self) -> int | None:
+        """Return its process id while it runs."""
+        return self._process.pid
+
     def kill(self) -> None:
         """End it as a crash does (SIGKILL)."""
         self._process.kill()

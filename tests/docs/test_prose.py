@@ -17,6 +17,15 @@ def test_every_part_is_within_its_limits(measured, part):
     assert measured[part].above(prose.LIMITS[part]) == [], "run `make prose`"
 
 
+def test_the_pages_that_explain_have_a_rhythm():
+    assert prose.rhythm().outside() == [], "run `make prose`"
+
+
+def test_short_sentences_alone_are_no_rhythm(tmp_path):
+    (tmp_path / "README.md").write_text("Kontrast reads every znode. It never writes. The page shows brokers.\n" * 20)
+    assert len(prose.rhythm(tmp_path).outside()) == 3
+
+
 def test_a_mark_counts_in_prose_and_not_in_code():
     text = prose.of_markdown("It says what it is. `what` is [nothing](what.md).\n\n```sh\ntell nobody\n```\n")
     assert prose.figures(text).marks == tuple(1_000 * count / 8 for count in (1, 0, 1, 1, 0))

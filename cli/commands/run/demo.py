@@ -39,7 +39,7 @@ def demo(*, once: bool, keep: Path | None, port: int) -> int:
                 play(stage, narrator)
                 played = True
                 if not once:
-                    narrator.stays_up(stage.page_address)
+                    narrator.stays_up(stage.page_address, directory)
                     stage.run_on()
         except KeyboardInterrupt:
             return ExitCode.OK if played and not once else INTERRUPTED
