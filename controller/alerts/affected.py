@@ -7,6 +7,7 @@ so that an outage behind a planned restart remains visible.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import accumulate
 from typing import Final
 
 import msgspec
@@ -18,12 +19,14 @@ from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.model.tally import IssueGroup
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
+from controller.view.returns import Return, Waiting, order_of_return
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 _NAMED_IN_A_SENTENCE: Final = 2
 _TOPICS_IN_A_SENTENCE: Final = 3
 _RETURNS_IN_A_SENTENCE: Final = 3
 
+_ENDED_BY_ANY_RETURN: Final = (PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
 _WAITING: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
 
 
@@ -37,14 +40,17 @@ class Group(msgspec.Struct, frozen=True):
     since_ms: int
     examples: tuple[str, ...]
     excuse: str | None
+    lacking: int = 1  # of the brokers, before the issue ends
+    internal: int = 0  # partitions of internal topics
 
 
 def read_group(key: str, group: IssueGroup, header: Header) -> Group:
     """Decode the key of a group of the header, and look up its excuse."""
-    issue, brokers, others = parse_group(key)
+    issue, brokers, others, lacking = parse_group(key)
     in_failed_dirs = issue is PartitionIssue.OFFLINE and header.brokers.keys() >= set(brokers)
     excuse = None if in_failed_dirs else explanation(brokers, header)
-    return Group(issue, brokers, others, group.count, group.since_ms, group.examples, excuse)
+    count, since_ms, examples, internal = msgspec.structs.astuple(group)
+    return Group(issue, brokers, others, count, since_ms, examples, excuse, lacking, internal)
 
 
 class Affected(msgspec.Struct, frozen=True):
@@ -136,33 +142,50 @@ def worst_topics(affected: Affected, header: Header) -> str:
     return ". Most are in " + ", ".join(f"{topic} ({count})" for topic, count in worst)
 
 
-def returns(affected: Affected, header: Header) -> str:
-    """Return the brokers whose return brings partitions back, most first, as a clause or sentences.
+def _order_of(affected: Affected, header: Header) -> tuple[Return, ...]:
+    """Return the absent brokers whose return helps clients, the one that restores most first."""
+    waiting = [
+        Waiting(
+            frozenset(group.brokers), group.lacking, group.count, group.issue in _ENDED_BY_ANY_RETURN, group.internal
+        )
+        for group in affected.groups
+    ]
+    away = {broker for group in waiting for broker in group.brokers}.difference(header.brokers)
+    return tuple(order_of_return(waiting, away))
 
-    Any broker of a group brings back the whole group.
+
+def returns(lost: Affected, refusing: Affected, header: Header) -> str:
+    """Return the brokers whose return brings lost partitions back, most first, as a clause or sentences.
+
+    The partitions that refuse acks=all decide between brokers that bring back as many.
     """
-    if not affected.brokers:
+    if not lost.brokers:
         return ". No replica is in sync. Only an unclean election makes one leader"
-    away = [(frozenset(group.brokers).difference(header.brokers), group.count) for group in affected.groups]
-    said = _returning([(brokers, count) for brokers, count in away if brokers])
+    away = [frozenset(group.brokers).difference(header.brokers) for group in lost.groups]
+    enough = frozenset.intersection(*filter(None, away)) if any(away) else frozenset()
+    said = (
+        f" until {one_of(enough)} returns"
+        if enough
+        else _in_order(_order_of(together((*lost.groups, *refusing.groups)), header))
+    )
     on_live = Affected(
-        tuple(group for group in affected.groups if group.brokers and header.brokers.keys() >= set(group.brokers))
+        tuple(group for group in lost.groups if group.brokers and header.brokers.keys() >= set(group.brokers))
     )
     if on_live.count:
-        all_are = on_live.count == affected.count
+        all_are = on_live.count == lost.count
         which = "Replicas" if all_are else f"{on_live.count} {plural(on_live.count, 'has', 'have')} replicas"
         verb = "are" if all_are else "that are"
         said += f". {which} {verb} in sync only in failed log directories of {listed(on_live.brokers)}"
     return said
 
 
-def _returning(groups: list[tuple[frozenset[BrokerId], int]]) -> str:
-    if not groups:
+def _in_order(order: Iterable[Return]) -> str:
+    """Return the first brokers with the number of partitions online by then, empty if no return brings one back."""
+    helpful = [each for each in order if each.offline]
+    by_then = list(accumulate(each.offline for each in helpful))
+    steps = [(each.broker, back) for each, back in zip(helpful, by_then, strict=True)]
+    if not steps:
         return ""
-    enough = frozenset.intersection(*(brokers for brokers, _ in groups))
-    if enough:
-        return f" until {one_of(enough)} returns"
-    steps = list(_best_returns(groups))
     said = [f"Broker {steps[0][0]} brings back {steps[0][1]}"]
     said += [f"then broker {broker} makes it {back}" for broker, back in steps[1:_RETURNS_IN_A_SENTENCE]]
     if len(steps) <= _RETURNS_IN_A_SENTENCE:
@@ -170,20 +193,6 @@ def _returning(groups: list[tuple[frozenset[BrokerId], int]]) -> str:
     else:
         said.append(f"all {steps[-1][1]} need {len(steps)} brokers")
     return ". " + ", ".join(said)
-
-
-def _best_returns(groups: list[tuple[frozenset[BrokerId], int]]) -> Iterator[tuple[BrokerId, int]]:
-    """Yield the broker that brings back most of the rest, with the partitions back by then, and so on."""
-    back = 0
-    while groups:
-        gains: dict[BrokerId, int] = {}
-        for brokers, count in groups:
-            for broker in brokers:
-                gains[broker] = gains.get(broker, 0) + count
-        best = min(gains, key=lambda broker: (-gains[broker], broker))
-        back += gains[best]
-        groups = [(brokers, count) for brokers, count in groups if best not in brokers]
-        yield best, back
 
 
 def toll(affected: Affected, hosted: int | None = None) -> str:

@@ -40,7 +40,7 @@ def incidents_of(header: Header, away: Collection[BrokerId]) -> tuple[Incident, 
     for broker in away:
         together.add((broker,))
     for key in header.tally.issues:
-        issue, brokers, _ = parse_group(key)
+        issue, brokers, *_ = parse_group(key)
         together.add(causes(issue, brokers, header))
     for brokers in (*_sharing(header, away), *_left_together(header, away)):
         together.add(brokers)

@@ -92,21 +92,21 @@ def conditions_of_partitions(
 def _unusable(scene: Scene) -> Iterator[Condition]:
     """Yield a condition of offline partitions, which includes those that refuse acks=all, or of the latter alone."""
     refusing = scene.affected.of(PartitionIssue.UNDER_MIN_ISR).unexcused()
-    offline = _offline(scene)
+    offline = _offline(scene, refusing)
     if offline is not None:
         yield offline
     if refusing.groups and (offline is None or offline.severity is Severity.INFO and refusing.excuse is None):
         yield _under_min_isr(scene, refusing)
 
 
-def _offline(scene: Scene) -> Condition | None:
+def _offline(scene: Scene, refusing: Affected) -> Condition | None:
     """Return the condition of offline partitions, with the brokers whose return ends it and other effects."""
     header, kind = scene.header, kinds.PARTITIONS_OFFLINE
     offline = scene.affected.of(*OFFLINE_ISSUES).unexcused()
     lost = offline.of(PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
     if not lost.groups:
         return _coming_back(scene, offline) if offline.groups else None
-    cause = f"{_offline_partitions(offline, header)}{returns(lost, header)}{worst_topics(offline, header)}"
+    cause = f"{_offline_partitions(offline, header)}{returns(lost, refusing, header)}{worst_topics(offline, header)}"
     waiting, never = offline.of(PartitionIssue.COMING_BACK), offline.of(PartitionIssue.NEVER_CREATED)
     if waiting.count:
         cause += (

@@ -32,6 +32,7 @@ class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
     count: int
     since_ms: int
     examples: tuple[str, ...]
+    internal: int = 0  # partitions of internal topics among them
 
 
 class WritesBefore(msgspec.Struct, frozen=True, array_like=True):

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from controller.contract.ids import BrokerId, LeaderEpoch, TopicPartition
+from controller.contract.ids import INTERNAL_TOPICS, BrokerId, LeaderEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import Problem
 from controller.model.alert_state import EXAMPLES_NAMED
@@ -45,12 +45,13 @@ class PartitionIssue(Enum):
 
     __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
 
-    def of(self, brokers: Iterable[BrokerId], others: Iterable[BrokerId] = ()) -> str:
-        """Return the key of the group with this issue because of these brokers.
+    def of(self, brokers: Iterable[BrokerId], others: Iterable[BrokerId] = (), lacking: int = 1) -> str:
+        """Return the key of the group with this issue because of these brokers, of which `lacking` would end it.
 
         Others could replace them with data loss.
         """
-        key = f"{self.value}/{','.join(map(str, sorted(brokers)))}"
+        word = self.value if lacking == 1 else f"{self.value}*{lacking}"
+        key = f"{word}/{','.join(map(str, sorted(brokers)))}"
         return f"{key}/{','.join(map(str, sorted(others)))}" if others else key
 
 
@@ -82,12 +83,22 @@ _ELECTION_DUE: Final = PartitionIssue.ELECTION_DUE
 _USED_AGAIN_SOON: Final = (None, _ELECTION_DUE, PartitionIssue.ELECTION_OWED)
 
 
+class GroupKey(NamedTuple):
+    """Issue of a group, its causing brokers, those that could replace them, and how many causes must end."""
+
+    issue: PartitionIssue
+    brokers: tuple[BrokerId, ...]
+    others: tuple[BrokerId, ...]
+    lacking: int
+
+
 # The same keys are read at each heartbeat.
 @lru_cache(1 << 11)
-def parse_group(key: str) -> tuple[PartitionIssue, tuple[BrokerId, ...], tuple[BrokerId, ...]]:
-    """Return the issue, causing brokers and other brokers in a group's key."""
-    word, brokers, *others = key.split("/")
-    return PartitionIssue(word), _brokers(brokers), _brokers(others[0]) if others else ()
+def parse_group(key: str) -> GroupKey:
+    """Return the parts of a group's key."""
+    first, brokers, *others = key.split("/")
+    word, _, lacking = first.partition("*")
+    return GroupKey(PartitionIssue(word), _brokers(brokers), _brokers(others[0]) if others else (), int(lacking or 1))
 
 
 def _are_offline(keys: tuple[str, ...]) -> bool:
@@ -169,7 +180,7 @@ def _lacking(
 ) -> tuple[str, ...]:
     keys = [PartitionIssue.UNDER_REPLICATED.of(lagging)] if lagging else []
     if margin < 0:
-        keys.append(PartitionIssue.UNDER_MIN_ISR.of(missing))
+        keys.append(PartitionIssue.UNDER_MIN_ISR.of(missing, lacking=-margin))
     if last:
         keys.append(PartitionIssue.ONE_LEFT.of(lagging, last))
     elif margin == 0 and missing:
@@ -198,15 +209,15 @@ class PartitionIssueIndex:
             return
         if not self._owned:
             self.groups, self.offline_by_topic, self._owned = self.groups.copy(), self.offline_by_topic.copy(), True
-        name = str(tp)
+        name, internal = str(tp), int(tp.topic in INTERNAL_TOPICS)
         for key in come:
             if key not in gone:
                 # An owed election is due since its event came, not since the controller passed it over.
                 owed = is_.passed_over if is_ and key.startswith(_ELECTION_OWED_KEYS) else None
-                self._join(key, name, now_ms if owed is None else owed.since_ms)
+                self._join(key, name, now_ms if owed is None else owed.since_ms, internal)
         for key in gone:
             if key not in come:
-                self._leave(key, name)
+                self._leave(key, name, internal)
         more = _are_offline(come) - _are_offline(gone)
         if more:
             self._count_offline(tp.topic, more)
@@ -218,27 +229,27 @@ class PartitionIssueIndex:
         else:
             self.offline_by_topic.pop(topic, None)
 
-    def _join(self, key: str, name: str, now_ms: int) -> None:
+    def _join(self, key: str, name: str, now_ms: int, internal: int) -> None:
         group = self.groups.get(key)
         if group is None:
             self._note_change(key)
-            self.groups[key] = IssueGroup(1, now_ms, (name,))
+            self.groups[key] = IssueGroup(1, now_ms, (name,), internal)
             return
         examples = (*group.examples, name) if len(group.examples) < EXAMPLES_NAMED else group.examples
-        self.groups[key] = IssueGroup(group.count + 1, group.since_ms, examples)
+        self.groups[key] = IssueGroup(group.count + 1, group.since_ms, examples, group.internal + internal)
 
     def _note_change(self, key: str) -> None:
         if not key.startswith(_PATIENT_KEYS):
             self.wants_judging = True
 
-    def _leave(self, key: str, name: str) -> None:
+    def _leave(self, key: str, name: str, internal: int) -> None:
         group = self.groups[key]
         if group.count == 1:
             self._note_change(key)
             del self.groups[key]
             return
         examples = tuple(other for other in group.examples if other != name)
-        self.groups[key] = IssueGroup(group.count - 1, group.since_ms, examples)
+        self.groups[key] = IssueGroup(group.count - 1, group.since_ms, examples, group.internal - internal)
 
 
 def index_issues(topics: Topics, header: Header) -> tuple[dict[str, IssueGroup], dict[str, int]]:

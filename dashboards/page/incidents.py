@@ -13,9 +13,10 @@ import msgspec
 
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
-from controller.contract.ids import BrokerId
+from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from controller.contract.problem import Problem
+from controller.view.returns import Waiting, order_of_return
 from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.page.config import PageConfig
 from dashboards.page.partition_groups import PartitionGroup
@@ -249,20 +250,11 @@ def _returns(
     lacking_replicas: int,
     config: PageConfig,
 ) -> Iterator[Return]:
-    """Yield the broker whose return restores most, then the next one for the rest, and so on."""
-    waiting = [(group, group.lacking) for group in groups if not away.keys().isdisjoint(group.needs)]
-    left = set(away)
-    while waiting and left:
-        gains = {broker: _gain(broker, waiting) for broker in left}
-        broker = min(left, key=lambda each: (*(-gain for gain in gains[each]), each))
-        if gains[broker] == (0, 0):
-            break
-        left.discard(broker)
-        back = [group for group, lacking in waiting if broker in group.needs and lacking == 1]
-        waiting = [(group, lacking - (broker in group.needs)) for group, lacking in waiting if group not in back]
-        restores = sum(group.count for group in back)
-        yield Return(broker, restores, _restored(back), _command(broker, away[broker], config))
-    for broker in sorted(left):
+    order = tuple(order_of_return(map(_waiting, groups), away))
+    for each in order:
+        command = _command(each.broker, away[each.broker], config)
+        yield Return(each.broker, each.partitions, _restored(each.restored), command)
+    for broker in sorted(away.keys() - {each.broker for each in order}):
         says = (
             f"{counted(lacking_replicas, 'partition')} regain replicas."
             if len(away) == 1 and lacking_replicas > 0
@@ -271,18 +263,17 @@ def _returns(
         yield Return(broker, 0, says or "Its replicas catch up.", _command(broker, away[broker], config))
 
 
-def _gain(broker: BrokerId, waiting: Iterable[tuple[PartitionGroup, int]]) -> tuple[int, int]:
-    """Return the partitions that the broker restores alone, and those that it brings nearer."""
-    near = [(group, lacking) for group, lacking in waiting if broker in group.needs]
-    return sum(group.count for group, lacking in near if lacking == 1), sum(group.count for group, _ in near)
+def _waiting(group: PartitionGroup) -> Waiting:
+    is_offline, internal = group.problem != Problem.UNDER_MIN_ISR.value, group.topic in INTERNAL_TOPICS
+    return Waiting(frozenset(group.needs), group.lacking, group.count, is_offline, group.count * internal, group.topic)
 
 
-def _restored(groups: Sequence[PartitionGroup]) -> str:
+def _restored(groups: Sequence[Waiting]) -> str:
     if not groups:
         return "No partition returns yet."
     counts: dict[str, int] = {}
     for group in groups:
-        counts[group.topic] = counts.get(group.topic, 0) + group.count
+        counts[group.topic] = counts.get(group.topic, 0) + group.partitions
     named = [f"{count:,} of {short(topic)}" for topic, count in list(counts.items())[:_TOPICS_IN_A_SENTENCE]]
     rest = sum(list(counts.values())[_TOPICS_IN_A_SENTENCE:])
     named += [f"{rest} of other topics"] if rest else []
