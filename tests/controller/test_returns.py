@@ -19,12 +19,12 @@ def order(groups: list[Waiting], away: set[int]) -> list[tuple[int, int]]:
     return [(each.broker, each.partitions) for each in order_of_return(groups, {BrokerId(one) for one in away})]
 
 
-def test_a_broker_with_offline_partitions_returns_before_one_with_more_that_refuse_acks_all():
+def test_offline_partitions_weigh_more_than_those_that_refuse_acks_all():
     groups = [waiting({3}, 5), waiting({4}, 10, offline=False)]
     assert order(groups, {3, 4}) == [(3, 5), (4, 10)]
 
 
-def test_among_as_many_offline_partitions_those_that_refuse_acks_all_decide_and_then_internal_topics():
+def test_between_equals_refused_writes_decide_and_then_internal_topics():
     assert order([waiting({3}, 5), waiting({4}, 5), waiting({4}, 1, offline=False)], {3, 4}) == [(4, 6), (3, 5)]
     assert order([waiting({3}, 5), waiting({4}, 5, internal=1)], {3, 4}) == [(4, 5), (3, 5)]
 
@@ -40,6 +40,7 @@ def test_partitions_that_lack_two_brokers_return_with_the_second():
 
 def test_a_broker_whose_return_helps_no_client_is_not_named():
     assert order([waiting({3}, 1), waiting({9}, 7)], {3, 4}) == [(3, 1)]
+    assert order([waiting({3, 9}, 1, lacking=2)], {3, 4}) == [(3, 0)]
 
 
 GROUPS = st.lists(
