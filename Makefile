@@ -212,11 +212,13 @@ release: install-dev ## Wheel, sdist, kontrast.zip, SBOM, changes and checksums 
 
 lock: install-dev ## Renew the pins in requirements/
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
-		pyproject.toml -o requirements/run.txt
+		pyproject.toml --extra job -o requirements/run.txt
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
-		pyproject.toml --extra mcp -c requirements/run.txt -o requirements/mcp.txt
+		pyproject.toml -c requirements/run.txt -o requirements/base.txt
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
-		pyproject.toml --extra mcp --group dev -c requirements/run.txt -o requirements/dev.txt
+		pyproject.toml --extra job --extra mcp -c requirements/run.txt -o requirements/mcp.txt
+	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
+		pyproject.toml --extra job --extra mcp --group dev -c requirements/run.txt -o requirements/dev.txt
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header --allow-unsafe \
 		requirements/tools.in -c requirements/dev.txt -o requirements/tools.txt
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \

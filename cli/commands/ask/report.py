@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from cli.extras import need_extra
 from cli.printing import output
 from cli.printing.standard_output import plain_lines, print_document, print_renderables
 from cli.running import ExitCode, run_until_stopped
@@ -155,6 +156,7 @@ def report(  # noqa: PLR0913 (one parameter an option)
     controller's reaction times, crashes and bounces of brokers, and alerts by kind. Only time in which a forwarder
     watched the cluster counts. The report shows the rest.
     """
+    need_extra("job", "report")
     if (stream is None) == (not directories):
         raise click.UsageError("give either --from ADDRESS or --zk-data DIR.")
     if form == "csv" and out is None:

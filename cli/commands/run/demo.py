@@ -10,6 +10,7 @@ from types import FrameType
 
 import click
 
+from cli.extras import need_extra
 from cli.interrupts import INTERRUPTED
 from cli.running import ExitCode
 from transport.scratch import scratch_directory
@@ -25,6 +26,7 @@ def demo(*, once: bool, keep: Path | None, port: int) -> int:
     It starts ZooKeeper, three Kafka brokers, and `kontrast watch`, `stream` and `serve` on them. Topics are created, a
     broker is killed and returns, a topic is deleted. It stays up until Ctrl-C and leaves no process behind.
     """
+    need_extra("job", "demo")
     from cli.demo.narrator import Narrator  # not for --help
     from cli.demo.stage import Stage, StageError
     from cli.demo.story import ChapterFailedError, play

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from cli.extras import need_extra
 from cli.printing.output import say
 from cli.running import run_until_stopped
 from cli.settings.config import ConfigError
@@ -57,12 +58,9 @@ def mcp(listen: str | None, source: tuple[str, ...], allowed_hosts: tuple[str, .
     on. With --from or --zk-data there is also a timeline. The tools only read.
     """
     has_past = _has_past(source)
-    try:
-        from cli.mcp_server import server as protocol
-    except ModuleNotFoundError as error:
-        if error.name not in ("mcp", "mcp_types"):
-            raise
-        raise ConfigError("kontrast mcp needs the package mcp: pip install 'kontrast[mcp]'") from error
+    need_extra("mcp", "mcp")
+    from cli.mcp_server import server as protocol
+
     made = protocol.make_server(source, has_past=has_past)
     if listen is None:
         if any(flags.values()) or allowed_hosts:

@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from cli import checks
+from cli.extras import need_extra
 from cli.running import run_until_stopped
 from cli.settings.config import read_flags, read_settings, stream_config, watched_into
 from cli.settings.options import service_command, settings_options
@@ -42,6 +43,7 @@ def stream(config_file: Path | None, *, check: bool, available_now: bool, rebuil
 
     It reads what `kontrast watch` forwarded, and goes on from its checkpoint when it is started again.
     """
+    need_extra("job", "stream")
     settings = read_settings(config_file, os.environ)
     config = stream_config(settings, read_flags("stream", flags))
 

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from cli import checks
+from cli.extras import need_extra
 from cli.printing import output
 from cli.running import run_until_stopped
 from cli.settings.config import SECTIONS, read_settings, serve_config, stream_config, watch_configs, watched_into
@@ -39,6 +40,7 @@ def up(ctx: click.Context, config_file: Path | None, *, check: bool) -> int:
     Each is a process of its own. The log has all of them, each line with its command's name. Ctrl-C or SIGTERM ends
     watch, then the job behind its batch, then serve.
     """
+    need_extra("job", "up")
     settings = read_settings(config_file, os.environ)
     watch, stream = watch_configs(settings, (), {}), stream_config(settings, {})
     serve = serve_config(settings, {section: {} for section in SECTIONS})

@@ -1,0 +1,18 @@
+"""Parts of Kontrast that a plain `pip install kontrast` leaves out, because most commands work without them."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Final
+
+from cli.settings.config import ConfigError
+
+# An extra of pyproject.toml, and the largest package that it brings.
+_PACKAGE_OF: Final = {"job": "pyspark", "mcp": "mcp"}
+
+
+def need_extra(extra: str, command: str) -> None:
+    """Raise ConfigError with the command to run if the extra of this command is not installed."""
+    package = _PACKAGE_OF[extra]
+    if importlib.util.find_spec(package) is None:
+        raise ConfigError(f"kontrast {command} needs the package {package}: pip install 'kontrast[{extra}]'")
