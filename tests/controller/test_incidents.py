@@ -18,7 +18,7 @@ RACKS = 3
 MINUTE_MS = 60_000
 # One process makes each large cluster once, which takes seconds. All take a minute and no branch that smaller clusters
 # do not take, so they run with the long tests.
-OF_LARGE = [pytest.mark.faults, pytest.mark.xdist_group("large clusters")]
+OF_LARGE = [pytest.mark.nightly, pytest.mark.xdist_group("large clusters")]
 LARGE = pytest.param(200_000, marks=OF_LARGE)
 UNTRACED = pytest.mark.no_cover  # with the branches of 200 partitions, in a third of the time
 SIZES = (200, pytest.param(12_000, marks=UNTRACED), LARGE)

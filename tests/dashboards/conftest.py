@@ -185,7 +185,7 @@ def incident_prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pr
 def _tool(name: str) -> Callable[..., subprocess.CompletedProcess[str]]:
     path = program(name)
     return lambda *arguments, **options: subprocess.run(
-        [path, *arguments], capture_output=True, text=True, timeout=120, check=False, **options
+        [path, *arguments], capture_output=True, text=True, check=False, **options
     )
 
 

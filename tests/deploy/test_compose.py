@@ -25,7 +25,7 @@ from tests.deploy.test_image import _words
 from tests.programs import program
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900), pytest.mark.xdist_group("pipelines")]
+pytestmark = [pytest.mark.deploy, pytest.mark.xdist_group("pipelines")]
 
 ROOT = Path(__file__).parents[2]
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "deploy" / "compose" / "compose.yml").read_text())[

@@ -113,7 +113,6 @@ def with_checksums(path: Path) -> Path:
     return path.with_name(f".{path.name}.crc")
 
 
-@pytest.mark.timeout(300)
 def test_damaged_files_are_named_with_the_way_out_or_healed(saved):
     """One damage a kind of file. Spark meets each in another place."""
     spark_files = saved.streams.checkpoint / "spark"
@@ -136,7 +135,6 @@ def test_damaged_files_are_named_with_the_way_out_or_healed(saved):
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(900)
 def test_every_kind_of_file_in_every_way(saved):
     refused = 0
     for path in list(saved.kinds()):
@@ -156,7 +154,6 @@ def test_every_kind_of_file_in_every_way(saved):
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(300)
 def test_a_directory_that_is_gone(saved):
     for directory in ("state", "state/0", "state/0/0", "state/0/_metadata", "offsets", "commits"):
         saved.restore()
@@ -165,7 +162,6 @@ def test_a_directory_that_is_gone(saved):
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(300)
 def test_an_entry_of_the_offsets_that_is_missing_in_between(saved):
     offsets = saved.streams.checkpoint / "spark" / "offsets"
     numbers = sorted(int(path.name) for path in offsets.glob("[0-9]*"))

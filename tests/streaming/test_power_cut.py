@@ -74,7 +74,6 @@ def outlive(tmp_path: Path, spark: SparkSession, work_off, points: int) -> None:
         assert_readers_end_right(streams, life)
 
 
-@pytest.mark.timeout(300)
 def test_a_power_cut_loses_nothing_and_nobody_has_to_do_anything(tmp_path, spark, work_off):
     outlive(tmp_path, spark, work_off, points=5)
 

@@ -149,14 +149,12 @@ def play(broker, stream, outputs, streams, spark, directory) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(600)
 def test_every_row_together_is_enough(broker, own_name, streams, spark, tmp_path):
     allow(broker, *(ends := addresses(broker, own_name)))
     play(broker, *ends, streams, spark, tmp_path)
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("row", ROWS, ids=" ".join)
 def test_every_row_is_needed(broker, own_name, streams, spark, tmp_path, row):
     allow(broker, *(ends := addresses(broker, own_name)), without=row)
