@@ -81,8 +81,8 @@ class Rhythm(NamedTuple):
 # Five well-written projects have a mean of 12.7 to 16.6, a deviation of 6.8 to 11.1, and 13 to 22 % short sentences.
 _CALM = Rhythm(12.5, 5.5, 24.0)
 _SHORT_WORDS = 7
-_EXPLAINING = ("README.md", "CONTRIBUTING.md", "docs/index.md", "docs/tutorial.md", "docs/how-to/*.md")
-_EXPLAINING += ("docs/explanation/*.md",)
+_GUIDES = ("docs/index.md", "docs/tutorial.md", "docs/how-to/*.md", "docs/explanation/*.md")
+_EXPLAINING = ("README.md", "CONTRIBUTING.md", *_GUIDES)
 
 
 class Figures(NamedTuple):
