@@ -279,7 +279,13 @@ def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
 
 
 def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    znode, before = decode(record.content, TopicZnode), tx.state.topic(where.name)
+    before = tx.state.topic(where.name)
+    try:
+        znode = decode(record.content, TopicZnode)
+    except ZnodeError:
+        topic_change.topic_unreadable(tx, where.name, record.raw)
+        raise
+    topic_change.note_damage(tx, where.name, znode, is_new=record.version == 0)
     topic_change.topic_written(tx, where.name, znode)
     if (before is None or not before.exists) and tx.header.phase is FOLLOWING:
         migration.topic_created(tx.state, where.name, has_id=znode.topic_id is not None)

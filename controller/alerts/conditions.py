@@ -15,6 +15,7 @@ from controller.alerts.occurrences import THE_CLUSTER, id_of
 from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.ids import BrokerId
+from controller.contract.remedies.remedy import Advice
 from controller.model.context import Header
 
 # How long after a controlled shutdown, and after the broker's return, lagging replicas are explained by it.
@@ -34,7 +35,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     patience_ms: int | None = None  # else the kind's
     severity: Severity | None = None  # else the kind's
     expected: str | None = None  # else the kind's
-    action: str | None = None  # else the kind's
+    advice: Advice | None = None  # else the kind's
     evidence: tuple[str, ...] = ()
     partitions: int = 0
     examples: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.controllership import Ownership
 from controller.model.event import EventKind
+from controller.view.advice import topic_znodes
 from controller.view.ensemble import ensemble_in_words
 from controller.view.partition_issues import PartitionIssue
 from controller.view.whereabouts import whereabouts
@@ -41,7 +42,6 @@ def conditions_of_controller(header: Header) -> Iterator[Condition]:
         _overdue,
         _ghost,
         _flapping,
-        _duplicate_topic_ids,
         _poisoned,
         _unfit,
         _not_preferred,
@@ -49,7 +49,6 @@ def conditions_of_controller(header: Header) -> Iterator[Condition]:
         _invalid_reassignment,
         _ignored_deletions,
         _imbalance,
-        _missing_ids,
         _storm,
     ):
         condition = check(header)
@@ -63,10 +62,11 @@ def _absent(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.NO_CONTROLLER,
         group="controller",
-        cause="no broker is controller: partitions of dead brokers get no new leader, and topics are neither created "
-        "nor deleted",
+        cause=f"no broker is controller{_because_of_topics(header)}: partitions of dead brokers get no new leader, and "
+        "topics are neither created nor deleted",
         ending="a broker is controller again",
         since_ms=header.term.since_ms,
+        advice=kinds.TOPIC_UNLOADABLE.advice if header.damaged.unloadable else None,
         evidence=(f"/controller_epoch is {header.controller_epoch}", *_of_zookeeper(header)),
     )
 
@@ -137,7 +137,9 @@ def _flapping(header: Header) -> Condition | None:
     is_page = len(recent) >= _FLAPPING_TERMS
     cause = f"{len(recent)} controllers took over within a minute (epoch {header.controller_epoch}): each "
     cause += "term is too short to replace dead leaders" if is_page else "failover delays elections"
-    if header.triggers.preferred is not None:
+    if header.damaged.unloadable:
+        cause += f". None can load {topic_znodes(header.damaged.unloadable)}"
+    elif header.triggers.preferred is not None:
         cause += ". If /admin/preferred_replica_election names a partition without a state, delete it"
     return Condition(
         kind=kinds.CONTROLLER_FLAPPING,
@@ -146,7 +148,13 @@ def _flapping(header: Header) -> Condition | None:
         ending="fewer controllers took over within the last minute",
         since_ms=recent[0],
         severity=None if is_page else Severity.WARN,
+        advice=kinds.TOPIC_UNLOADABLE.advice if header.damaged.unloadable else None,
     )
+
+
+def _because_of_topics(header: Header) -> str:
+    unloadable = header.damaged.unloadable
+    return f", because none can load {topic_znodes(unloadable)}" if unloadable else ""
 
 
 def _ignored_deletions(header: Header) -> Condition | None:
@@ -163,24 +171,6 @@ def _ignored_deletions(header: Header) -> Condition | None:
         ending="the entries are gone",
         since_ms=min(waiting.values()),
         examples=tuple(sorted(waiting)[:EXAMPLES_NAMED]),
-    )
-
-
-def _duplicate_topic_ids(header: Header) -> Condition | None:
-    if not header.term.duplicate_topic_ids:
-        return None
-    pairs = tuple(
-        f"topics {first} and {second} have the same id ({topic_id})"
-        for topic_id, first, second in header.term.duplicate_topic_ids
-    )
-    more = f" and {counted(len(pairs) - 1, 'other pair')} too" if len(pairs) > 1 else ""
-    return Condition(
-        kind=kinds.DUPLICATE_TOPIC_ID,
-        group="controller",
-        cause=f"no broker can become controller: {pairs[0]}{more}",
-        ending="every topic has an id of its own",
-        since_ms=header.term.since_ms,
-        evidence=pairs,
     )
 
 
@@ -297,20 +287,6 @@ def _imbalance(header: Header) -> Condition | None:
         patience_ms=2 * interval_ms + MINUTE_MS if automatic else _REBALANCE_AFTER_MS,
         expected="to move the leaders back at its next check" if automatic else "no election without a request",
         partitions=count,
-    )
-
-
-def _missing_ids(header: Header) -> Condition | None:
-    topics, with_id = header.tally.gauges.topics, header.tally.gauges.topics_with_id
-    if not (0 < with_id < topics and header.profile.sends_topic_ids and header.acting):
-        return None
-    lacking = topics - with_id
-    return Condition(
-        kind=kinds.MISSING_TOPIC_ID,
-        group="controller",
-        cause=f"{lacking} of {topics} topics {plural(lacking, 'has', 'have')} no id: the controller has yet to write "
-        f"{plural(lacking, 'it', 'them')}",
-        ending="all topics have an id",
     )
 
 

@@ -21,6 +21,7 @@ from controller.alerts.incidents import brokers_away, incidents_of
 from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
+from controller.alerts.topic_conditions import conditions_of_topics
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.contract.alert_row import AlertRow, Severity
@@ -29,6 +30,7 @@ from controller.model.alert_state import ElectionPace, Incident, Occurrence, Ope
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
 from controller.model.published_rows import PublishedRows
+from controller.view.advice import advice_for
 from controller.view.ensemble import ensemble_in_words
 from wording.sentences import in_brackets
 
@@ -117,6 +119,7 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
         yield from of_partitions
         yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions), state.count_hosted)
         yield from conditions_of_controller(header)
+        yield from conditions_of_topics(header)
         yield from conditions_of_left_sessions(header)
         yield from conditions_of_migration(header)
     for condition in _occurred(header):
@@ -239,7 +242,7 @@ def _publish(header: Header, rows: PublishedRows, condition: Condition) -> None:
         msgspec.structs.replace(
             row,
             expected=condition.expected or kind.expected,
-            action=condition.action or kind.action,
+            action=advice_for(condition.advice or kind.advice, header),
             evidence=condition.evidence,
             examples=condition.examples,
         )

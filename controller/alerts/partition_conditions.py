@@ -24,6 +24,8 @@ from controller.alerts.affected import (
 from controller.alerts.conditions import Condition
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
+from controller.contract.remedies.partitions import ELECT_UNCLEAN
+from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.view.migration import never_elected_count
@@ -126,24 +128,24 @@ def _offline(scene: Scene, refusing: Affected) -> Condition | None:
     )
     condition = scene.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
     condition = msgspec.structs.replace(
-        condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), action=_action(helped.count, lost)
+        condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), advice=_advice(helped.count, lost)
     )
     return _not_yet_paged(condition, lost, header)
 
 
-def _action(helped: int, lost: Affected) -> str | None:
+def _advice(helped: int, lost: Affected) -> Advice | None:
     """Return advice if an unclean election helps only some of the lost partitions, or none."""
     if not lost.brokers or helped == lost.count:
         return None
     if not lost.of(PartitionIssue.OFFLINE).groups:
-        return "Start one of the named brokers, so that the controller creates the partitions. No election can help."
-    action = "Bring back the named brokers with their data, so that no record is lost. "
+        return Advice(
+            "Start one of the named brokers, so that the controller creates the partitions. No election can help."
+        )
+    look = "Bring back the named brokers with their data, so that no record is lost. "
     if not helped:
-        return action + "No other live broker has a replica, so no election can help."
-    return action + (
-        f"An unclean election makes only {helped} of {lost.partitions} usable, and loses the records that only in-sync "
-        "replicas have."
-    )
+        return Advice(look + "No other live broker has a replica, so no election can help.")
+    look += f"An unclean election makes only {helped} of {lost.partitions} usable."
+    return Advice(look, (ELECT_UNCLEAN,))
 
 
 def _helped_uncleanly(lost: Affected, header: Header) -> Affected:
@@ -170,7 +172,7 @@ def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
         _BACK,
         patience_ms=0,
         replaces=(kinds.UNDER_MIN_ISR,),
-        action=kinds.ELECTION_DUE.action,
+        advice=kinds.ELECTION_DUE.advice,
     )
     patience_ms = kinds.ELECTION_DUE.patience_ms
     is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.alerts.open

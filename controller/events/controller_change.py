@@ -243,6 +243,7 @@ def _begin_term(state: MutableState, time_ms: int) -> None:
     registered = header.brokers.get(header.controller)
     registration = registered.epoch if registered is not None else BrokerEpoch(-1)
     header.term.note_duplicate_topic_ids(tuple(_duplicate_topic_ids(state)))
+    header.term.note_failed_at(tuple(sorted(header.damaged.unloadable)))
     header.term.begin(header.controller_epoch, time_ms, header.controller, registration)
     header.term.activate(active=header.may_act)
     if header.is_poisoned:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import PartitionId, TopicPartition
-from controller.contract.znodes import ConfigZnode, TopicZnode
+from controller.contract.znodes import ConfigZnode, TopicZnode, ends_controllers
 from controller.events import controller_failover, fenced_controller, migration, topic_deletion
 from controller.machines import partition_creation, partition_machine
 from controller.model.context import FOLLOWING, Header
@@ -62,6 +62,26 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
         partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
 
 
+def topic_unreadable(tx: Transaction, name: str, content: bytes | None) -> None:
+    """Note a topic's znode that no controller can load. The present controller keeps the topic as it was."""
+    if ends_controllers(content):
+        tx.header.damaged.note_unloadable(name, tx.header.time_ms)
+
+
+def note_damage(tx: Transaction, name: str, znode: TopicZnode, *, is_new: bool) -> None:
+    """Note whether a topic's znode lost or changed the id that its replicas have on disk, or has it back.
+
+    A znode of version 0 is that of a new topic, although its predecessor's removal may not have been seen.
+    """
+    topic, damaged = tx.state.topic(name), tx.header.damaged
+    known = topic.topic_id if topic is not None and topic.exists and not is_new else None
+    if is_new or tx.header.led_by_kraft:
+        damaged.forget(name)
+    elif known is not None or name in damaged.lost_ids or name in damaged.changed_ids or name in damaged.unloadable:
+        damaged.load(name)
+        damaged.note_id(name, known, znode.topic_id, tx.header.time_ms)
+
+
 def _without_unread(tx: Transaction, name: str, topic: Topic, znode: TopicZnode) -> Topic:
     """Return the topic without partitions that the controller had not read when it rewrote the topic's znode."""
     kept = dict(topic.partitions)
@@ -108,6 +128,7 @@ def _note_risks(state: MutableState, name: str, partitions: Mapping[PartitionId,
 
 def topic_removed(tx: Transaction, name: str) -> None:
     """Handle the removal of a topic's znode, at the end of its deletion or by hand."""
+    tx.header.damaged.forget(name)
     topic = tx.state.topic(name)
     if topic is None or not topic.exists:
         return

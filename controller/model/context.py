@@ -20,6 +20,7 @@ from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker, Departures, Shutdowns
 from controller.model.configuration import Configuration
 from controller.model.controllership import FormerControllers, InItsName, Ownership, Term
+from controller.model.damaged_topics import DamagedTopics
 from controller.model.ensemble import EnsembleState
 from controller.model.event import StoredEvent
 from controller.model.migration import Migration
@@ -89,6 +90,7 @@ class Header(msgspec.Struct, array_like=True):
     cluster_id: str = ""  # the content of /cluster/id, empty while it is unknown, as before 0.10.1
     migration: Migration = msgspec.field(default_factory=Migration)
     ensemble: EnsembleState = msgspec.field(default_factory=EnsembleState)
+    damaged: DamagedTopics = msgspec.field(default_factory=DamagedTopics)
 
     def copy(self) -> Header:
         """Return a copy of the header whose parts can be changed without a change of this one."""
@@ -261,7 +263,7 @@ class Header(msgspec.Struct, array_like=True):
     def may_act(self) -> bool:
         """Return whether /controller names a broker that can be the active controller."""
         there = self.controller != NO_BROKER and self.term.ownership is not Ownership.KRAFT and not self.is_ghost
-        return there and not self.term.duplicate_topic_ids
+        return there and not self.term.duplicate_topic_ids and not self.term.failed_at
 
     @property
     def kraft_owns_controller(self) -> bool:

@@ -44,6 +44,7 @@ class Term(msgspec.Struct, array_like=True):
     active: bool = False  # it has not resigned or failed
     heard_ms: int = 0  # when its session last wrote anything
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
+    failed_at: tuple[str, ...] = ()  # topics whose znode it could not load
     controller_zxid: Zxid = UNKNOWN_ZXID  # of the write of /controller
     raised_epoch: ControllerEpoch = ControllerEpoch(-1)  # in /controller_epoch, by hand unless it elected a controller
     removed_replicas: bool = False  # it took a replica out of an ISR, which a poisoned controller cannot
@@ -81,6 +82,10 @@ class Term(msgspec.Struct, array_like=True):
     def note_duplicate_topic_ids(self, duplicates: tuple[tuple[str, str, str], ...]) -> None:
         """Note ids that two topics have. Every broker fails while it loads them, and passes the controllership on."""
         self.duplicate_topic_ids = duplicates
+
+    def note_failed_at(self, topics: tuple[str, ...]) -> None:
+        """Note topics whose znode ends every broker that loads it as controller."""
+        self.failed_at = topics
 
     def claimed_by_kraft(self, controller: BrokerId) -> None:
         """Note the KRaft controller that took /controller."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.contract.ids import NO_BROKER
+from controller.view.advice import topic_znodes
 from controller.view.ensemble import ensemble_in_words
 from controller.view.migration import next_step, rollback_of
 from controller.view.types import Header
@@ -46,7 +47,8 @@ def _acts(picture: Picture) -> bool:
 def _headline(picture: Picture) -> str:
     header = picture.header
     if header.controller == NO_BROKER:
-        return "no broker is controller, so dead leaders stay unreplaced, and no topic is created or deleted"
+        because = _why_none(picture)
+        return f"no broker is controller{because}, so dead leaders stay unreplaced, and no topic is created or deleted"
     who = f"broker {header.controller} in epoch {header.controller_epoch}"
     if header.kraft_owns_controller:
         claim = f"KRaft epoch {header.migration.claim.kraft_epoch}, /controller_epoch {header.controller_epoch}"
@@ -56,12 +58,19 @@ def _headline(picture: Picture) -> str:
     return f"/controller names {who}, but {_why_not(picture)}"
 
 
+def _why_none(picture: Picture) -> str:
+    unloadable = picture.header.damaged.unloadable
+    return f", because none can load {topic_znodes(unloadable)}" if unloadable else ""
+
+
 def _why_not(picture: Picture) -> str:
     header = picture.header
     if header.migration.led_by_kraft:
         return "the cluster migrates to KRaft, and a KRaft controller acts"
     if header.is_ghost:
         return "that broker never took over, because the znode was edited or another session owns it"
+    if header.term.failed_at:
+        return f"no broker can load {topic_znodes(header.term.failed_at)}, which is empty or no JSON object"
     if header.term.duplicate_topic_ids:
         return "two topics share one id, so no broker can load them"
     if header.is_poisoned:

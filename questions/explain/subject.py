@@ -17,6 +17,7 @@ from questions.explain.deleted_topic import explain_deleted_topic, has_leftovers
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
+from questions.explain.unloadable_topic import explain_unloadable_topic, is_unloadable
 from questions.picture import Picture
 from wording.suggestions import near
 
@@ -61,10 +62,12 @@ class Subject(msgspec.Struct, frozen=True):
             return explain_broker(picture, self.broker) if is_known(picture, self.broker) else None
         if self.partition is not None and picture.partition(self.partition) is not None:
             return explain_partition(picture, self.partition)
-        if self.topic is not None and picture.topic(self.topic) is not None:
-            return explain_topic(picture, self.topic)
         if self.topic is not None and has_leftovers(picture, self.topic):
             return explain_deleted_topic(picture, self.topic)
+        if self.topic is not None and is_unloadable(picture, self.topic):
+            return explain_unloadable_topic(picture, self.topic)
+        if self.topic is not None and picture.topic(self.topic) is not None:
+            return explain_topic(picture, self.topic)
         return None
 
     def similar(self, picture: Picture) -> list[str]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
+from controller.contract.alert_kinds import kinds
 from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.problem import UNUSABLE
+from controller.contract.remedies.topics import PUT_ID_BACK
 from controller.rules.states import ReplicaState
+from controller.view.advice import topics_without_id
 from controller.view.types import Partition, Topic
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
@@ -62,6 +67,8 @@ def _statements(
 ) -> Iterator[Statement]:
     if topic.topic_id:
         yield Statement("id", topic.topic_id)
+    elif topics_without_id(picture.header):
+        yield from _missing_id(picture, name)
     factors = sorted({len(partition.replicas) for partition in topic.partitions.values()})
     yield Statement(
         "size", f"{counted(len(topic.partitions), 'partition')}, replication factor {' or '.join(map(str, factors))}"
@@ -77,6 +84,17 @@ def _statements(
         yield Statement("partitions" if at == 0 else "", f"{name}-{number}: {reason}")
     if len(unwell) > _NAMED:
         yield Statement("", f"and {len(unwell) - _NAMED} more")
+
+
+def _missing_id(picture: Picture, name: str) -> Iterator[Statement]:
+    yield Statement("id", f"none. {kinds.MISSING_TOPIC_ID.action}", Certainty.EXPECTED)
+    record = (picture.records or {}).get(f"/brokers/topics/{name}")
+    former = picture.header.damaged.lost_ids.get(name, "ID")
+    if record is not None and record.content:
+        content = msgspec.json.decode(record.content) | {"version": 3, "topic_id": former}
+        put_back = PUT_ID_BACK.filled(TOPIC=name, CONTENT=msgspec.json.encode(content).decode())
+        for command in put_back.way().commands:
+            yield Statement("", command, Certainty.EXPECTED)
 
 
 def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:

@@ -113,11 +113,9 @@ def orphan_states(cluster: Linted) -> Iterator[str]:
             yield f"{where.name}-{where.partition}"
 
 
-def topics_without_assignment(cluster: Linted) -> Iterator[str]:
-    """Yield topic znodes without content, which a deletion left or a tool created as a parent."""
-    for name, record in sorted(cluster.children[_TOPICS].items(), key=itemgetter(0)):
-        if not record.content and cluster.picture.topic(name) is None:
-            yield record.path
+def unloadable_topics(cluster: Linted) -> Iterable[str]:
+    """Return the paths of topics' znodes that end every controller."""
+    return [f"{_TOPICS}/{name}" for name in sorted(cluster.picture.header.damaged.unloadable)]
 
 
 def stray_states(cluster: Linted) -> Iterator[str]:

@@ -6,13 +6,16 @@ from typing import Final
 
 from controller.contract.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
 from controller.contract.alert_row import Severity
+from controller.contract.remedies.remedy import Advice
 
 REPLICA_DISCONNECTED: Final = AlertKind(
     name="ReplicaDisconnected",
     severity=Severity.PAGE,
     meaning="`kontrast watch` has lost ZooKeeper. Kontrast shows the cluster as it was before, and its other alerts "
     "are unknown.",
-    action="Look at the log of `kontrast watch`, and check whether ZooKeeper answers other clients.",
+    advice=Advice(
+        "Look at the log of `kontrast watch`, and check whether ZooKeeper answers other clients.",
+    ),
     patience_ms=10 * SECOND_MS,
     of_replica=True,
 )
@@ -21,8 +24,10 @@ REPLICA_LACKS_RECORDS: Final = AlertKind(
     severity=Severity.PAGE,
     meaning="Records of `kontrast watch` were lost on their way. Kontrast does not follow the cluster until the next "
     "complete read.",
-    action="Look at the retention of the stream between `kontrast watch` and `kontrast stream`. `kontrast stream` has "
-    "requested a complete read.",
+    advice=Advice(
+        "Look at the retention of the stream between `kontrast watch` and `kontrast stream`. `kontrast stream` has "
+        "requested a complete read.",
+    ),
     of_replica=True,
 )
 CLUSTER_QUARANTINED: Final = AlertKind(
@@ -30,16 +35,20 @@ CLUSTER_QUARANTINED: Final = AlertKind(
     severity=Severity.PAGE,
     meaning="Kontrast failed over records of this cluster and does not follow it until the next complete read. It "
     "follows other clusters.",
-    action="Wait for the complete read that `kontrast stream` has requested. Keep the rows of the output `refused`, "
-    "and report them.",
+    advice=Advice(
+        "Wait for the complete read that `kontrast stream` has requested. Keep the rows of the output `refused`, "
+        "and report them.",
+    ),
     of_replica=True,
 )
 OLDER_GENERATION: Final = AlertKind(
     name="OlderGeneration",
     severity=Severity.PAGE,
     meaning="Kontrast refuses the records of a `kontrast watch` whose generation is older than the followed one.",
-    action="Let only one `kontrast watch` run for the cluster, or elect one with election_zookeeper. If only one runs, "
-    "the clock of its host was set back. Correct the clock and start `kontrast watch` again.",
+    advice=Advice(
+        "Let only one `kontrast watch` run for the cluster, or elect one with election_zookeeper. If only one runs, "
+        "the clock of its host was set back. Correct the clock and start `kontrast watch` again.",
+    ),
     of_replica=True,
 )
 ZOOKEEPER_ROLLED_BACK: Final = AlertKind(
@@ -47,7 +56,9 @@ ZOOKEEPER_ROLLED_BACK: Final = AlertKind(
     severity=Severity.PAGE,
     meaning="ZooKeeper lost changes that it had confirmed. It was restored from a backup or lost its data. Topics, "
     "leaders and epochs may be missing or old.",
-    action="Keep newer ZooKeeper data if a server still has it. Then restart the brokers that cannot connect.",
+    advice=Advice(
+        "Keep newer ZooKeeper data if a server still has it. Then restart the brokers that cannot connect.",
+    ),
     lasts_ms=30 * MINUTE_MS,
     of_replica=True,
 )
@@ -55,7 +66,9 @@ ZNODE_REFUSED: Final = AlertKind(
     name="ZnodeRefused",
     severity=Severity.WARN,
     meaning="Kontrast could not decode a znode, and keeps its last good value.",
-    action="Look at the row in the output `refused`, which has the znode's path and bytes.",
+    advice=Advice(
+        "Look at the row in the output `refused`, which has the znode's path and bytes.",
+    ),
     several="{count} znodes cannot be read{names}: Kontrast keeps their last good values",
     lasts_ms=10 * MINUTE_MS,
     of_replica=True,
@@ -65,7 +78,9 @@ CLOCK_STEPPED: Final = AlertKind(
     severity=Severity.WARN,
     meaning="The wall clock of `kontrast watch` was set by more than a second, or the next `kontrast watch` has a "
     "clock that is behind. Times shown before are off by as much. Deadlines go by another clock.",
-    action="Check that NTP keeps the clock of its host (`chronyc tracking`, `timedatectl`).",
+    advice=Advice(
+        "Check that NTP keeps the clock of its host (`chronyc tracking`, `timedatectl`).",
+    ),
     lasts_ms=30 * MINUTE_MS,
     of_replica=True,
 )
