@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from controller.alerts.affected import names
 from controller.alerts.conditions import Condition
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
@@ -13,7 +12,7 @@ from controller.contract.remedies.topics import PUT_ID_BACK_AND_FAIL_OVER
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.view.advice import topic_znodes, topics_without_id
-from wording.sentences import counted, plural
+from wording.sentences import counted, in_brackets, plural
 
 
 def conditions_of_topics(header: Header) -> Iterator[Condition]:
@@ -51,8 +50,8 @@ def _missing_ids(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.MISSING_TOPIC_ID,
         group="controller",
-        cause=f"{lacking} of {topics} topics {plural(lacking, 'has', 'have')} no id{names(sorted(lost), len(lost))}: "
-        f"the next controller gives {plural(lacking, 'it', 'them')} another, which brokers with the old id refuse",
+        cause=f"{lacking} of {topics} topics {plural(lacking, 'has', 'have')} no id{in_brackets(sorted(lost), len(lost))}: "
+        f"the next controller gives {plural(lacking, 'it', 'them')} a new one, which brokers with the former id on disk refuse",
         ending="all topics have an id",
         patience_ms=0 if lost else None,
         evidence=had,
@@ -70,7 +69,7 @@ def _changed_ids(header: Header) -> Condition | None:
         f"the id of topic {name} changed from {topic.former} to {topic.present}"
         for name, topic in sorted(changed.items())[:EXAMPLES_NAMED]
     )
-    cause = sentences[0] if count == 1 else f"the ids of {count} topics changed{names(sorted(changed), count)}"
+    cause = sentences[0] if count == 1 else f"the ids of {count} topics changed{in_brackets(sorted(changed), count)}"
     former = ids.former if count == 1 else "the former id"
     return Condition(
         kind=kinds.TOPIC_ID_CHANGED,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from controller.contract.remedies.remedy import Advice, Remedy
 from controller.contract.remedies.topics import ASSIGN_IDS, PUT_ID_BACK_AND_FAIL_OVER
 from controller.model.context import Header
-from wording.sentences import counted, plural
+from wording.sentences import counted, joined, plural
 
 _CURES: Final = (ASSIGN_IDS.name, PUT_ID_BACK_AND_FAIL_OVER.name)  # a failover is how they help
 _NAMED: Final = 3
@@ -49,4 +49,4 @@ def topic_znodes(topics: Collection[str]) -> str:
     """Return the paths of topics' znodes, the first by name."""
     paths = [f"/brokers/topics/{name}" for name in sorted(topics)[:_NAMED]]
     more = len(topics) - len(paths)
-    return ", ".join(paths) + (f" and {more} more" if more else "")
+    return joined([*paths, f"{more} more"] if more else paths)

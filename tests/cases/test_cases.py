@@ -158,8 +158,6 @@ ANSWERS: Mapping[str, tuple[Answer, ...]] = {
 
 # The answers that a later change makes right, and what they wait for.
 AWAITED: Mapping[str, str] = {
-    "empty-topic-znode": REMEDIES,
-    "topic-id-overwritten": REMEDIES,
     "epoch-newline": ZNODES,
     "null-znodes": ZNODES,
     "null-controller": ZNODES,

@@ -874,6 +874,39 @@ def topics_are_made_by_hand_and_get_no_id(count: int) -> Telling:
     history.heartbeat()
 
 
+@of("TopicIdChanged", counts=True)
+def a_failover_gives_a_topic_without_an_id_another(count: int) -> Telling:
+    history = a_cluster([1], [1], release=(3, 9), topic_id="an id")
+    for number in range(count):
+        history.topic(f"moved{number}", {0: [1]}, topic_id=f"id {number}")
+    history.the_controller_writes_its_due()
+    for number in range(count):
+        history.topic(f"moved{number}", {0: [1]})
+    history.heartbeat()
+    for number in range(count):
+        history.topic(f"moved{number}", {0: [1]}, topic_id=f"new {number}")
+    history.heartbeat()
+    yield history
+    for number in range(count):
+        history.topic(f"moved{number}", {0: [1]}, topic_id=f"id {number}")
+    history.heartbeat()
+
+
+@of("TopicUnloadable", counts=True)
+def topics_lose_their_content(count: int) -> Telling:
+    history = a_cluster([1], [1], release=(3, 9))
+    for number in range(count):
+        history.topic(f"lost{number}", {0: [1]})
+    history.the_controller_writes_its_due()
+    for number in range(count):
+        history.write(f"/brokers/topics/lost{number}", b"")
+    history.heartbeat()
+    yield history
+    for number in range(count):
+        history.topic(f"lost{number}", {0: [1]})
+    history.heartbeat()
+
+
 # --- writes that differ
 
 

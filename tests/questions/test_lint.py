@@ -29,7 +29,7 @@ FOUND = {
     ),
     "leader-or-isr-not-assigned": (state("t", 0, 3, [3, 1]), "t-0 [3]"),
     "orphan-state": (state("gone", 4, 1, [1]), "gone-4"),
-    "partitions-of-no-topic": ({"/brokers/topics/gone": None}, "/brokers/topics/gone"),
+    "unloadable-topic": ({"/brokers/topics/gone": None}, "/brokers/topics/gone"),
     "leftover-reassignment-fields": (topic("t", [1, 2], [2, 3], adding_replicas={"1": [1]}), "t-1 (adding [1])"),
     "leftover-request": (
         {"/admin/reassign_partitions": {"version": 1, "partitions": []}},
