@@ -12,7 +12,7 @@ from controller.contract.remedies.topics import PUT_ID_BACK_AND_FAIL_OVER
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.view.advice import topic_znodes, topics_without_id
-from wording.sentences import counted, in_brackets, plural
+from wording.sentences import counted, in_brackets, plural, verb
 
 
 def conditions_of_topics(header: Header) -> Iterator[Condition]:
@@ -45,13 +45,13 @@ def _missing_ids(header: Header) -> Condition | None:
     lacking, lost = topics_without_id(header), header.damaged.lost_ids
     if not lacking or not header.acting:
         return None
-    topics = header.tally.gauges.topics
+    topics, them = header.tally.gauges.topics, plural(lacking, "it", "them")
     had = tuple(f"the id of {name} was {topic_id}" for name, topic_id in sorted(lost.items())[:EXAMPLES_NAMED])
     return Condition(
         kind=kinds.MISSING_TOPIC_ID,
         group="controller",
-        cause=f"{lacking} of {topics} topics {plural(lacking, 'has', 'have')} no id{in_brackets(sorted(lost), len(lost))}: "
-        f"the next controller gives {plural(lacking, 'it', 'them')} a new one, which brokers with the former id on disk refuse",
+        cause=f"{lacking} of {topics} topics {verb(lacking, 'has')} no id{in_brackets(sorted(lost), len(lost))}: the "
+        f"next controller gives {them} a new one, which brokers with the former id on disk refuse",
         ending="all topics have an id",
         patience_ms=0 if lost else None,
         evidence=had,

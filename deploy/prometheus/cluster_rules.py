@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
 from controller.contract.alert_row import Severity
+from controller.contract.remedies.remedy import Advice  # noqa: E402
 from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY  # noqa: E402
 from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
 from dashboards.catalogue.alert_metrics import ALERT_SINCE  # noqa: E402
@@ -39,7 +40,9 @@ _BROKER_VIEW = AlertKind(
     name=BROKER_VIEW,
     severity=Severity.WARN,
     meaning="A live broker gives clients old metadata of partitions, for longer than updates travel.",
-    action="Check in the broker's log whether the controller's requests reach it. If they do not, restart the broker.",
+    advice=Advice(
+        "Check in the broker's log whether the controller's requests reach it. If they do not, restart the broker."
+    ),
     expected="to send UpdateMetadata to every live broker after every change",
 )
 
@@ -49,8 +52,10 @@ _FINALIZED_TOO_EARLY = AlertKind(
     severity=Severity.PAGE,
     meaning="A KRaft controller runs without the migration flag while brokers are still registered in ZooKeeper "
     "(KAFKA-20960). Kafka does not refuse to finalize then, and those brokers get no more metadata.",
-    action="Restart the controller with the flag before you restart another one. Then restart the brokers in KRaft "
-    "mode, and finalize when /brokers/ids is empty.",
+    advice=Advice(
+        "Restart the controller with the flag before you restart another one. Then restart the brokers in KRaft "
+        "mode, and finalize when /brokers/ids is empty."
+    ),
 )
 
 _HEAD = """# Made from controller/contract/alert_kinds/ by deploy/prometheus/cluster_rules.py (`make boards`).

@@ -110,7 +110,7 @@ class RealCluster(StartedByWith):
 
     def controller(self) -> int:
         """Return the controller's broker, once there is one."""
-        return eventually(lambda: self.content("/controller"))["brokerid"]
+        return int(eventually(lambda: self.content("/controller"))["brokerid"])
 
     def state(self, topic: str, partition: int = 0) -> Any:
         """Return a partition's state, None if it has none."""
@@ -135,8 +135,7 @@ class RealCluster(StartedByWith):
         made.topic_configs = configs
         with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap())) as admin:
             admin.create_topics([made])
-        for partition in assignment:
-            eventually(lambda partition=partition: self.state(topic, partition))
+        eventually(lambda: all(self.state(topic, partition) for partition in assignment))
 
     def write(self, topic: str, *values: str, partition: int = 0) -> None:
         """Write records with acks=all. Fail if the leader does not take them."""
@@ -181,7 +180,14 @@ class RealCluster(StartedByWith):
         jars = class_path_of(self.release)
         if self.release == _NEWEST:
             jars = [*jars, *older_jars(KAFKA_TOOLS)]
-        java = [find_java(), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, jars))]
+        java: list[str | Path] = [
+            find_java(),
+            "-Xmx128m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            ":".join(map(str, jars)),
+        ]
         if tool == "zookeeper-shell.sh":
             return [*java, "org.apache.zookeeper.ZooKeeperMain", "-server"]
         return [*java, (_TOOLS_OF_3_9 if self.release == _NEWEST else _TOOLS)[tool]]
