@@ -27,7 +27,6 @@ from controller.contract.znodes import (
     Place,
     ReassignmentEntry,
     StateZnode,
-    TopicZnode,
     ZnodeError,
     ZnodePath,
     decode,
@@ -279,13 +278,7 @@ def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
 
 
 def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    before = tx.state.topic(where.name)
-    try:
-        znode = decode(record.content, TopicZnode)
-    except ZnodeError:
-        topic_change.topic_unreadable(tx, where.name, record.raw)
-        raise
-    topic_change.note_damage(tx, where.name, znode, is_new=record.version == 0)
+    before, znode = tx.state.topic(where.name), topic_change.decoded(tx, where.name, record)
     topic_change.topic_written(tx, where.name, znode)
     if (before is None or not before.exists) and tx.header.phase is FOLLOWING:
         migration.topic_created(tx.state, where.name, has_id=znode.topic_id is not None)

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import PartitionId, TopicPartition
-from controller.contract.znodes import ConfigZnode, TopicZnode, ends_controllers
+from controller.contract.records import Record
+from controller.contract.znodes import ConfigZnode, TopicZnode, ZnodeError, decode, ends_controllers
 from controller.events import controller_failover, fenced_controller, migration, topic_deletion
 from controller.machines import partition_creation, partition_machine
 from controller.model.context import FOLLOWING, Header
@@ -62,13 +63,22 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
         partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
 
 
-def topic_unreadable(tx: Transaction, name: str, content: bytes | None) -> None:
-    """Note a topic's znode that no controller can load. The present controller keeps the topic as it was."""
-    if ends_controllers(content):
-        tx.header.damaged.note_unloadable(name, tx.header.time_ms)
+def decoded(tx: Transaction, name: str, record: Record) -> TopicZnode:
+    """Return the content of a topic's znode, and note what it lost. Raise ZnodeError.
+
+    The present controller keeps a topic as it was if its znode cannot be loaded.
+    """
+    try:
+        znode = decode(record.content, TopicZnode)
+    except ZnodeError:
+        if ends_controllers(record.raw):
+            tx.header.damaged.note_unloadable(name, tx.header.time_ms)
+        raise
+    _note_damage(tx, name, znode, is_new=record.version == 0)
+    return znode
 
 
-def note_damage(tx: Transaction, name: str, znode: TopicZnode, *, is_new: bool) -> None:
+def _note_damage(tx: Transaction, name: str, znode: TopicZnode, *, is_new: bool) -> None:
     """Note whether a topic's znode lost or changed the id that its replicas have on disk, or has it back.
 
     A znode of version 0 is that of a new topic, although its predecessor's removal may not have been seen.
