@@ -38,7 +38,6 @@ from streaming.checkpoint.settings import (
 )
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
-from streaming.java.artifacts import LOCAL_FILE_SYSTEM, SPARK_KAFKA_CONNECTOR, jars
 from streaming.progress import JobProgress, observed
 from streaming.published import OUTPUT_SCHEMA
 from streaming.replica import ReplicaProcessor
@@ -49,8 +48,8 @@ from streaming.sources.kafka_reach import KafkaReach
 from streaming.sources.newest_complete_reads import Starts, as_text, from_text, newest_complete_reads
 from streaming.sources.records import check_journal, read_records, wait_for_kafka
 from streaming.spark.failure import is_full_disk, stream_error
+from streaming.spark.needs import jars_before, jars_behind
 from streaming.spark.session import java_process, spark_session
-from streaming.spark.submitted import submitted
 from streaming.topics import AskedKafka, prepare_topics
 from streaming.watchdog import Watchdog
 from transport.address import JournalAddress, KafkaAddress
@@ -111,7 +110,13 @@ def _stopped_in_order(stop: threading.Event) -> Iterator[None]:
 def _session(
     config: StreamConfig, stop: threading.Event, locks: Sequence[int] = ()
 ) -> contextlib.AbstractContextManager[SparkSession]:
-    return spark_session(config, stop, jars=_jars(config), class_path=fast_files(config), inherited_files=locks)
+    return spark_session(
+        config,
+        stop,
+        jars=jars_behind(config),
+        class_path=jars_before(config),
+        inherited_files=locks,
+    )
 
 
 @contextlib.contextmanager
@@ -356,20 +361,3 @@ def _wait(
         java_answered()
         time.sleep(_LOOK_SECONDS)
     query.stop()
-
-
-def _jars(config: StreamConfig) -> tuple[Path, ...]:
-    if submitted():  # by --packages or --jars of spark-submit
-        return ()
-    connector = jars(SPARK_KAFKA_CONNECTOR, report=logger.info) if config.kafka_addresses else ()
-    if config.hadoop_directory is None:
-        return connector
-    directory = Path(config.hadoop_directory).expanduser().absolute()
-    return (*connector, directory, directory / "*")  # in Java's notation, its files and its jars
-
-
-def fast_files(config: StreamConfig) -> tuple[Path, ...]:
-    """Return the jar for the fast way of writing checkpoints, if it is configured."""
-    if submitted() or config.file_system != "fast":
-        return ()
-    return jars(LOCAL_FILE_SYSTEM, report=logger.info)

@@ -114,7 +114,7 @@ def spark(java: Path) -> Iterator[SparkSession]:
     """Return a session with the job's own settings and the Kafka connector. Its start takes longer than most tests."""
     from streaming.config import StreamConfig  # pyspark is not for processes without such tests
     from streaming.java.artifacts import SPARK_KAFKA_CONNECTOR, jars
-    from streaming.job import fast_files
+    from streaming.spark.needs import jars_before
     from streaming.spark.session import spark_session
 
     config = StreamConfig(
@@ -125,7 +125,7 @@ def spark(java: Path) -> Iterator[SparkSession]:
         shuffle_partitions=1,
     )
     connector = jars(SPARK_KAFKA_CONNECTOR)
-    with spark_session(config, threading.Event(), jars=connector, class_path=fast_files(config)) as session:
+    with spark_session(config, threading.Event(), jars=connector, class_path=jars_before(config)) as session:
         yield session
 
 

@@ -154,5 +154,10 @@ def test_each_image_may_be_named_by_digest_and_only_loopback_is_listened_on():
     assert "clientPortAddress=127.0.0.1" in _properties("zookeeper")
 
 
+def test_java_may_load_libraries_from_the_temporary_directory():
+    """Docker mounts a tmpfs noexec without this word."""
+    assert SERVICES["kontrast"]["tmpfs"] == ["/tmp:exec"]
+
+
 def _properties(name: str) -> list[str]:
     return (ROOT / "deploy" / "compose" / f"{name}.properties").read_text().splitlines()
