@@ -9,11 +9,12 @@ from controller.alerts.conditions import Condition
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.contract.ids import NO_BROKER, BrokerId
+from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.controllership import Ownership
 from controller.model.event import EventKind
-from controller.view.advice import topic_znodes
+from controller.view.advice import topic_znodes, unless_harmful
 from controller.view.ensemble import ensemble_in_words
 from controller.view.partition_issues import PartitionIssue
 from controller.view.whereabouts import whereabouts
@@ -116,7 +117,7 @@ def _ghost(header: Header) -> Condition | None:
         why = "was edited" if edited else "belongs to another session"
         cause = (
             "no broker acts as controller: partitions of dead brokers get no new leader. "
-            f"/controller names broker {broker} but {why}. Delete /controller"
+            f"/controller names broker {broker} but {why}{unless_harmful('. Delete /controller', header)}"
         )
     return Condition(
         kind=kinds.GHOST_CONTROLLER,
@@ -125,6 +126,7 @@ def _ghost(header: Header) -> Condition | None:
         ending="/controller is gone, or names a registered broker that was elected",
         since_ms=None if unregistered else header.ghost_since_ms,
         patience_ms=_UNREGISTERED_MS if unregistered else None,
+        advice=Advice(f"Restart broker {broker} if its process lives.") if unregistered else None,
         evidence=(f"/controller is owned by session {header.term.session:#x}", *whereabouts((broker,), header)),
         broker=broker,
     )

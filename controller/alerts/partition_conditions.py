@@ -28,6 +28,7 @@ from controller.contract.remedies.partitions import ELECT_UNCLEAN
 from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
+from controller.view.advice import unless_harmful
 from controller.view.migration import never_elected_count
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.view.whereabouts import whereabouts
@@ -217,8 +218,8 @@ def _leaderless(scene: Scene, found: Affected) -> Condition | None:
     live = [broker for broker in found.brokers if broker in scene.header.brokers]
     cause = (
         f"{found.partitions} {found.verb} no leader{in_brackets(found.examples, found.count)}: no client can use "
-        f"{plural(found.count, 'it', 'them')}, though {one_of(live)} is live and in sync. Delete /controller, "
-        "so that the next controller elects a leader"
+        f"{plural(found.count, 'it', 'them')}, though {one_of(live)} is live and in sync"
+        f"{unless_harmful('. Delete /controller, so that the next controller elects a leader', scene.header)}"
     )
     return scene.condition(kinds.PARTITIONS_LEADERLESS, found, cause, _BACK, group=_CONTROLLER)
 

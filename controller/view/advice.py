@@ -39,6 +39,11 @@ def harm_of_failover(header: Header) -> str:
     return ""
 
 
+def unless_harmful(step: str, header: Header) -> str:
+    """Return a sentence about a failover, or an empty text while a failover would do harm."""
+    return "" if harm_of_failover(header) else step
+
+
 def topics_without_id(header: Header) -> int:
     """Return the number of topics that a failover gives an id, while other topics have one."""
     topics, with_id = header.tally.gauges.topics, header.tally.gauges.topics_with_id

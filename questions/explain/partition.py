@@ -9,6 +9,7 @@ from controller.contract.ids import NO_LEADER, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
 from controller.rules.election import elect_offline
+from controller.view.advice import advice_for
 from controller.view.health import back_in_sync_for_acks_all, needed_in_sync, successor, takes_acks_all
 from controller.view.types import Partition, Topic
 from questions.explain.causes import causes_of, last_writes
@@ -22,7 +23,7 @@ from questions.explain.explanation import (
     whereabout,
 )
 from questions.picture import Origin, Picture
-from wording.sentences import bracketed, one_of
+from wording.sentences import bracketed, listed, one_of
 
 
 def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
@@ -149,8 +150,18 @@ class _Asked:
             says = f"{elector} must write leader {due.leader}, epoch {due.leader_epoch}, in sync {bracketed(due.isr)}"
             yield Statement("next", says, Certainty.EXPECTED)
         if partition.reassigning:
-            says = f"a reassignment adds {bracketed(partition.adding)}, and removes {bracketed(partition.removing)}"
-            yield Statement("next", f"{says} once the added replicas are in sync", Certainty.EXPECTED)
+            yield Statement("next", self._reassignment(), Certainty.EXPECTED)
+
+    def _reassignment(self) -> str:
+        partition, isr = self._partition, self._value.isr if self._value else ()
+        awaited = [at for at in partition.replicas if at not in isr and at not in partition.removing]
+        if partition.adding:
+            says = f"a reassignment adds {bracketed(partition.adding)}"
+        elif awaited:  # up to 2.3 no znode tells new replicas from old ones
+            says = f"a reassignment waits until {listed(awaited, 'is')} in sync"
+        else:
+            says = "a reassignment has all its replicas in sync"
+        return says + (f", then removes {bracketed(partition.removing)}" if partition.removing else "")
 
     def _ways_back(self) -> Iterator[Statement]:
         """Return the ways to make an unusable partition usable, with and without a loss."""
@@ -172,7 +183,8 @@ class _Asked:
         if partition.problem is Problem.LEADERLESS:
             live = [at for at in value.isr if at in header.brokers and at not in partition.offline_dirs]
             soon = f"within seconds, if {one_of(live)} has just returned. Otherwise " if self._is_one_look else ""
-            return f"{soon}when the next controller elects {one_of(live)}. {kinds.PARTITIONS_LEADERLESS.action}"
+            advice = advice_for(kinds.PARTITIONS_LEADERLESS.advice, header)
+            return f"{soon}when the next controller elects {one_of(live)}. {advice}"
         away = [at for at in value.isr if at not in header.brokers]
         failed = [at for at in value.isr if at in header.brokers]
         ways = [f"when {one_of(away)} returns"] if away else []

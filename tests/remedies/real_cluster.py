@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.admin import KafkaAdminClient, NewPartitions, NewTopic
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
@@ -88,6 +89,12 @@ class RealCluster(StartedByWith):
             broker.kill()
         self.zookeeper.kill()
 
+    @property
+    def release_pair(self) -> tuple[int, int]:
+        """Return the release without its last number."""
+        major, minor, *_ = self.release.split(".")
+        return int(major), int(minor)
+
     # --- its znodes
 
     @cached_property
@@ -122,6 +129,42 @@ class RealCluster(StartedByWith):
         self.client.delete("/controller")
         eventually(lambda: self.content("/controller") and int(self.data("/controller_epoch")) > epoch)
 
+    def rewrite_topic(self, topic: str, **fields: object) -> None:
+        """Write a topic's znode by hand with these fields, or without those that are None."""
+        path = f"/brokers/topics/{topic}"
+        changed = {key: value for key, value in (self.content(path) | fields).items() if value is not None}
+        self.client.set(path, json.dumps(changed).encode())
+
+    def rewrite_state(self, topic: str, **fields: object) -> None:
+        """Write the state of a topic's first partition by hand with these fields."""
+        changed = self.state(topic) | fields
+        self.client.set(f"/brokers/topics/{topic}/partitions/0/state", json.dumps(changed).encode())
+
+    def vanishes(self, path: str) -> bool:
+        """Return whether the controller removes a znode within five seconds."""
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline and self.client.exists(path):
+            time.sleep(0.1)
+        return self.client.exists(path) is None
+
+    @contextmanager
+    def ghost_controller(self) -> Iterator[None]:
+        """Let /controller name a broker that never took over, and delete it in the end."""
+        content = self.content("/controller")
+        other = next(number for number in self.brokers if number != content["brokerid"])
+        self.client.set("/controller", json.dumps(content | {"brokerid": other}).encode())
+        time.sleep(1)
+        yield
+        self.client.delete("/controller")
+        self.controller()
+
+    def heal(self) -> None:
+        """Start the brokers that a failed case left down, and wait for a controller."""
+        for broker in self.brokers.values():
+            if not broker.running:
+                broker.start()
+        self.controller()
+
     # --- its clients
 
     def bootstrap(self) -> str:
@@ -131,15 +174,36 @@ class RealCluster(StartedByWith):
     def create(self, topic: str, assignment: Mapping[int, list[int]], **settings: str) -> None:
         """Create a topic and wait for its leaders. Underscores stand for dots."""
         configs = {key.replace("_", "."): value for key, value in settings.items()}
-        made = NewTopic(topic, replica_assignments=dict(assignment), num_partitions=-1, replication_factor=-1)
-        made.topic_configs = configs
+        made = NewTopic(
+            topic,
+            replica_assignments=dict(assignment),
+            num_partitions=-1,
+            replication_factor=-1,
+            topic_configs=configs,
+        )
         with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap())) as admin:
             admin.create_topics([made])
         eventually(lambda: all(self.state(topic, partition) for partition in assignment))
 
-    def write(self, topic: str, *values: str, partition: int = 0) -> None:
+    def add_partition(self, topic: str, number: int, replicas: list[int]) -> None:
+        """Add a partition to a topic with one partition fewer."""
+        with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap())) as admin:
+            admin.create_partitions({topic: NewPartitions(number + 1, [replicas])})
+
+    def plan(self, file: str, topic: str, replicas: list[int]) -> None:
+        """Write a reassignment of a topic's first partition for Kafka's tool."""
+        entry = {"topic": topic, "partition": 0, "replicas": replicas}
+        (self.directory / file).write_text(json.dumps({"version": 1, "partitions": [entry]}))
+
+    def request_reassignment(self, topic: str, replicas: list[int]) -> None:
+        """Request a reassignment past the checks of Kafka's tool."""
+        entry = {"topic": topic, "partition": 0, "replicas": replicas}
+        request = json.dumps({"version": 1, "partitions": [entry]}).encode()
+        self.client.create("/admin/reassign_partitions", request)
+
+    def write(self, topic: str, *values: str, partition: int = 0, retries: int = 100) -> None:
         """Write records with acks=all. Fail if the leader does not take them."""
-        with closing(KafkaProducer(bootstrap_servers=self.bootstrap(), acks="all", retries=20)) as producer:
+        with closing(KafkaProducer(bootstrap_servers=self.bootstrap(), acks="all", retries=retries)) as producer:
             for value in values:
                 producer.send(topic, value.encode(), partition=partition).get(timeout=60)
 
@@ -196,6 +260,5 @@ class RealCluster(StartedByWith):
         """Return the answer of a question about this cluster, as it is printed with --json."""
         asked = [*words, "--json", "--zookeeper", self.zookeeper.connect_string]
         done = CliRunner().invoke(main, asked)
-        lines = done.stdout.splitlines()
-        assert lines, done.output
-        return [json.loads(line) for line in lines]
+        assert done.exit_code in (0, 1), (asked, done.output)
+        return [json.loads(line) for line in done.stdout.splitlines()]

@@ -44,10 +44,7 @@ GHOST_CONTROLLER: Final = AlertKind(
     severity=Severity.PAGE,
     meaning="No broker acts as controller, and none will, because /controller names a broker that never took over. Or "
     "the controller is not registered, and brokers do not find it.",
-    advice=Advice(
-        "Restart a broker that lives and is not registered.",
-        (controllership.MOVE_CONTROLLER.given("/controller names a broker that never took over"),),
-    ),
+    advice=Advice(remedies=(controllership.MOVE_CONTROLLER,)),
     expected="no action, because the named broker does not know that it is controller",
     patience_else="after 10 s where it was elected and only its broker's registration is missing",
 )

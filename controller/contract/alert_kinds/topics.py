@@ -91,7 +91,7 @@ TOPIC_REMOVED_BY_HAND: Final = AlertKind(
     name="TopicRemovedByHand",
     severity=Severity.WARN,
     meaning="A topic's znode was removed by hand. Brokers keep and serve its replicas.",
-    advice=Advice(remedies=(remedies.RECREATE_AND_DELETE.given("the topic should be gone"),)),
+    advice=Advice(remedies=(remedies.WRITE_BACK_AND_DELETE.given("the topic should be gone"),)),
     several="the znodes of {count} topics were removed by hand{names}: brokers keep and serve their replicas",
     lasts_ms=10 * MINUTE_MS,
     divergence="topic_removed_by_hand",

@@ -12,7 +12,6 @@ DELETE_MIGRATION: Final = Remedy(
     ways=(
         Way(
             "Delete /migration, and also format the KRaft controllers' disks.",
-            ("zookeeper-shell.sh ZOOKEEPER delete /migration",),
         ),
     ),
     requires="no KRaft controller of this cluster runs",
@@ -21,7 +20,7 @@ DELETE_MIGRATION: Final = Remedy(
 )
 DELETE_MIGRATION_ALONE: Final = Remedy(
     name="delete-unreadable-migration",
-    ways=(Way("Delete /migration.", ("zookeeper-shell.sh ZOOKEEPER delete /migration",)),),
+    ways=(Way("Delete /migration."),),
     requires="no KRaft controller has copied ZooKeeper",
     changes="The migration driver of a quorum begins.",
 )
@@ -29,6 +28,7 @@ DELETE_CLAIM: Final = Remedy(
     name="delete-kraft-claim",
     ways=(Way("Stop all KRaft controllers, then delete /controller.", (DELETE_CONTROLLER,)),),
     changes="A broker becomes controller.",
+    tried_on=("3.9.2",),
 )
 RETURN_TO_ZOOKEEPER: Final = Remedy(
     name="return-to-zookeeper",
@@ -40,4 +40,5 @@ RETURN_TO_ZOOKEEPER: Final = Remedy(
     ),
     changes="A broker becomes controller, and KRaft's metadata is not used again.",
     loses="changes that KRaft has not written to ZooKeeper",
+    tried_on=("3.9.2",),
 )

@@ -17,6 +17,7 @@ PUT_ID_BACK: Final = Remedy(
     ),
     requires="a broker has partition.metadata of the topic",
     changes="The next controller loads the topic under the id that its replicas have on disk.",
+    tried_on=("3.9.2",),
 )
 PUT_ID_BACK_AND_FAIL_OVER: Final = Remedy(
     name="put-topic-id-back-and-fail-over",
@@ -27,12 +28,14 @@ PUT_ID_BACK_AND_FAIL_OVER: Final = Remedy(
         ),
     ),
     changes="The next controller sends the id that the replicas have on disk, and brokers accept it.",
+    tried_on=("3.9.2",),
 )
 ASSIGN_IDS: Final = Remedy(
     name="assign-topic-ids",
     ways=(Way("Delete /controller, so that the next controller assigns ids.", (DELETE_CONTROLLER,)),),
     requires="no broker has that file",
     changes="Each topic without an id gets a new one, and brokers write it to partition.metadata.",
+    tried_on=("3.9.2",),
 )
 WRITE_TOPIC_BACK: Final = Remedy(
     name="write-topic-back",
@@ -44,6 +47,7 @@ WRITE_TOPIC_BACK: Final = Remedy(
     ),
     requires="nobody asked for the topic's deletion",
     changes="The next controller loads the topic, and clients use it with all its records.",
+    tried_on=("3.9.2",),
 )
 RESTORE_ASSIGNMENT: Final = Remedy(
     name="restore-assignment",
@@ -54,6 +58,7 @@ RESTORE_ASSIGNMENT: Final = Remedy(
         ),
     ),
     changes="The next controller loads the assignment that the present one uses.",
+    tried_on=("3.9.2",),
 )
 DELETE_DELETION_ENTRY: Final = Remedy(
     name="delete-deletion-entry",
@@ -65,6 +70,7 @@ DELETE_DELETION_ENTRY: Final = Remedy(
     ),
     requires="no topic of that name exists",
     changes="A new topic of that name stays.",
+    tried_on=("3.9.2",),
 )
 DELETE_PARTITION_ZNODES: Final = Remedy(
     name="delete-partition-znodes",
@@ -82,12 +88,14 @@ DELETE_PARTITION_ZNODES: Final = Remedy(
     requires="the topic's deletion was requested and no live broker leads its partitions",
     changes="A topic of that name can be created.",
     loses="the records that brokers still have of the topic",
+    tried_on=("3.9.2",),
 )
 DELETE_SETTINGS: Final = Remedy(
     name="delete-settings",
     ways=(Way("Delete /config/topics/TOPIC.", ("zookeeper-shell.sh ZOOKEEPER delete /config/topics/TOPIC",)),),
     requires="the topic does not exist and no one will create it with these settings",
     changes="A new topic of that name begins with the brokers' defaults.",
+    tried_on=("3.9.2",),
 )
 DELETE_ORPHAN_STATE: Final = Remedy(
     name="delete-orphan-state",
@@ -105,6 +113,7 @@ DELETE_ORPHAN_STATE: Final = Remedy(
     requires="no live broker leads the partition",
     changes="A partition of that number begins with a state of its own.",
     loses="the records that brokers still have of the partition",
+    tried_on=("3.9.2",),
 )
 DELETE_TOPIC: Final = Remedy(
     name="delete-topic",
@@ -121,20 +130,33 @@ DELETE_TOPIC: Final = Remedy(
     ),
     changes="The controller and the brokers remove the topic.",
     loses="all records of the topic",
+    tried_on=("3.9.2",),
 )
-RECREATE_AND_DELETE: Final = Remedy(
-    name="recreate-and-delete",
+WRITE_BACK_AND_DELETE: Final = Remedy(
+    name="write-topic-back-and-delete",
     ways=(
         Way(
-            "Delete /controller, create the topic again on the same brokers, and delete it by kafka-topics.sh.",
+            "Create the topic's znode again with its old content, delete /controller, and delete the topic by "
+            "kafka-topics.sh.",
             (
+                "zookeeper-shell.sh ZOOKEEPER create /brokers/topics/TOPIC 'CONTENT'",
                 DELETE_CONTROLLER,
-                "kafka-topics.sh --bootstrap-server BOOTSTRAP --create --topic TOPIC --replica-assignment ASSIGNMENT",
                 "kafka-topics.sh --bootstrap-server BOOTSTRAP --delete --topic TOPIC",
+            ),
+            since=(2, 2),
+        ),
+        Way(
+            "Create the topic's znode again with its old content, delete /controller, and delete the topic by "
+            "kafka-topics.sh.",
+            (
+                "zookeeper-shell.sh ZOOKEEPER create /brokers/topics/TOPIC 'CONTENT'",
+                DELETE_CONTROLLER,
+                "kafka-topics.sh --zookeeper ZOOKEEPER --delete --topic TOPIC",
             ),
         ),
     ),
     requires="the topic should be gone",
     changes="Brokers delete the replicas that they kept.",
     loses="all records of the topic",
+    tried_on=("3.9.2",),
 )
