@@ -106,7 +106,8 @@ class RealCluster(StartedByWith):
 
     def data(self, path: str) -> bytes:
         """Return the content of a znode."""
-        return self.client.get(path)[0]
+        content: bytes = self.client.get(path)[0]
+        return content
 
     def content(self, path: str) -> Any:
         """Return the JSON of a znode, None if it is not there."""
