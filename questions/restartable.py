@@ -24,7 +24,9 @@ from questions.picture import Picture
 from questions.whatif.consequences import PartitionChange
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.scenario import Change, Scenario, Step, UnknownBrokersError, play
-from wording.sentences import counted, plural
+from wording.facts import Fact, down
+from wording.sentences import counted, verb
+from wording.times import duration
 
 _NAMED_TOPICS: Final = 20
 
@@ -98,7 +100,7 @@ def restartable(
 ) -> Restartable:
     """Judge the restart of a broker by a controlled shutdown.
 
-    Partitions of topics that match a pattern of `accepted_topics` may go offline or refuse acks=all. Raises
+    Partitions of topics that match a pattern of `accepted_topics` may go offline or reject acks=all. Raises
     UnknownBrokersError for a broker that is not registered and hosts no replica.
     """
     header = picture.header
@@ -122,8 +124,7 @@ def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
     answer = replace(answer, lease=lease)
     if (lease.broker, lease.holder) == (answer.broker, holder):
         return answer
-    minutes, seconds = divmod(lease.seconds_left, 60)
-    left = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    left = duration(lease.seconds_left * 1_000)
     held = f"{lease.holder} holds the lease to restart broker {lease.broker} for another {left}: wait"
     verdict = Verdict.UNKNOWN if answer.verdict is Verdict.UNKNOWN else Verdict.NO
     return replace(answer, verdict=verdict, reasons=(Reason(Obstacle.LEASE, held), *answer.reasons))
@@ -143,10 +144,15 @@ def _reasons(picture: Picture, broker: BrokerId, accepted_topics: Collection[str
 
 def _consequences(scenario: Scenario, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
     taken = scenario.in_all
+    back = f"until broker {broker} is"
     would: tuple[tuple[Obstacle, str, Iterable[PartitionChange]], ...] = (
-        (Obstacle.OFFLINE, "would be offline until broker {} is back", taken.newly_offline),
-        (Obstacle.LOSES_RECORDS, "would lose acknowledged records when broker {} leaves", taken.unclean),
-        (Obstacle.REFUSES_ACKS_ALL, "would refuse acks=all until broker {} is in sync again", taken.newly_unwritable),
+        (Obstacle.OFFLINE, f"would {Fact.OFFLINE.infinitive} {back} back", taken.newly_offline),
+        (Obstacle.LOSES_RECORDS, f"would lose acknowledged records when broker {broker} leaves", taken.unclean),
+        (
+            Obstacle.REFUSES_ACKS_ALL,
+            f"would {Fact.REJECTS_ACKS_ALL.infinitive} {back} in sync again",
+            taken.newly_unwritable,
+        ),
     )
     for obstacle, effect, changes in would:
         topics = Counter(
@@ -156,7 +162,7 @@ def _consequences(scenario: Scenario, broker: BrokerId, accepted_topics: Collect
         )
         if topics:
             partitions = counted(topics.total(), "partition")
-            yield _by_topic(obstacle, f"{partitions} {effect.format(broker)}", topics)
+            yield _by_topic(obstacle, f"{partitions} {effect}", topics)
 
 
 def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str]) -> Reason:
@@ -168,7 +174,7 @@ def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str]) -> Reason
 def _brokers_away(header: Header) -> Iterator[Reason]:
     """Yield a reason for each broker that is shutting down, or hosts replicas and is not registered."""
     for away in sorted(replicas_by_broker(header).keys() - header.brokers.keys()):
-        yield Reason(Obstacle.BROKER_DOWN, f"broker {away} is down (start it and wait until its replicas are in sync)")
+        yield Reason(Obstacle.BROKER_DOWN, f"{down((away,))} (start it and wait until its replicas are in sync)")
     for leaving in sorted(set(header.shutdowns.under_way) & header.brokers.keys()):
         yield Reason(Obstacle.SHUTTING_DOWN, f"broker {leaving} is shutting down, and must be back first")
 
@@ -189,7 +195,7 @@ def _catching_up(context: Context, broker: BrokerId) -> Iterator[Reason]:
         behind = topics.total()
         yield _by_topic(
             Obstacle.CATCHING_UP,
-            f"{counted(behind, 'replica')} of broker {replica} {plural(behind, 'is', 'are')} not in sync yet",
+            f"{counted(behind, 'replica')} of broker {replica} {verb(behind, 'is')} not in sync yet",
             topics,
         )
 

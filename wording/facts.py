@@ -6,7 +6,7 @@ from collections.abc import Collection
 from enum import Enum
 
 from wording.sentences import counted, listed, verb
-from wording.times import since
+from wording.times import lasting
 
 
 class Fact(Enum):
@@ -53,11 +53,17 @@ class Departure(Enum):
     NEVER_REGISTERED = "never registered"  # since Kontrast follows the cluster
 
 
+def keep_up(brokers: Collection[int], count: int) -> str:
+    """Return which brokers must stay up, because so many partitions are in sync only there."""
+    they_have = "It has" if len(brokers) == 1 else "They have"
+    return f"Keep {listed(brokers)} up. {they_have} the only in-sync replica of {counted(count, 'partition')}"
+
+
 def down(brokers: Collection[int]) -> str:
     """Return that brokers are not registered: broker 3 is down, brokers 3 and 5 are down."""
     return listed(brokers, "is down")
 
 
-def down_since(brokers: Collection[int], since_ms: int, as_of_ms: int) -> str:
-    """Return since when brokers are not registered: broker 3 has been down since 22:13:59Z (17 min)."""
-    return f"{listed(brokers, 'has been down')} {since(since_ms, as_of_ms)}"
+def down_for(brokers: Collection[int], since_ms: int, as_of_ms: int) -> str:
+    """Return since when brokers are not registered: broker 3 has been down for 17 min, since 2026-11-24 22:13:59Z."""
+    return f"{listed(brokers, 'has been down')} {lasting(since_ms, as_of_ms)}"

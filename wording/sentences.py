@@ -36,6 +36,13 @@ def counted(count: int, noun: str, singular_verb: str = "") -> str:
     return f"{said} {verb(count, singular_verb)}" if singular_verb else said
 
 
+def all_of(count: int, noun: str, singular_verb: str) -> str:
+    """Return a whole with its verb: all 6 partitions are, the only partition is, no partition is."""
+    if count <= 1:
+        return f"{'the only' if count else 'no'} {noun} {singular_verb}"
+    return f"all {counted(count, noun, singular_verb)}"
+
+
 def plural_of(noun: str) -> str:
     """Return the regular plural of a noun: partitions, entries, losses."""
     if noun.endswith("y") and noun[-2:-1] not in ("a", "e", "o", "u"):
@@ -60,10 +67,11 @@ def one_of(brokers: Iterable[int]) -> str:
     return f"broker {joined(list(map(str, ordered)), 'or')}" if ordered else "no broker"
 
 
-def joined(names: Sequence[str], last: str = "and") -> str:
-    """Return names of any kind in a sentence: a, a and b, "a, b and c", or "a, b, c and 9 more" of many."""
-    if len(names) > _NAMED:
-        return f"{', '.join(names[:_NAMED_OF_MORE])} {last} {len(names) - _NAMED_OF_MORE:,} more"
+def joined(names: Sequence[str], last: str = "and", most: int = _NAMED) -> str:
+    """Return names of any kind in a sentence: a, a and b, "a, b and c", or "a, b, c and 9 more" of more than `most`."""
+    if len(names) > most:
+        shown = min(most, _NAMED_OF_MORE)
+        return f"{', '.join(names[:shown])} {last} {len(names) - shown:,} more"
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 

@@ -50,9 +50,19 @@ def near(ms: int, as_of_ms: int) -> str:
     return time_of_day(ms) if abs(as_of_ms - ms) < _DAY_MS else moment(ms)
 
 
-def since(ms: int, as_of_ms: int) -> str:
-    """Return when something began and how long it has lasted: since 22:13:59Z (17 min 3 s)."""
-    return f"since {near(ms, as_of_ms)} ({duration((as_of_ms - ms) // _SECOND_MS * _SECOND_MS)})"
+def age(ms: int, as_of_ms: int) -> str:
+    """Return how long ago a moment was, in whole seconds."""
+    return duration((as_of_ms - ms) // _SECOND_MS * _SECOND_MS)
+
+
+def lasting(ms: int | None, as_of_ms: int, *, exact: bool = True) -> str:
+    """Return how long something has lasted: for 17 min 3 s, since 2026-11-24 22:13:59Z.
+
+    Unless the beginning is exact, it may be earlier. None is unknown.
+    """
+    if ms is None:
+        return "since an unknown time"
+    return f"for {'' if exact else 'at least '}{age(ms, as_of_ms)}, since {moment(ms)}"
 
 
 def _utc(ms: int) -> datetime:

@@ -8,14 +8,16 @@ from typing import Final
 
 from rich.console import RenderableType
 
-from cli.printing.answers import line, severity_word, since, time_of
+from cli.printing.answers import line, severity_word, since
 from controller.contract.alert_row import Severity
 from questions.check import Counts, Finding, Health
 from transport.printable import printable
-from wording.sentences import counted, plural
+from wording.facts import Fact
+from wording.sentences import counted
+from wording.times import exact_moment
 
 _EXAMPLES: Final = 5
-_WORDS: Final = {Severity.PAGE: "alert that pages", Severity.WARN: "warning", Severity.INFO: "note"}
+_WORDS: Final = {Severity.PAGE: ("alert", "pages"), Severity.WARN: ("warning",), Severity.INFO: ("note",)}
 
 
 class ProbeState(IntEnum):
@@ -35,7 +37,9 @@ def health_lines(health: Health, *, is_long: bool = False) -> Iterator[Renderabl
     verdict = (
         ("well", "ok") if health.is_well else (_verdict(health), health.worst.value if health.worst else "unknown")
     )
-    yield line(f"{health.cluster}: ", (verdict[0], severity_word(verdict[1])[1]), f"  as of {time_of(health.as_of_ms)}")
+    yield line(
+        f"{health.cluster}: ", (verdict[0], severity_word(verdict[1])[1]), f"  as of {exact_moment(health.as_of_ms)}"
+    )
     yield line(_summary(health))
     if health.zookeeper:
         yield line(f"ZooKeeper: {health.zookeeper}")
@@ -47,25 +51,17 @@ def health_lines(health: Health, *, is_long: bool = False) -> Iterator[Renderabl
 
 def _verdict(health: Health) -> str:
     counts = {
-        word: sum(finding.severity is severity for finding in health.findings) for severity, word in _WORDS.items()
+        words: sum(finding.severity is severity for finding in health.findings) for severity, words in _WORDS.items()
     }
-    said = [
-        counted(count, word) if word != _WORDS[Severity.PAGE] else _pages(count)
-        for word, count in counts.items()
-        if count
-    ]
+    said = [counted(count, *words) for words, count in counts.items() if count]
     return ", ".join(said) or "not known to be well"
-
-
-def _pages(count: int) -> str:
-    return f"{counted(count, 'alert')} that {plural(count, 'pages', 'page')}"
 
 
 def _summary(health: Health) -> str:
     counts = health.counts
     kind = "KRaft controller" if health.led_by_kraft else "controller broker"
     who = f"{kind} {health.controller}" if health.controller >= 0 else "no controller"
-    away = f" ({counts.brokers_away} away)" if counts.brokers_away else ""
+    away = f" ({counts.brokers_away} down)" if counts.brokers_away else ""
     wrong = ", ".join(_wrong(counts)) or "all led and in sync"
     size = f"{counted(counts.topics, 'topic')}, {counted(counts.partitions, 'partition')}"
     return f"{who}, epoch {health.controller_epoch}; {counted(counts.brokers, 'broker')}{away}; {size}: {wrong}"
@@ -73,13 +69,13 @@ def _summary(health: Health) -> str:
 
 def _wrong(counts: Counts) -> Iterator[str]:
     for count, word in (
-        (counts.leaderless, "without a leader"),
-        (counts.under_min_isr, "under min ISR"),
-        (counts.under_replicated, "under-replicated"),
+        (counts.leaderless, Fact.WITHOUT_LEADER.word),
+        (counts.under_min_isr, Fact.REJECTS_ACKS_ALL.word),
+        (counts.under_replicated, Fact.UNDER_REPLICATED.word),
         (counts.reassigning, "being reassigned"),
     ):
         if count:
-            yield f"{count} {word}"
+            yield f"{count:,} {word}"
 
 
 def _finding(health: Health, finding: Finding, *, is_long: bool) -> Iterator[RenderableType]:
@@ -92,7 +88,7 @@ def _finding(health: Health, finding: Finding, *, is_long: bool) -> Iterator[Ren
         if said:
             yield line(f"{name}: {said}", indent=6)
     if finding.examples:
-        more = f" and {finding.partitions - _EXAMPLES} more" if finding.partitions > _EXAMPLES else ""
+        more = f" and {finding.partitions - _EXAMPLES:,} more" if finding.partitions > _EXAMPLES else ""
         yield line(f"partitions: {', '.join(finding.examples[:_EXAMPLES])}{more}", indent=6)
     for evidence in finding.evidence:
         yield line(f"evidence: {evidence}", indent=6)

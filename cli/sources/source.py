@@ -13,6 +13,7 @@ from cli.running import ExitCode, run_until_stopped
 from controller.contract.ids import Zxid
 from questions.doubts import doubts
 from questions.gathering import keep_nothing
+from wording.times import exact_moment
 
 if TYPE_CHECKING:
     from controller.contract.row import Row
@@ -89,9 +90,7 @@ def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
 
 def moment_named(zxid: Zxid, time_ms: int) -> str:
     """Return the name of a side at a moment."""
-    from cli.printing.answers import time_of  # not for --help
-
-    return f"{zxid:#x} ({time_of(time_ms)})"
+    return f"{zxid:#x} ({exact_moment(time_ms)})"
 
 
 def present_ms(source: Source) -> int | None:

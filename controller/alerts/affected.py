@@ -20,6 +20,7 @@ from controller.model.context import Header
 from controller.model.tally import IssueGroup
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
 from controller.view.returns import Return, Waiting, order_of_return
+from wording.facts import Fact, down, keep_up
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 _NAMED_IN_A_SENTENCE: Final = 2
@@ -127,11 +128,11 @@ def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affe
 
 
 def where_they_are(brokers: Collection[BrokerId], header: Header) -> str:
-    """Return a clause such as "brokers 1 and 3 are away, broker 4 lags behind"."""
-    away = [broker for broker in brokers if broker not in header.brokers]
+    """Return a clause such as "brokers 1 and 3 are down, broker 4 lags behind"."""
+    gone = [broker for broker in brokers if broker not in header.brokers]
     live = [broker for broker in brokers if broker in header.brokers]
-    parts = [f"{listed(away)} {plural(len(away), 'is', 'are')} away"] if away else []
-    return ", ".join([*parts, f"{listed(live)} {plural(len(live), 'lags', 'lag')} behind"] if live else parts)
+    parts = [down(gone)] if gone else []
+    return ", ".join([*parts, listed(live, "lags behind")] if live else parts)
 
 
 def worst_topics(affected: Affected, header: Header) -> str:
@@ -157,7 +158,7 @@ def _order_of(affected: Affected, header: Header) -> tuple[Return, ...]:
 def returns(lost: Affected, refusing: Affected, header: Header) -> str:
     """Return the brokers whose return brings lost partitions back, most first, as a clause or sentences.
 
-    The partitions that refuse acks=all decide between brokers that bring back as many.
+    The partitions that reject acks=all decide between brokers that bring back as many.
     """
     if not lost.brokers:
         return ". No replica is in sync. Only an unclean election makes one leader"
@@ -186,8 +187,11 @@ def _in_order(order: Iterable[Return]) -> str:
     steps = [(each.broker, back) for each, back in zip(helpful, by_then, strict=True)]
     if not steps:
         return ""
-    said = [f"Broker {steps[0][0]} brings back {steps[0][1]}"]
-    said += [f"then broker {broker} makes it {back}" for broker, back in steps[1:_RETURNS_IN_A_SENTENCE]]
+    (first, restored), rest = steps[0], steps[1:]
+    if not rest:
+        return f". Broker {first} brings back {restored}"
+    said = [f"Broker {first} brings back {restored}"]
+    said += [f"then broker {broker} makes it {back}" for broker, back in rest[: _RETURNS_IN_A_SENTENCE - 1]]
     if len(steps) <= _RETURNS_IN_A_SENTENCE:
         said[-1] = f"then broker {steps[-1][0]} makes it all {steps[-1][1]}"
     else:
@@ -205,32 +209,25 @@ def toll(affected: Affected, hosted: int | None = None) -> str:
     fewer = lacking.count
     if hosted is not None:  # the controller may not have written the missing replicas yet
         fewer = max(fewer, hosted - offline.count - waiting.count)
-    parts = [f"{offline.partitions} offline{in_brackets(offline.examples, offline.count)}"] if offline.count else []
-    if waiting.count:
-        parts.append(f"{waiting.partitions} {plural(waiting.count, 'waits', 'wait')} for a new leader")
-    if fewer:
-        one_each = all(len(group.brokers) == 1 for group in lacking.groups)
-        how_many = str(fewer) if parts else counted(fewer, "partition")
-        lack = plural(fewer, "lacks", "lack")
-        parts.append(f"{how_many} {lack} {'one replica' if one_each else 'replicas'}{_of_which(affected)}")
-        parts[-1] += keep_up(affected)
-    return ", ".join(parts)
+    named = in_brackets(offline.examples, offline.count)
+    parts = [f"{Fact.OFFLINE.counted(offline.count)}{named}"] if offline.count else []
+    for fact, count in ((Fact.WITHOUT_LEADER, waiting.count), (Fact.UNDER_REPLICATED, fewer)):
+        if count:
+            parts.append(f"{count:,} {fact.predicate(count)}" if parts else fact.of(count))
+    return ", ".join(parts) + (f"{_of_which(affected)}{must_stay_up(affected)}" if fewer else "")
 
 
-def keep_up(affected: Affected) -> str:
+def must_stay_up(affected: Affected) -> str:
     """Return sentences with the brokers that have the only in-sync replica of a partition, and must stay up."""
     alone = affected.of(PartitionIssue.ONE_LEFT)
-    if not alone.count:
-        return ""
-    they_have = plural(len(alone.others), "It has", "They have")
-    return f". Keep {listed(alone.others)} up. {they_have} the only in-sync replica of {alone.partitions}"
+    return f". {keep_up(alone.others, alone.count)}" if alone.count else ""
 
 
 def _of_which(affected: Affected) -> str:
     under, at = affected.of(PartitionIssue.UNDER_MIN_ISR).count, affected.of(PartitionIssue.AT_MIN_ISR).count
-    said = [f"{under} {plural(under, 'refuses', 'refuse')} acks=all"] if under else []
-    said += [f"{at} will refuse acks=all after one more loss"] if at else []
-    return f" ({', '.join(said)})" if said else ""
+    facts = ((Fact.REJECTS_ACKS_ALL, under), (Fact.ONE_LOSS_FROM_REJECTING, at))
+    said = [f"{count:,} {fact.predicate(count)}" for fact, count in facts if count]
+    return f". {', '.join(said)}" if said else ""
 
 
 def together(groups: Iterable[Group]) -> Affected:

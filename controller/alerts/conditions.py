@@ -17,6 +17,8 @@ from controller.contract.alert_row import Severity
 from controller.contract.ids import BrokerId
 from controller.contract.remedies.remedy import Advice
 from controller.model.context import Header
+from wording.facts import Departure
+from wording.sentences import listed
 
 # How long after a controlled shutdown, and after the broker's return, lagging replicas are explained by it.
 _AWAY_IN_ORDER_MS: Final = 10 * 60_000
@@ -74,14 +76,14 @@ def _reason(broker: BrokerId, header: Header) -> str | None:
     if window is not None:
         return window
     if broker in header.shutdowns.under_way:
-        return f"broker {broker} is shutting down in order"
+        return f"broker {broker} is shutting down cleanly"
     departure = header.departures.last.get(broker)
     if departure is not None and departure.in_order and header.time_ms - departure.time_ms <= _AWAY_IN_ORDER_MS:
-        return f"broker {broker} shut down in order"
+        return f"{listed((broker,))} {Departure.SHUT_DOWN.value}"
     registered = header.brokers.get(broker)
     if registered is None:
         return None
     had_asked = header.shutdowns.asked.get(broker, registered.epoch) != registered.epoch
     if had_asked and header.time_ms - registered.since_ms <= _CATCHING_UP_MS:
-        return f"broker {broker} is back from a shutdown in order"
+        return f"broker {broker} is back from a clean shutdown"
     return None

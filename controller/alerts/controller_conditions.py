@@ -287,7 +287,9 @@ def _imbalance(header: Header) -> Condition | None:
         f"uneven. One live broker lacks {worst} % of the partitions that prefer it",
         ending="enough partitions are led by the preferred replica",
         patience_ms=2 * interval_ms + MINUTE_MS if automatic else _REBALANCE_AFTER_MS,
-        expected="to move the leaders back at its next check" if automatic else "no election without a request",
+        expected="The controller moves the leaders back at its next check."
+        if automatic
+        else "The controller elects no leader without a request.",
         partitions=count,
     )
 

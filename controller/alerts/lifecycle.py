@@ -16,7 +16,12 @@ from controller.alerts.affected import affected_by_incident
 from controller.alerts.broker_conditions import conditions_of_brokers
 from controller.alerts.conditions import Condition, maintained
 from controller.alerts.controller_conditions import MINUTE_MS, conditions_of_controller
-from controller.alerts.ensemble_conditions import conditions_of_ensemble, conditions_of_left_sessions
+from controller.alerts.ensemble_conditions import (
+    GROUP as GROUP_OF_ZOOKEEPER,
+    conditions_of_ensemble,
+    conditions_of_left_sessions,
+    until_cause_is_known_ms,
+)
 from controller.alerts.incidents import brokers_away, incidents_of
 from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
@@ -33,6 +38,7 @@ from controller.model.published_rows import PublishedRows
 from controller.view.advice import advice_for
 from controller.view.ensemble import ensemble_in_words
 from wording.sentences import in_brackets
+from wording.times import duration
 
 _NOT_SHOWN: Final = "KRaft leads and no longer writes to ZooKeeper, which cannot show whether the problem lasts"
 
@@ -159,7 +165,8 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
     if header.feed.disconnected_ms:
         yield Condition(
             kind=kinds.REPLICA_DISCONNECTED,
-            group="replica",
+            group=GROUP_OF_ZOOKEEPER,  # so that one message tells a lost ensemble and the lost session
+            patience_ms=until_cause_is_known_ms(header),
             cause=f"`kontrast watch` has lost ZooKeeper (session {header.feed.session}): Kontrast shows this cluster "
             "as it was before. Its other alerts are unknown",
             ending="`kontrast watch` has ZooKeeper again",
@@ -170,8 +177,8 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
         yield Condition(
             kind=kinds.CLUSTER_QUARANTINED,
             group="replica",
-            cause="Kontrast failed and does not follow this cluster until the next complete read: "
-            f"{header.feed.quarantined}",
+            cause="Kontrast failed and does not follow this cluster until the next complete read. "
+            f"{header.feed.quarantined[:1].upper()}{header.feed.quarantined[1:]}",
             ending=_READ_AGAIN,
         )
     if header.feed.refused is not None and header.feed.refused.alerts:
@@ -210,7 +217,7 @@ def _occurred(header: Header) -> Iterator[Condition]:
 
 
 def _ending_of(kind: AlertKind) -> str:
-    past = f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min"
+    past = f"it did not happen again for {duration(kind.lasts_ms)}"
     return f"{kind.ends_early}, or {past}" if kind.ends_early else past
 
 

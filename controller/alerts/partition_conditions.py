@@ -14,7 +14,7 @@ import msgspec
 from controller.alerts.affected import (
     Affected,
     Group,
-    keep_up,
+    must_stay_up,
     returns,
     together,
     toll,
@@ -32,6 +32,7 @@ from controller.view.advice import unless_harmful
 from controller.view.migration import never_elected_count
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.view.whereabouts import whereabouts
+from wording.facts import Fact, down
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 # How long a live broker may take to delete a replica, and to copy one.
@@ -93,7 +94,7 @@ def conditions_of_partitions(
 
 
 def _unusable(scene: Scene) -> Iterator[Condition]:
-    """Yield a condition of offline partitions, which includes those that refuse acks=all, or of the latter alone."""
+    """Yield a condition of offline partitions, which includes those that reject acks=all, or of the latter alone."""
     refusing = scene.affected.of(PartitionIssue.UNDER_MIN_ISR).unexcused()
     offline = _offline(scene, refusing)
     if offline is not None:
@@ -113,10 +114,10 @@ def _offline(scene: Scene, refusing: Affected) -> Condition | None:
     waiting, never = offline.of(PartitionIssue.COMING_BACK), offline.of(PartitionIssue.NEVER_CREATED)
     if waiting.count:
         cause += (
-            f". {waiting.count} only {plural(waiting.count, 'waits', 'wait')} for an election by {_elector(header)}"
+            f". {waiting.count:,} only {plural(waiting.count, 'waits', 'wait')} for an election by {_elector(header)}"
         )
     if never.count:
-        cause += f". {never.count} {plural(never.count, 'was', 'were')} created while no replica was live"
+        cause += f". {never.count:,} {plural(never.count, 'was', 'were')} created while no replica was live"
     helped = _helped_uncleanly(lost, header)
     cause += _unclean(helped, lost, header)
     rest = toll(
@@ -184,7 +185,7 @@ def _offline_partitions(offline: Affected, header: Header) -> str:
     """Return a clause that names partitions of the worst topic first."""
     by_topic, them = header.tally.offline_by_topic, plural(offline.count, "it", "them")
     worst_first = sorted(offline.examples, key=lambda name: -by_topic.get(name.rpartition("-")[0], 0))
-    return f"{offline.partitions} offline{in_brackets(worst_first, offline.count)}: no client can use {them}"
+    return f"{Fact.OFFLINE.counted(offline.count)}{in_brackets(worst_first, offline.count)}: no client can use {them}"
 
 
 def _unclean(helped: Affected, lost: Affected, header: Header) -> str:
@@ -206,9 +207,9 @@ def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
         if refusing.brokers
         else "all replicas are in sync, but min.insync.replicas asks for more. Lower min.insync.replicas"
     )
-    verb = plural(refusing.count, "refuses", "refuse")
-    cause = f"{refusing.partitions} {verb} acks=all{in_brackets(refusing.examples, refusing.count)}: {lacking}"
-    cause += keep_up(scene.affected)
+    named = in_brackets(refusing.examples, refusing.count)
+    cause = f"{Fact.REJECTS_ACKS_ALL.of(refusing.count)}{named}: {lacking}"
+    cause += must_stay_up(scene.affected)
     return scene.condition(kinds.UNDER_MIN_ISR, refusing, cause, "enough replicas are in sync again")
 
 
@@ -217,7 +218,7 @@ def _leaderless(scene: Scene, found: Affected) -> Condition | None:
         return None  # the alert on all partitions that the controller refuses to touch has the advice
     live = [broker for broker in found.brokers if broker in scene.header.brokers]
     cause = (
-        f"{found.partitions} {found.verb} no leader{in_brackets(found.examples, found.count)}: no client can use "
+        f"{Fact.WITHOUT_LEADER.of(found.count)}{in_brackets(found.examples, found.count)}: no client can use "
         f"{plural(found.count, 'it', 'them')}, though {one_of(live)} is live and in sync"
         f"{unless_harmful('. Delete /controller, so that the next controller elects a leader', scene.header)}"
     )
@@ -246,7 +247,7 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
         return None
     cause = (
         f"{_elector(scene.header)} passed over {plural(found.count, 'an election', 'elections')} and made later "
-        f"writes: {found.partitions} {found.verb} no leader{in_brackets(found.examples, found.count)}"
+        f"writes: {Fact.WITHOUT_LEADER.of(found.count)}{in_brackets(found.examples, found.count)}"
     )
     condition = scene.condition(kinds.CONTROLLER_OVERDUE, found, cause, _BACK, subject="elections", group=_CONTROLLER)
     controller = scene.header.controller
@@ -295,7 +296,7 @@ def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
         return None
     ripe = together(lagging.values())
     lacking = together(group for group in scene.affected.groups if group.brokers in lagging)
-    cause = f"{listed(ripe.brokers)} {plural(len(ripe.brokers), 'lags', 'lag')} behind: {toll(lacking)}"
+    cause = f"{listed(ripe.brokers, 'lags behind')}: {toll(lacking)}"
     return scene.condition(kinds.UNDER_REPLICATED, ripe, cause, "the replicas are in sync again")
 
 
@@ -310,7 +311,7 @@ def _undeleted(scene: Scene, found: Affected) -> Condition | None:
         return None
     topics = sorted({name.rpartition("-")[0] for name in ripe.examples})
     away = [broker for broker in ripe.brokers if broker not in header.brokers]
-    which_are = f"which {plural(len(away or ripe.brokers), 'is', 'are')} {'away' if away else 'live'}"
+    which_are = f"which {plural(len(away or ripe.brokers), 'is', 'are')} {'down' if away else 'live'}"
     which = ", ".join(topics[:2]) + (", …" if len(topics) > 2 else "")
     left = f"{ripe.partitions} {plural(ripe.count, 'is', 'are')} not deleted"
     cause = f"deletion of {which} waits for {listed(away or ripe.brokers)}, {which_are}: {left}"
@@ -331,9 +332,9 @@ def _reassigning(scene: Scene, found: Affected) -> Condition | None:
     away = [broker for broker in ripe.brokers if broker not in header.brokers]
     cause = f"{plural(ripe.count, 'reassignment', 'reassignments')} of {ripe.partitions}"
     cause += f"{in_brackets(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} "
-    waits = f"until {listed(ripe.brokers)} {plural(len(ripe.brokers), 'is', 'are')} in sync"
+    waits = f"until {listed(ripe.brokers, 'is in sync')}"
     cause += waits if ripe.brokers else "though all replicas are in sync"
-    cause += f": {listed(away)} {plural(len(away), 'is', 'are')} away" if away else ""
+    cause += f": {down(away)}" if away else ""
     ending = "the reassignments are complete, or were cancelled"
     return scene.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, ending, patience_ms=0)
 

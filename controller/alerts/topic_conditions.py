@@ -51,7 +51,7 @@ def _missing_ids(header: Header) -> Condition | None:
         kind=kinds.MISSING_TOPIC_ID,
         group="controller",
         cause=f"{lacking} of {topics} topics {verb(lacking, 'has')} no id{in_brackets(sorted(lost), len(lost))}: the "
-        f"next controller gives {them} a new one, which brokers with the former id on disk refuse",
+        f"next controller gives {them} a new one, which brokers with the former id refuse",
         ending="all topics have an id",
         patience_ms=0 if lost else None,
         evidence=had,

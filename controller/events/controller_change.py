@@ -31,6 +31,7 @@ from controller.model.controllership import InItsName, Ownership
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
 from controller.transaction.transaction import Transaction
+from wording.times import duration
 
 _ANY_JSON: Final = JsonDecoder(object)
 
@@ -284,8 +285,8 @@ def _resign(tx: Transaction, cause: str) -> None:
 
 
 def _wrote_nothing(header: Header) -> str:
-    seconds = (header.time_ms - header.term.began_ms) / 1_000
-    return f", {seconds:.1f} s after it took over. It wrote no partition's state, but may have moved replicas"
+    lasted = duration(header.time_ms - header.term.began_ms)
+    return f", {lasted} after it took over. It wrote no partition's state, but may have moved replicas"
 
 
 def broker_ended(tx: Transaction, broker: BrokerId) -> None:

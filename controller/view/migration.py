@@ -216,7 +216,7 @@ def next_step(header: Header) -> str:
 _NEXT_STEPS: Final = {
     Phase.ZOOKEEPER: "no step, because no quorum is there",
     Phase.CLAIMED: "the KRaft controller copies ZooKeeper, which takes half a second for a small cluster",
-    Phase.SYNCING: "the KRaft controller makes ZooKeeper equal to its log, then it writes /migration every half second",
+    Phase.SYNCING: "the KRaft controller makes ZooKeeper equal to its log. Then it writes /migration every half second",
     Phase.SILENT: "restart the active KRaft controller, unless the migration is finalized",
     Phase.ROLLED_BACK: "delete /migration and restart brokers without the migration flag",
 }

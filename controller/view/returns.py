@@ -14,7 +14,7 @@ class Waiting(NamedTuple):
     brokers: frozenset[BrokerId]
     lacking: int
     partitions: int
-    is_offline: bool  # otherwise they refuse acks=all
+    is_offline: bool  # otherwise they reject acks=all
     internal: int = 0  # partitions of internal topics among them
     topic: str = ""  # if they are of one
 
@@ -39,7 +39,7 @@ class Return(NamedTuple):
 def order_of_return(waiting: Iterable[Waiting], away: Collection[BrokerId]) -> Iterator[Return]:
     """Yield the absent broker whose return restores most, then the best one for the rest, until none helps.
 
-    Offline partitions weigh more than any number that refuse acks=all. Between equal brokers, internal topics decide,
+    Offline partitions weigh more than any number that reject acks=all. Between equal brokers, internal topics decide,
     because consumer groups and transactions depend on them, then the lower id. If no broker restores a partition alone,
     the broker comes first that brings most partitions nearer.
     """

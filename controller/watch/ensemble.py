@@ -14,6 +14,7 @@ from controller.model.ensemble import EnsembleState, Pace
 from controller.model.mutable_state import MutableState
 from controller.view.ensemble import ZXID_COUNTER
 from wording.sentences import counted, listed, plural
+from wording.times import duration
 
 # The sessions of brokers expire after 6 to 18 s by default. A longer silence is no pause.
 _LONGEST_PAUSE_MS: Final = 60_000
@@ -73,5 +74,5 @@ def _pause(before: Ensemble, newest: Ensemble) -> str:
         if 0 <= server.silent_ms <= _LONGEST_PAUSE_MS:
             return f"{server.address} {server.trouble}"
         if server.answer_ms >= _PAUSED_ANSWER_MS:
-            return f"{server.address} answered after {server.answer_ms / 1000:.1f} s"
+            return f"{server.address} answered after {duration(server.answer_ms)}"
     return ""

@@ -14,8 +14,9 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
 from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.title import title_of
 from questions.timeline.selection import CONTROLLER_GROUP
-from wording.sentences import first_sentence
+from wording.times import moment
 
 Labels = tuple[tuple[str, str], ...]  # in the order of their names, because they identify an alert for Alertmanager
 
@@ -92,14 +93,14 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
     }
     annotations = {
         ALERT_ID: row.id,
-        "summary": f"{row.cluster}: {first_sentence(row.cause)}",
+        "summary": title_of(row),
         "description": row.cause,
         "expected": row.expected or "",
         "action": row.action,
         "evidence": "\n".join(row.evidence),
         "partitions": str(row.partitions) if row.partitions else "",
         "examples": ", ".join(row.examples),
-        "since": time_text(row.since_ms),
+        "since": moment(row.since_ms),
         "state": row.state,
         "runbook_url": f"{config.runbook_url.rstrip('/')}/{kind}.md",
         "page_url": "" if config.page_url is None else config.page_url.rstrip("/") + _page(row),

@@ -90,7 +90,7 @@ def under_min_isr() -> stat.Panel:
 
 
 def at_min_isr() -> stat.Panel:
-    """Return partitions that refuse acks=all after the loss of one more replica."""
+    """Return partitions that reject acks=all after the loss of one more replica."""
     return number(
         "At min ISR",
         "Partitions with an ISR of exactly min.insync.replicas. With one replica less they reject acks=all.",
@@ -146,13 +146,13 @@ def offline_partitions() -> table.Panel:
 
 
 def partitions_under_min_isr() -> table.Panel:
-    """Return partitions by name that have a leader and refuse acks=all."""
+    """Return partitions by name that have a leader and reject acks=all."""
     lacking = newest(partition_metrics.IN_SYNC_LACKING, "topic", "partition", "brokers")
     since = newest(partition_metrics.UNDER_MIN_ISR_SINCE, "topic", "partition")
     named = f"on ({CLUSTER_LABEL}, topic, partition) group_left (brokers)"
     return listing(
         "Partitions under min ISR",
-        "Partitions that have a leader and refuse writes with acks=all, by name, since when, and how many of which "
+        "Partitions that have a leader and reject acks=all, by name, since when, and how many of which "
         "brokers must get in sync again.",
         ("topic", "partition", "brokers"),
         Column("since", f"{since} * {named} ({lacking} ^ 0) * 1000", "dateTimeAsIso"),

@@ -35,7 +35,7 @@ class ClusterSnapshot:
     migration: MigrationRow | None  # unset until the first one
     brokers: tuple[BrokerRow, ...]  # every known one, registered or not
     unusable: tuple[PartitionRow, ...]  # the longest unusable first
-    under_min_isr: tuple[PartitionRow, ...]  # partitions with a leader that refuse acks=all, the longest refusing first
+    under_min_isr: tuple[PartitionRow, ...]  # partitions with a leader that reject acks=all, the longest refusing first
     open_alerts: tuple[AlertRow, ...]  # not resolved, the oldest first
     alert_counts: Mapping[tuple[str, str, str], int]  # of the same, by alert, severity and state
     resolved_alerts: tuple[AlertRow, ...]  # the newest only

@@ -55,7 +55,7 @@ class WhatIf(msgspec.Struct, frozen=True):
     refused: str | None = None
     topics: tuple[TopicChanges, ...] = ()
     more_topics: int = 0
-    rolling: RollingOrder | None = None  # of all brokers, for shutdowns in order
+    rolling: RollingOrder | None = None  # of all brokers, for clean shutdowns
 
 
 class Hypothetical:

@@ -23,20 +23,18 @@ from dashboards.page.partition_groups import PartitionGroup
 from questions.check import Finding
 from questions.picture import WORST_FIRST
 from questions.timeline.selection import CONTROLLER_GROUP
-from wording.sentences import counted, event_of, first_sentence, listed, plural
+from wording.facts import Departure, Fact, down, keep_up
+from wording.sentences import counted, event_of, first_sentence, listed, verb
 
 _TOPICS_IN_A_CARD: Final = 6
 _TOPICS_IN_A_SENTENCE: Final = 2
 _RETURNS_IN_A_CARD: Final = 6
 _LONGEST_NAME: Final = 48
-_OFFLINE: Final = ("is offline", "are offline")
-_REFUSES: Final = ("refuses writes", "refuse writes")
 _ENDPOINT_SCHEME: Final = "://"
-_IN_ORDER: Final = "shut down in order"
 _HOW_IT_LEFT: Final = {
-    kinds.BROKER_CRASHED.name: "crashed",
-    kinds.BROKER_SHUT_DOWN.name: _IN_ORDER,
-    kinds.BROKER_ABSENT.name: "never registered",
+    kinds.BROKER_CRASHED.name: Departure.CRASHED.value,
+    kinds.BROKER_SHUT_DOWN.name: Departure.SHUT_DOWN.value,
+    kinds.BROKER_ABSENT.name: Departure.NEVER_REGISTERED.value,
 }
 _UP_TO_CONTROLLER: Final = frozenset({Problem.LEADERLESS.value, Problem.ELECTION_DUE.value})
 
@@ -71,7 +69,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerId, ...]  # that are away
     effects: tuple[TopicEffect, ...]  # the most important topic first
     more_topics: int
-    unusable: int  # partitions in all topics, those that refuse acks=all among them
+    unusable: int  # partitions in all topics, those that reject acks=all among them
     affected: int  # partitions that lack something, as the alerts count them
     returns: tuple[Return, ...]
     keep_up: str  # which brokers must stay, and why
@@ -104,8 +102,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
         """Return the gain of the next step, empty without a count."""
         if not (self.returns and self.returns[0].restores):
             return ""
-        of_all = f"{self.unusable:,} {plural(self.unusable, 'partition', 'partitions')}"
-        return f"restores {self.returns[0].restores:,} of {of_all}"
+        return f"restores {self.returns[0].restores:,} of {counted(self.unusable, 'partition')}"
 
 
 def incidents_of(
@@ -144,7 +141,7 @@ def _incident(
     return Incident(
         group=worst.group,
         severity=worst.severity,
-        event=_event(found, rows, away, "shut down" if how == _IN_ORDER else "down"),
+        event=_event(found, rows, away),
         how=how,
         since_ms=min(row.since_ms for row, _ in alerts),
         brokers=tuple(sorted(away)),
@@ -189,9 +186,7 @@ def _is_hit(
     return any(not names.isdisjoint(row.examples) for row in alerts)
 
 
-def _event(
-    found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[BrokerId, BrokerRow | None], down: str
-) -> str:
+def _event(found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[BrokerId, BrokerRow | None]) -> str:
     if not away:
         clause = event_of(alerts[0].cause)
         begins_with_a_name = any(map(clause.startswith, alerts[0].examples))
@@ -200,9 +195,10 @@ def _event(
     rack = racks.pop() if len(racks) == 1 else None
     together = {row.broker for row in found.brokers if rack is not None and row.rack == rack}
     if len(away) > 1 and together == away.keys():
-        return f"Rack {rack} is {down}"
-    in_rack = f" (rack {rack})" if rack else ""
-    return f"{listed(away)[:1].upper()}{listed(away)[1:]}{in_rack} {plural(len(away), 'is', 'are')} {down}"
+        return f"Rack {rack} is down"
+    return (
+        f"{listed(away).capitalize()} (rack {rack}) {verb(len(away), 'is down')}" if rack else down(away).capitalize()
+    )
 
 
 def _effects(groups: Iterable[PartitionGroup]) -> Iterator[TopicEffect]:
@@ -217,25 +213,23 @@ def _effects(groups: Iterable[PartitionGroup]) -> Iterator[TopicEffect]:
 
 
 def _sentence(effects: Sequence[TopicEffect], unusable: int) -> str:
-    """Name the most important topics, and count the rest: 6 partitions of ledger refuse writes, 4 of a are offline."""
+    """Name the most important topics, and count the rest: 6 partitions of a are offline, 4 of b reject acks=all."""
     said = [
-        (count, short(effect.topic), verb)
+        (count, short(effect.topic), fact)
         for effect in effects[:_TOPICS_IN_A_SENTENCE]
-        for count, verb in ((effect.offline, _OFFLINE), (effect.refusing, _REFUSES))
+        for count, fact in ((effect.offline, Fact.OFFLINE), (effect.refusing, Fact.REJECTS_ACKS_ALL))
         if count
     ]
     clauses: list[str] = []
-    for verb, alike in ((verb, list(each)) for verb, each in groupby(said, key=itemgetter(2))):
+    for fact, alike in ((fact, list(each)) for fact, each in groupby(said, key=itemgetter(2))):
         counts = [
-            f"{count:,} {plural(count, 'partition', 'partitions')} of {topic}"
-            if not clauses and not at
-            else f"{count:,} of {topic}"
+            f"{counted(count, 'partition')} of {topic}" if not clauses and not at else f"{count:,} of {topic}"
             for at, (count, topic, _) in enumerate(alike)
         ]
-        clauses.append(f"{' and '.join(counts)} {plural(sum(count for count, _, _ in alike), *verb)}")
+        clauses.append(f"{' and '.join(counts)} {fact.predicate(sum(count for count, _, _ in alike))}")
     rest = unusable - sum(count for count, _, _ in said)
     if rest and clauses:
-        clauses.append(f"{rest:,} of other topics {plural(rest, 'is', 'are')} affected")
+        clauses.append(f"{rest:,} of other topics {verb(rest, 'is affected')}")
     return ", ".join(clauses) + "." if clauses else ""
 
 
@@ -256,7 +250,7 @@ def _returns(
         yield Return(each.broker, each.partitions, _restored(each.restored), command)
     for broker in sorted(away.keys() - {each.broker for each in order}):
         says = (
-            f"{counted(lacking_replicas, 'partition')} regain replicas."
+            f"{counted(lacking_replicas, 'partition', 'is')} replicated again."
             if len(away) == 1 and lacking_replicas > 0
             else ""
         )
@@ -276,9 +270,8 @@ def _restored(groups: Sequence[Waiting]) -> str:
         counts[group.topic] = counts.get(group.topic, 0) + group.partitions
     named = [f"{count:,} of {short(topic)}" for topic, count in list(counts.items())[:_TOPICS_IN_A_SENTENCE]]
     rest = sum(list(counts.values())[_TOPICS_IN_A_SENTENCE:])
-    named += [f"{rest} of other topics"] if rest else []
-    many = sum(counts.values())
-    return f"{', '.join(named)} {plural(many, 'returns', 'return')}."
+    named += [f"{rest:,} of other topics"] if rest else []
+    return f"{', '.join(named)} {verb(sum(counts.values()), 'returns')}."
 
 
 def _command(broker: BrokerId, row: BrokerRow | None, config: PageConfig) -> str | None:
@@ -297,9 +290,7 @@ def _keep_up(found: ClusterSnapshot) -> str:
     alone = {broker: count for broker, count in counts.items() if count and broker in live}
     if not alone:
         return ""
-    total = sum(alone.values())
-    verb = plural(total, "is", "are")
-    return f"Keep {listed(alone)} up. {counted(total, 'partition')} {verb} in sync only there."
+    return f"{keep_up(alone, sum(alone.values()))}."
 
 
 def _silence(url: str, row: AlertRow) -> str:

@@ -14,6 +14,7 @@ from controller.contract.metadata_rows import BrokerRow, ControllerRow
 from controller.contract.row import Row
 from dashboards.kept_rows.replaced import Replacement
 from dashboards.page.verdict import BLINDING, State
+from wording.facts import Departure
 from wording.sentences import event_of
 
 HOURS: Final = 24
@@ -87,8 +88,9 @@ def news_of(changes: Sequence[Replacement]) -> tuple[News, ...]:
 def _news(change: Replacement) -> News | None:
     row = change.row
     if isinstance(row, BrokerRow):
-        left = "shut down in order" if row.left_in_order else "left without a shutdown"
-        return News(row.time_ms, f"broker {row.broker} {'registered' if row.registered else left}", not row.registered)
+        left = Departure.SHUT_DOWN if row.left_in_order else Departure.CRASHED
+        happened = "registered" if row.registered else left.value
+        return News(row.time_ms, f"broker {row.broker} {happened}", not row.registered)
     if isinstance(row, ControllerRow):
         if row.broker == NO_BROKER:
             return News(row.time_ms, "no broker is controller", is_bad=True)

@@ -35,11 +35,12 @@ from dashboards.page.overview import Overview
 from dashboards.page.restarts import Restarts
 from dashboards.page.search import Found, search
 from dashboards.page.subjects import page_of, subject_of
-from dashboards.page.templates import render, segment, to_the_second
+from dashboards.page.templates import render, segment
 from dashboards.serving.pool import Pool
 from questions.explain.explanation import Explanation
 from questions.whatif.scenario import UnknownBrokersError
 from wording.suggestions import did_you_mean
+from wording.times import moment
 
 _STATIC: Final = Path(__file__).parent / "static"
 _PAGE_THREADS: Final = 2
@@ -291,7 +292,7 @@ class LivePage:
             raise HTTPException(400, str(error)) from error
         if not brokers:
             raise HTTPException(
-                400, "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down in order."
+                400, "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly."
             )
         return Losses(tuple(sorted(brokers)), asked.get("controlled") == "1")
 
@@ -366,7 +367,7 @@ def _asked(request: Request) -> Mapping[str, Any]:
 
 
 def _there_is(at_ms: int | None) -> str:
-    return "There is" if at_ms is None else f"As of {to_the_second(at_ms)} there was"
+    return "There is" if at_ms is None else f"As of {moment(at_ms)} there was"
 
 
 def _nothing_kept(cluster: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -16,7 +15,6 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from controller.contract.ids import BrokerId
-from controller.contract.records import LATEST_MS
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
 from dashboards.drawn_timeline.strip import folded_lanes
 from dashboards.page.history import WINDOWS_SECONDS, History, folded
@@ -27,6 +25,7 @@ from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
 from wording.sentences import counted, listed
+from wording.times import duration, exact_moment, lasting, moment, near
 
 _BROKER: Final = re.compile(r"\b(broker (0|[1-9][0-9]{0,8}))\b")
 _CODE: Final = re.compile(r"`([^`<>]{1,80})`")
@@ -39,7 +38,6 @@ _WORDS: Final = {
     State.HEALTHY: "healthy",
 }
 _UNKEPT: Final = "not kept"
-_DAY_MS: Final = 86_400_000
 
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
@@ -52,39 +50,22 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any expression of a template)
     return printable(value) if type(value) is str else value
 
 
-def to_the_second(ms: int) -> str:
-    """Return the moment to the second, in UTC."""
-    moment = datetime.fromtimestamp(min(max(ms, 0), LATEST_MS) / 1000, timezone.utc)
-    return moment.strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _exact_time(ms: int) -> str:
-    return f"{to_the_second(ms)[:-1]}.{ms % 1000:03}Z"
-
-
 def _picture(timeline: Timeline, at_ms: int) -> Markup:
     """Draw the timeline. Its content is text."""
     return Markup(tostring(drawn(timeline, at_ms), encoding="unicode", method="html"))
 
 
 def _age(ms: int, units: int = 2) -> str:
-    left = max(0, ms // 1000)
-    parts: list[str] = []
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count or parts or unit == "s":
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:units])
+    return duration(ms // 1000 * 1000, units)
 
 
 def _clock(ms: int, as_of_ms: int) -> str:
-    """Return the time of day, with the date if it is a day or more from the shown moment."""
-    text = to_the_second(ms)
-    return text[11:19] if abs(as_of_ms - ms) < _DAY_MS else text[:19]
+    """Return the time of day without the zone, with the date if it is a day or more from the shown moment."""
+    return near(ms, as_of_ms).removesuffix("Z")
 
 
 def _iso(ms: int) -> str:
-    return _exact_time(ms).replace(" ", "T")
+    return exact_moment(ms).replace(" ", "T")
 
 
 def _capitalized(text: str, names: Iterable[str] = ()) -> str:
@@ -141,11 +122,8 @@ def _hours_in_words(hours: Sequence[str]) -> str:
     return ", ".join(f"{counts[each]} {words}" for each, words in names.items() if counts[each])
 
 
-def _since(moment: Beginning, as_of_ms: int) -> str:
-    if moment.ms is None:
-        return "since an unknown time"
-    lasted = _age(as_of_ms - moment.ms)
-    return f"for {lasted if moment.exact else f'at least {lasted}'}, since {to_the_second(moment.ms)}"
+def _since(beginning: Beginning, as_of_ms: int) -> str:
+    return lasting(beginning.ms, as_of_ms, exact=beginning.exact)
 
 
 def _brokers(brokers: Iterable[BrokerId]) -> str:
@@ -210,7 +188,7 @@ ENVIRONMENT.filters.update(
     brokers=_brokers,
     brokers_in_words=listed,
     counted=counted,
-    exact_time=_exact_time,
+    exact_time=exact_moment,
     condition_class=word_of,
     folded=folded,
     folded_lanes=folded_lanes,
@@ -227,7 +205,7 @@ ENVIRONMENT.filters.update(
     rolling_text=_rolling_text,
     since=_since,
     state_of=_state_of,
-    time=to_the_second,
+    time=moment,
     title=_title,
     words=_words,
 )

@@ -15,7 +15,8 @@ from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.page.incidents import Incident
 from questions.check import Counts, Finding, Health
 from questions.doubts import OLD_AFTER_MS
-from wording.sentences import event_of, first_sentence, plural
+from wording.facts import Fact
+from wording.sentences import all_of, counted, event_of, first_sentence
 
 
 class State(Enum):
@@ -42,11 +43,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 BLINDING: Final = {
+    kinds.ZOOKEEPER_NO_QUORUM.name: "no ZooKeeper server serves",
     kinds.REPLICA_DISCONNECTED.name: "Kontrast has lost ZooKeeper",
     kinds.REPLICA_LACKS_RECORDS.name: "records were lost between `kontrast watch` and `kontrast stream`",
     kinds.CLUSTER_QUARANTINED.name: "Kontrast failed over records of this cluster",
 }
-"""Alerts that hide the state of the cluster, and the reason in words."""
+"""Alerts that hide the state of the cluster, and the reason in words. A cause comes before its consequence."""
+
+_CAUSES_FIRST: Final = {name: place for place, name in enumerate(BLINDING)}
 
 _HITS_CLIENTS: Final = frozenset({kinds.ZOOKEEPER_ROLLED_BACK.name, kinds.ZOOKEEPER_NO_QUORUM.name})
 _NOT_KNOWN: Final = "Not known"
@@ -68,7 +72,7 @@ def own_alerts(found: ClusterSnapshot, now_ms: int | None, silent: str) -> tuple
 
 def blindness(own: Sequence[AlertRow], silent: str) -> Verdict | None:
     """Return the verdict of a cluster that Kontrast cannot see. It precedes all others."""
-    for row in own:
+    for row in sorted(own, key=lambda row: _CAUSES_FIRST.get(row.alert, -1)):
         reason = BLINDING.get(row.alert)
         if row.alert not in kinds.ALERT_KINDS:  # ReplicaStale, which the exporter judges
             reason = f"`{silent}` is silent" if silent else "`kontrast watch` or `kontrast stream` has stopped"
@@ -123,18 +127,15 @@ def verdict_of(health: Health, incidents: Sequence[Incident], own: Sequence[Find
 
 def _led(counts: Counts) -> str:
     """Return how many partitions clients can use, in a sentence."""
-    for count, one, many in (
-        (counts.leaderless, "has no leader", "have no leader"),
-        (counts.under_min_isr, "refuses writes", "refuse writes"),
+    for count, fact in (
+        (counts.leaderless, Fact.WITHOUT_LEADER),
+        (counts.under_min_isr, Fact.REJECTS_ACKS_ALL),
     ):
         if count:
-            return f"{_partitions(count)} of {counts.partitions:,} {plural(count, one, many)}."
+            return f"{counted(count, 'partition')} of {counts.partitions:,} {fact.predicate(count)}."
+    if not counts.partitions:
+        return "The cluster has no partitions."
     lacking = counts.under_replicated
-    online = f"All {_partitions(counts.partitions)} are online"
-    return (
-        f"{online}. {lacking:,} {plural(lacking, 'lacks', 'lack')} a replica." if lacking else f"{online} and in sync."
-    )
-
-
-def _partitions(count: int) -> str:
-    return f"{count:,} {plural(count, 'partition', 'partitions')}"
+    all_are = all_of(counts.partitions, "partition", "is")
+    also = f". {lacking:,} {Fact.UNDER_REPLICATED.predicate(lacking)}." if lacking else " and in sync."
+    return f"{all_are.capitalize()} online{also}"

@@ -43,7 +43,7 @@ _BROKER_VIEW = AlertKind(
     advice=Advice(
         "Check in the broker's log whether the controller's requests reach it. If they do not, restart the broker."
     ),
-    expected="to send UpdateMetadata to every live broker after every change",
+    expected="The controller sends UpdateMetadata to every live broker after every change.",
 )
 
 # Not the core's either. `kontrast serve` judges it from the answers of KRaft controllers.
@@ -64,7 +64,7 @@ _HEAD = """# Made from controller/contract/alert_kinds/ by deploy/prometheus/clu
 # Kontrast decides about alerts and their severity. These rules pass them on, with the names, labels and runbooks of
 # direct delivery. A maintenance window or a controlled shutdown silences both ways.
 # runbook_url is a path in this repository, dashboard_url a path in Grafana, and page_url a path of the live page of
-# `kontrast serve`. Put your addresses in front with `python deploy/prometheus/prometheus_rule.py` (see --help).
+# `kontrast serve`. `make rules PAGE_URL=… DOCS_URL=… GRAFANA_URL=…` puts your addresses in front, in build/rules.
 # deploy/kubernetes/kontrast-cluster-prometheusrule.yml is made from this file.
 groups:
   - name: kontrast-cluster

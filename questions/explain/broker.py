@@ -12,7 +12,8 @@ from controller.view.types import Context, Partition
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, whereabout
 from questions.picture import Origin, Picture
-from wording.sentences import counted, plural
+from wording.facts import Fact
+from wording.sentences import counted
 
 
 def is_known(picture: Picture, broker: BrokerId) -> bool:
@@ -91,8 +92,6 @@ def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
     if hosted.lagging:
         yield Statement("out of sync", f"in {counted(hosted.lagging, 'partition')} that it hosts")
     if hosted.alone:
-        are = plural(hosted.alone, "is", "are") if registered is None else "would go"
-        says = (
-            f"{counted(hosted.alone, 'partition')} {are} offline without it, because no other in-sync replica is alive"
-        )
+        fact = Fact.OFFLINE.of(hosted.alone) if registered is None else Fact.ONE_LOSS_FROM_OFFLINE.of(hosted.alone)
+        says = f"{fact}, because no other in-sync replica is alive"
         yield Statement("alone", says, Certainty.EXPECTED)

@@ -9,7 +9,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, Zxid
-from controller.view.whereabouts import whereabouts
+from controller.view.whereabouts import whereabout as where
 from questions.check import Finding, finding_of
 from questions.picture import Beginning, Picture
 
@@ -71,8 +71,7 @@ def findings_about(
 
 def whereabout(broker: BrokerId, picture: Picture) -> str:
     """Return whether the broker is live, or how it left. Without a past, only its absence is known."""
-    (where,) = whereabouts((broker,), picture.header)
-    return where.replace("was never seen", "is not registered")
+    return where(broker, picture.header, knows_past=False)
 
 
 def since_zxid(zxid: Zxid) -> str:

@@ -123,7 +123,7 @@ class _Asked:
     def _acks_all(self) -> Statement:
         value, partition = self._value, self._partition
         if value is None or partition.problem in UNUSABLE:
-            return Statement("acks=all", "refused, because it has no live leader")
+            return Statement("acks=all", "rejected, because it has no live leader")
         rules = self._header.counting_rules
         needed = needed_in_sync(self._topic.min_insync_replicas, value.leader, len(partition.replicas), rules)
         certainty = Certainty.SEEN if self._topic.min_insync_replicas is not None else Certainty.ASSUMED
@@ -136,7 +136,9 @@ class _Asked:
             f"{partition.in_sync_lacking} of {bracketed(missing)} must get in sync" if missing else "no broker can help"
         )
         return Statement(
-            "acks=all", f"refused: {len(value.isr)} in sync, min.insync.replicas needs {needed}, and {until}", certainty
+            "acks=all",
+            f"rejected: {len(value.isr)} in sync, min.insync.replicas needs {needed}, and {until}",
+            certainty,
         )
 
     def _next(self) -> Iterator[Statement]:
@@ -187,6 +189,8 @@ class _Asked:
             return f"{soon}when the next controller elects {one_of(live)}. {advice}"
         away = [at for at in value.isr if at not in header.brokers]
         failed = [at for at in value.isr if at in header.brokers]
+        if not value.isr:
+            return "only by an unclean election, because the ISR is empty"
         ways = [f"when {one_of(away)} returns"] if away else []
         ways += [f"when the log directory of {one_of(failed)} is back"] if failed else []
         return f"{', or '.join(ways)}, with every acknowledged record"
@@ -202,7 +206,8 @@ class _Asked:
         if not elected.unclean:
             return Statement("unclean election", "is not needed, because a live replica is in sync", Certainty.EXPECTED)
         setting = f"unclean.leader.election.enable={str(is_allowed).lower()}"
-        says = f"would make broker {elected.leader} leader and lose the records that only {bracketed(value.isr)} had"
+        lost = f" and lose the records that only {bracketed(value.isr)} had" if value.isr else ""
+        says = f"would make broker {elected.leader} leader{lost}"
         return Statement(
             "unclean election", f"{says} ({'allowed' if is_allowed else 'not allowed'}, {setting})", certainty
         )

@@ -17,7 +17,8 @@ from controller.view.types import Partition, Topic
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
 from questions.picture import Origin, Picture
-from wording.sentences import bracketed, counted
+from wording.facts import Fact
+from wording.sentences import all_of, bracketed, counted, joined, listed
 
 _NAMED: Final = 20
 
@@ -52,14 +53,14 @@ def _headline(topic: Topic, unwell: list[tuple[PartitionId, Partition]]) -> str:
     if topic.queued_for_deletion:
         return "being deleted"
     if not unwell:
-        return f"all {counted(len(topic.partitions), 'partition')} are led and in sync"
+        count = len(topic.partitions)
+        return f"{all_of(count, 'partition', 'is')} led and in sync" if count else "it has no partitions"
     unusable = sum(partition.problem in UNUSABLE for _, partition in unwell)
-    refusing = sum(partition.in_sync_lacking > 0 for _, partition in unwell)
-    counts = ((unusable, "without a leader"), (refusing, "refusing acks=all"))
-    said = [f"{count} {word}" for count, word in counts if count]
-    lacking = len(unwell) - unusable - refusing
-    said += [f"{lacking} usable but not fully in sync"] if lacking else []
-    return f"of {counted(len(topic.partitions), 'partition')} {', '.join(said)}"
+    rejecting = sum(partition.in_sync_lacking > 0 for _, partition in unwell)
+    lacking = len(unwell) - unusable - rejecting
+    counts = ((Fact.WITHOUT_LEADER, unusable), (Fact.REJECTS_ACKS_ALL, rejecting), (Fact.UNDER_REPLICATED, lacking))
+    said = ", ".join(f"{count:,} {fact.predicate(count)}" for fact, count in counts if count)
+    return f"of {counted(len(topic.partitions), 'partition')} {said}"
 
 
 def _statements(
@@ -70,9 +71,8 @@ def _statements(
     elif topics_without_id(picture.header):
         yield from _missing_id(picture, name)
     factors = sorted({len(partition.replicas) for partition in topic.partitions.values()})
-    yield Statement(
-        "size", f"{counted(len(topic.partitions), 'partition')}, replication factor {' or '.join(map(str, factors))}"
-    )
+    factor = f", replication factor {joined(list(map(str, factors)), 'or')}" if factors else ""
+    yield Statement("size", f"{counted(len(topic.partitions), 'partition')}{factor}")
     yield from _settings(picture, topic)
     if topic.queued_for_deletion:
         yield from _deletion(picture, topic)
@@ -83,7 +83,7 @@ def _statements(
         reason = picture.reason(TopicPartition(name, number))
         yield Statement("partitions" if at == 0 else "", f"{name}-{number}: {reason}")
     if len(unwell) > _NAMED:
-        yield Statement("", f"and {len(unwell) - _NAMED} more")
+        yield Statement("", f"and {len(unwell) - _NAMED:,} more")
 
 
 def _missing_id(picture: Picture, name: str) -> Iterator[Statement]:
@@ -115,7 +115,7 @@ def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:
 
 def _deletion(picture: Picture, topic: Topic) -> Iterator[Statement]:
     away = sorted({at for partition in topic.partitions.values() for at in picture.unregistered(partition.replicas)})
-    waits = f"waits for {bracketed(away)} to return" if away else "its brokers are asked to delete their replicas"
+    waits = f"waits until {listed(away, 'returns')}" if away else "its brokers are asked to delete their replicas"
     yield Statement("deletion", waits, Certainty.EXPECTED)
     states = [state for partition in topic.partitions.values() for state in partition.replica_states.values()]
     deleted = states.count(ReplicaState.DELETION_SUCCESSFUL)

@@ -16,6 +16,7 @@ from controller.contract.metadata_rows import BrokerRow, ControllerRow, Partitio
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
 from questions.timeline.selection import CONTROLLER_GROUP, Selection
+from wording.facts import Fact
 from wording.sentences import bracketed, counted
 
 _MOST: Final = 30  # lanes per kind, because readers cannot follow more
@@ -32,7 +33,7 @@ class Condition(Enum):
     WELL = "well"
     ABSENT = "not there yet, or being deleted"
     LACKING = "under-replicated"
-    REFUSING = "refuses acks=all"
+    REFUSING = Fact.REJECTS_ACKS_ALL.singular
     DOWN = "offline, dead, or no controller"
     UNKNOWN = "not known"
 
@@ -190,9 +191,9 @@ class _TopicMarks:
 
 def _topic_words(worst: Condition, most: Mapping[Condition, int]) -> tuple[str, str]:
     if worst is Condition.WELL:
-        return "", "no partition is offline or refuses acks=all"
-    word = "offline" if worst is Condition.DOWN else "refuses acks=all"
-    return word, f"up to {counted(most[worst], 'partition')}: {word}"
+        return "", "no partition is offline or rejects acks=all"
+    fact = Fact.OFFLINE if worst is Condition.DOWN else Fact.REJECTS_ACKS_ALL
+    return fact.word, f"up to {fact.counted(most[worst])}"
 
 
 def _controller_mark(row: ControllerRow) -> _Mark:

@@ -97,7 +97,7 @@ def _why(alike: Alike) -> str:
 
 def _consequence(alike: Alike) -> str:
     if len(alike.isr) > 1:
-        return "they refuse acks=all"
+        return "they reject acks=all"
     return "they lose records" if alike.unclean and len(alike.replicas) > 1 else "they are offline"
 
 

@@ -37,7 +37,7 @@ class Step(NamedTuple):
         """Return the step in words."""
         if self.change is Change.REASSIGN:
             return f"{counted(len(self.targets), 'partition')} reassigned"
-        verb = {Change.CRASH: "lost", Change.SHUT_DOWN: "shut down in order", Change.RESTORE: "back"}[self.change]
+        verb = {Change.CRASH: "lost", Change.SHUT_DOWN: "shut down cleanly", Change.RESTORE: "back"}[self.change]
         return f"{plural(len(self.brokers), 'broker', 'brokers')} {', '.join(map(str, self.brokers))} {verb}"
 
 

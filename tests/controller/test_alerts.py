@@ -63,8 +63,8 @@ def test_one_brokers_death_is_one_alert_with_all_its_replicas():
     (alert,) = history.open_alerts().values()
     assert (alert.id, alert.partitions, len(alert.examples)) == ("BrokerCrashed/broker 3", 200, 10)
     assert alert.cause == (
-        f"broker 3 crashed at zxid {history.zxid - 200:#x}: 200 partitions lack one replica. Keep brokers 1 and 2 up. "
-        "They have the only in-sync replica of 200 partitions"
+        f"broker 3 crashed at zxid {history.zxid - 200:#x}: 200 partitions are under-replicated. "
+        "Keep brokers 1 and 2 up. They have the only in-sync replica of 200 partitions"
     )
     assert alert.action == kinds.BROKER_CRASHED.action
 
@@ -175,7 +175,7 @@ def test_an_offline_partition_names_who_would_bring_it_back_and_who_would_lose()
         "1 partition offline (t-0): no client can use it until broker 3 returns. An unclean election of "
         "broker 1 or 2 would lose the records that only broker 3 has"
     )
-    assert alert.evidence == (f"broker 3 left without shutting down at zxid {history.zxid:#x}",)
+    assert alert.evidence == (f"broker 3 crashed at zxid {history.zxid:#x}",)
     assert (alert.examples, alert.expected) == (("t-0",), kinds.PARTITIONS_OFFLINE.expected)
 
 
@@ -254,13 +254,13 @@ def test_under_min_isr_pages_at_once_and_lagging_replicas_warn_after_a_minute():
     assert opened(history.heartbeat(30_000)) == []
     assert opened(history.heartbeat(30_000)) == ["PartitionsUnderReplicated/broker 3"]
     assert history.open_alerts()["PartitionsUnderReplicated/broker 3"].cause == (
-        "broker 3 lags behind: 1 partition lacks one replica (1 will refuse acks=all after one more loss)"
+        "broker 3 lags behind: 1 partition is under-replicated. 1 is one loss away from rejecting acks=all"
     )
     rows = history.state("t", 0, 1, 0, [1])
     assert opened(rows) == ["PartitionsUnderMinIsr/broker 3"]
     assert severity(history, "PartitionsUnderMinIsr/broker 3") is Severity.PAGE
     assert history.open_alerts()["PartitionsUnderMinIsr/broker 3"].cause == (
-        "1 partition refuses acks=all (t-0): brokers 2 and 3 lag behind. Keep broker 1 up. It has the only "
+        "1 partition rejects acks=all (t-0): brokers 2 and 3 lag behind. Keep broker 1 up. It has the only "
         "in-sync replica of 1 partition"
     )
     assert opened(history.heartbeat(MINUTE_MS)) == ["PartitionsUnderReplicated/broker 3"]
@@ -276,7 +276,7 @@ def test_what_a_crash_leaves_on_single_replicas_is_said_with_the_crash():
     (alert,) = history.open_alerts().values()
     assert alert.id == "BrokerCrashed/broker 3"
     assert alert.cause.endswith(
-        "2 partitions lack one replica. Keep brokers 1 and 2 up. They have the only in-sync replica of 2 partitions"
+        "2 partitions are under-replicated. Keep brokers 1 and 2 up. They have the only in-sync replica of 2 partitions"
     )
 
 
@@ -364,7 +364,7 @@ def test_a_shutdown_in_order_pages_nobody():
     alerts = history.open_alerts()
     assert set(alerts) == {"BrokerShutDown/broker 3", "PartitionsOffline/broker 3"}
     assert {row.severity for row in alerts.values()} == {Severity.INFO}
-    assert alerts["PartitionsOffline/broker 3"].cause.endswith("(broker 3 shut down in order)")
+    assert alerts["PartitionsOffline/broker 3"].cause.endswith("(broker 3 shut down cleanly)")
 
 
 def test_a_broker_that_stays_away_after_a_shutdown_pages_in_the_end():
@@ -378,9 +378,7 @@ def test_a_broker_that_stays_away_after_a_shutdown_pages_in_the_end():
 def test_a_broker_that_is_back_from_a_shutdown_may_catch_up():
     history = a_cluster(topics=on([1, 3], 1, 0, [1, 3]), settings={"min.insync.replicas": 2})
     history.state("t", 0, 1, 1, [1])
-    assert history.open_alerts()["PartitionsUnderMinIsr/broker 3"].cause.endswith(
-        "(broker 3 is shutting down in order)"
-    )
+    assert history.open_alerts()["PartitionsUnderMinIsr/broker 3"].cause.endswith("(broker 3 is shutting down cleanly)")
     history.broker_closes(3)
     history.broker(3)
     history.heartbeat(2_000)
@@ -442,7 +440,7 @@ def test_a_broker_that_was_never_seen_is_missed_by_its_replicas():
     history = a_cluster(topics=on([1, 9], 1, 0, [1]))
     assert opened(history.heartbeat(11_000)) == ["BrokerAbsent/broker 9"]
     assert history.open_alerts()["BrokerAbsent/broker 9"].cause == (
-        "broker 9 hosts replicas but was never seen: 1 partition lacks one replica. Keep broker 1 up. It has "
+        "broker 9 hosts replicas but never registered: 1 partition is under-replicated. Keep broker 1 up. It has "
         "the only in-sync replica of 1 partition"
     )
 
@@ -460,7 +458,7 @@ def test_a_broker_that_hosts_nothing_is_missed_for_ten_minutes_and_pages_nobody(
     history.heartbeat()
     assert severity(history, "BrokerCrashed/broker 7") is Severity.INFO
     assert history.open_alerts()["BrokerCrashed/broker 7"].cause.endswith(
-        "it hosts no replicas, and may have shut down in order"
+        "it hosts no replicas, and may have shut down cleanly"
     )
     assert resolved(history.heartbeat(11 * MINUTE_MS)) == ["BrokerCrashed/broker 7"]
 
@@ -619,7 +617,7 @@ def test_a_deletion_that_waits_for_a_dead_broker_names_it():
     rows = history.heartbeat(61_000)
     assert "DeletionStuck/broker 3" in opened(rows)
     assert history.open_alerts()["DeletionStuck/broker 3"].cause == (
-        "deletion of one waits for broker 3, which is away: 1 partition is not deleted"
+        "deletion of one waits for broker 3, which is down: 1 partition is not deleted"
     )
 
 
@@ -639,7 +637,7 @@ def test_a_reassignment_to_a_dead_broker_names_it():
     history.the_controller_writes_its_due()
     assert "ReassignmentStuck/broker 9" in opened(history.heartbeat(61_000))
     assert history.open_alerts()["ReassignmentStuck/broker 9"].cause.endswith(
-        "until broker 9 is in sync: broker 9 is away"
+        "until broker 9 is in sync: broker 9 is down"
     )
 
 

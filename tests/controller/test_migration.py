@@ -346,7 +346,7 @@ def test_partitions_of_a_broker_that_is_restarted_page_only_if_it_stays_away():
     history.pulses(20)
     assert history.open_alerts()["PartitionsOffline/broker 1"].severity.value == "info"
     assert history.open_alerts()["BrokerCrashed/broker 1"].severity.value == "warn"
-    assert "is away" in history.open_alerts()["BrokerCrashed/broker 1"].cause
+    assert "broker 1 left at" in history.open_alerts()["BrokerCrashed/broker 1"].cause
     history.pulses(15)
     assert history.open_alerts()["PartitionsOffline/broker 1"].severity.value == "page"
 

@@ -252,7 +252,7 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
     assert msgspec.json.decode(exporter.page(f"/api/v1{base}/controller"), type=Explanation).is_well
     played = msgspec.json.decode(exporter.page(f"/api/v1{base}/consequences?broker=3&controlled=1"), type=WhatIf)
     assert played.scenario is not None
-    assert [step.title for step in played.scenario.steps] == ["broker 3 shut down in order"]
+    assert [step.title for step in played.scenario.steps] == ["broker 3 shut down cleanly"]
 
 
 @pytest.mark.parametrize(

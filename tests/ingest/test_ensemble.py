@@ -115,4 +115,6 @@ def test_a_forwarder_describes_its_ensemble_and_its_losses(ensemble: Ensemble, w
     eventually(lambda: watching.count(RecordKind.HEARTBEAT, '"suspended"') > before + 5)
     alerts = open_alerts(slowly(watching.records(), 30))
     assert {"ZooKeeperNoQuorum", "ReplicaDisconnected"} <= alerts.keys()
-    assert f"{left.connect_string} has no quorum since " in " ".join(alerts["ZooKeeperNoQuorum"].evidence)
+    evidence = " ".join(alerts["ZooKeeperNoQuorum"].evidence)
+    assert f"{left.connect_string} has no quorum, and served last at " in evidence
+    assert {alerts[name].group for name in ("ZooKeeperNoQuorum", "ReplicaDisconnected")} == {"zookeeper"}

@@ -81,7 +81,7 @@ def test_the_settings_of_a_topic_are_seen_and_those_of_brokers_files_assumed():
     assert said(explain_partition(needy, tp), "acks=all") == [
         ("refused: 1 in sync, min.insync.replicas needs 2, and 1 of [2] must get in sync", Certainty.SEEN)
     ]
-    assert explain_topic(needy, "t").headline == "of 2 partitions 1 refusing acks=all"
+    assert explain_topic(needy, "t").headline == "of 2 partitions 1 rejecting acks=all"
 
 
 def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed():

@@ -62,7 +62,7 @@ NOT_IN_A_LOOK_AT_WORK: Final = frozenset({"headline", "is_well", *NOT_IN_A_LOOK}
 # In a migration, the age of the last pulse decides. A look does not see whether it goes on.
 _BY_THE_CONTROLLER: Final = ("changes", "partitions", "", "migration", "way back")
 _HOW_A_BROKER_LEFT: Final = re.compile(
-    r"(broker \d+ |^)(left without shutting down|shut down in order|left|was never seen)"
+    r"(broker \d+ |^)(crashed|shut down cleanly|left|never registered)"
     r"( at zxid 0x[0-9a-f]+|,? unseen)?"
 )
 

@@ -222,7 +222,7 @@ def test_topics_that_allow_no_restart_are_named_with_the_reason():
     obstacles = {each.topics: (each.reason, each.consequence) for each in rolling_order(context).obstacles}
     assert obstacles == {
         ("single",): ("replication factor 1", "they are offline"),
-        ("tight",): ("replication factor 2 is not above min.insync.replicas 2", "they refuse acks=all"),
+        ("tight",): ("replication factor 2 is not above min.insync.replicas 2", "they reject acks=all"),
     }
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wording.facts import Departure, Fact, down, down_since
+from wording.facts import Departure, Fact, down, down_for, keep_up
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,12 @@ def test_a_fact_can_follow_would_or_stand_beside_its_noun():
 def test_a_lost_broker_has_one_wording():
     assert down((3,)) == "broker 3 is down"
     assert down((5, 3)) == "brokers 3 and 5 are down"
-    assert down_since((9, 1), 1_795_558_439_120, 1_795_559_459_120) == (
-        "brokers 1 and 9 have been down since 22:13:59Z (17 min)"
+    assert down_for((9, 1), 1_795_558_439_120, 1_795_559_459_120) == (
+        "brokers 1 and 9 have been down for 17 min, since 2026-11-24 22:13:59Z"
     )
     assert Departure.SHUT_DOWN.value == "shut down cleanly"
+
+
+def test_brokers_that_must_stay_up_have_a_reason():
+    assert keep_up((1,), 1) == "Keep broker 1 up. It has the only in-sync replica of 1 partition"
+    assert keep_up((1, 2), 3) == "Keep brokers 1 and 2 up. They have the only in-sync replica of 3 partitions"

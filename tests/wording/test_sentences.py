@@ -2,7 +2,7 @@
 
 import pytest
 
-from wording.sentences import bracketed, counted, in_brackets, joined, listed, one_of, verb
+from wording.sentences import all_of, bracketed, counted, in_brackets, joined, listed, one_of, verb
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,13 @@ from wording.sentences import bracketed, counted, in_brackets, joined, listed, o
 )
 def test_a_count_has_its_noun(count, words):
     assert counted(count, "partition") == words
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0, "no partition is"), (1, "the only partition is"), (6, "all 6 partitions are")]
+)
+def test_a_whole_agrees_with_its_count(count, words):
+    assert all_of(count, "partition", "is") == words
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wording.times import duration, exact_moment, moment, near, since, time_of_day
+from wording.times import duration, exact_moment, lasting, moment, near, time_of_day
 
 A_MOMENT_MS = 1_795_558_439_120
 
@@ -51,6 +51,7 @@ def test_a_moment_of_another_day_has_its_date():
     assert near(A_MOMENT_MS, A_MOMENT_MS + 86_400_000) == "2026-11-24 22:13:59Z"
 
 
-def test_the_start_has_the_time_since():
-    assert since(A_MOMENT_MS, A_MOMENT_MS + 1_023_456) == "since 22:13:59Z (17 min 3 s)"
-    assert since(A_MOMENT_MS, A_MOMENT_MS + 3_456) == "since 22:13:59Z (3 s)"
+def test_a_start_has_the_time_since():
+    assert lasting(A_MOMENT_MS, A_MOMENT_MS + 1_023_456) == "for 17 min 3 s, since 2026-11-24 22:13:59Z"
+    assert lasting(A_MOMENT_MS, A_MOMENT_MS + 3_456, exact=False) == "for at least 3 s, since 2026-11-24 22:13:59Z"
+    assert lasting(None, A_MOMENT_MS) == "since an unknown time"

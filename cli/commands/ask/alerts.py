@@ -22,7 +22,7 @@ from cli.printing.standard_output import (
     print_renderables,
     reader_has_left,
 )
-from cli.printing.tables import age_of, table_of
+from cli.printing.tables import table_of
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
@@ -31,6 +31,7 @@ from controller.contract.outputs import encode_row
 from dashboards.kept_rows.view import ClusterSnapshot
 from transport.printable import printable
 from wording.sentences import counted
+from wording.times import age, duration
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -154,7 +155,8 @@ def _doubt(snapshot: ClusterSnapshot | None) -> str:
         return "this shows a past that `kontrast replay` published, not the present"
     age_seconds = time.time() - heard_ms / 1000
     if age_seconds > _STALE_SECONDS:
-        return f"the newest heartbeat is {age_of(age_seconds)} old, so this may have changed (see `kontrast status`)"
+        old = duration(age_seconds * 1_000)
+        return f"the newest heartbeat is {old} old, so this may have changed (see `kontrast status`)"
     return "" if snapshot.ready else "its first complete read has not arrived yet"
 
 
@@ -187,7 +189,7 @@ def _counted_to_ms(snapshots: Collection[ClusterSnapshot]) -> dict[str, int]:
 
 def _cells(row: AlertRow, counted_to_ms: int) -> Sequence[str]:
     severity = row.severity.value if row.state == "open" else row.state
-    return severity, age_of((counted_to_ms - row.since_ms) / 1000), row.cluster, *_said(row)
+    return severity, age(row.since_ms, counted_to_ms), row.cluster, *_said(row)
 
 
 def _said(row: AlertRow) -> tuple[str, str]:

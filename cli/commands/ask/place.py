@@ -144,6 +144,6 @@ def _print(
         return ExitCode.OK
     output.warn(
         f"once it is done, {taken.offline} partitions would be offline and {taken.unwritable} "
-        "would refuse acks=all (see kontrast whatif --reassign)"
+        "would reject acks=all (see kontrast whatif --reassign)"
     )
     return ExitCode.FAILED

@@ -118,7 +118,7 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
 ) -> int:
     """Answer whether a broker may be restarted now, with every reason against it.
 
-    The controller's own rules decide which partitions would go offline or refuse acks=all. Brokers that are down or
+    The controller's own rules decide which partitions would go offline or reject acks=all. Brokers that are down or
     catch up, a busy controller, reassignments and deletions are reasons to wait. A lease in `kontrast serve` keeps two
     automations from restarting two brokers at once.
     """

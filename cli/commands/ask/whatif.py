@@ -27,7 +27,7 @@ Examples:
 
 \b
 Exit codes:
-  0  no partition would be offline, refuse acks=all, or lose acknowledged records
+  0  no partition would be offline, reject acks=all, or lose acknowledged records
   1  the printed partitions would
   2  a flag, a setting, the address or a file is wrong
   3  the source cannot be reached
@@ -79,7 +79,7 @@ _OF_STEPS: Final = ("lose_broker", "lose_rack", "then", "restore", "reassign")
     metavar="FILE",
     help="Reassign partitions by the JSON for kafka-reassign-partitions.",
 )
-@click.option("--controlled", is_flag=True, help="Shut brokers down in order, one after the other, instead of a crash.")
+@click.option("--controlled", is_flag=True, help="Shut brokers down cleanly, one after the other, instead of a crash.")
 @click.option("--each", is_flag=True, help="Rank every broker and rack by the effect of its loss.")
 @click.option("--rolling", is_flag=True, help="Propose an order of restarts without an effect on clients.")
 @click.option(

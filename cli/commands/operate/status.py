@@ -14,7 +14,7 @@ import click
 from cli.followed_outputs import Followed, followed, outputs_options, where_outputs_are, without_waiting_words
 from cli.printing.agreement import percent
 from cli.printing.standard_output import print_json, print_renderables
-from cli.printing.tables import age_of, table_of
+from cli.printing.tables import table_of
 from cli.running import ExitCode, run_until_stopped
 from cli.served_pages import Page, ask_page, label_of, page_of, sample_of
 from cli.settings.config import Settings, reached, read_flags, read_settings
@@ -29,6 +29,7 @@ from dashboards.exporter.config import ServeConfig
 from dashboards.kept_rows.view import ClusterSnapshot
 from outputs import OutputsError, SourceDownError, open_changes
 from transport.address import Address, JournalAddress, KafkaAddress
+from wording.times import duration
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
@@ -62,7 +63,7 @@ class Part(NamedTuple):
     @property
     def cells(self) -> tuple[str, ...]:
         """Return the row of the table."""
-        last = "-" if self.last_seconds is None else f"{age_of(self.last_seconds)} ago"
+        last = "-" if self.last_seconds is None else f"{duration(int(self.last_seconds) * 1_000)} ago"
         lag = "-" if self.lag_seconds is None else f"{self.lag_seconds:.2f} s"
         state, agrees = "wrong" if self.wrong else "ok", percent(self.agreement_of_last_hour)
         return self.part, self.of, state, last, lag, agrees, self.version or "-", self.wrong or self.note
@@ -205,7 +206,10 @@ def _stream(job: JobRow | None, age: float | None, address: str, newer: frozense
         wrong = [*wrong, "it has finished no batch. Check whether it runs, and its log"]
         return Part("stream", address, None, None, "", "; ".join(wrong))
     if age > _STALE_SECONDS:
-        wrong = [*wrong, f"it has finished no batch for {age_of(age)}. Check whether it runs, and its log"]
+        wrong = [
+            *wrong,
+            f"it has finished no batch for {duration(int(age) * 1_000)}. Check whether it runs, and its log",
+        ]
     if newer:
         wrong = [*wrong, f"it is newer than this command ({', '.join(sorted(newer))}). Upgrade"]
     lag = max((progress.lag_ms for progress in job.clusters.values()), default=0) / 1000

@@ -12,24 +12,30 @@ from controller.contract.remedies.remedy import Advice
 BROKER_CRASHED: Final = AlertKind(
     name="BrokerCrashed",
     severity=Severity.PAGE,
+    headline="{brokers} crashed",
+    step="start {them}",
     meaning="A broker left without a shutdown. It crashed, hangs, or is cut off from ZooKeeper.",
     advice=Advice(
         "Look at the broker's machine and log, and start it again.",
     ),
-    expected="to elect other leaders for its partitions, and to drop it from every ISR",
+    expected="The controller elects other leaders for its partitions, and drops it from every ISR.",
 )
 BROKER_SHUT_DOWN: Final = AlertKind(
     name="BrokerShutDown",
     severity=Severity.INFO,
-    meaning="A broker shut down in order and is not back yet.",
+    headline="{brokers} shut down cleanly",
+    step="start {them}",
+    meaning="A broker shut down cleanly and is not back yet.",
     advice=Advice(
         "Start the broker, unless its absence is planned.",
     ),
-    expected="no more writes, because it moved the leaders before the broker left",
+    expected="The controller writes nothing more, because it moved the leaders before the broker left.",
 )
 BROKER_ABSENT: Final = AlertKind(
     name="BrokerAbsent",
     severity=Severity.WARN,
+    headline="{brokers} never registered",
+    step="start {them}",
     meaning="A broker hosts replicas but has not registered since Kontrast follows this cluster.",
     advice=Advice(
         "Start the broker.",
@@ -50,6 +56,8 @@ BROKER_BOUNCED: Final = AlertKind(
 BROKER_FLAPPING: Final = AlertKind(
     name="BrokerFlapping",
     severity=Severity.PAGE,
+    headline="{brokers} crashed again and again",
+    step="find out why",
     meaning="A broker keeps leaving without a shutdown.",
     advice=Advice(
         "Find out why the broker loses its session (long pauses, network, disk) before you start it again. Each "
@@ -59,10 +67,12 @@ BROKER_FLAPPING: Final = AlertKind(
 LOG_DIR_FAILED: Final = AlertKind(
     name="LogDirFailed",
     severity=Severity.PAGE,
+    headline="a log directory of {brokers} failed",
+    step="replace the disk",
     meaning="A log directory of a live broker failed. Its replicas there are offline.",
     advice=Advice(
         "Replace the disk, then restart the broker.",
     ),
-    expected="to take these replicas offline and to elect others",
+    expected="The controller takes these replicas offline and elects others.",
     lasts_ms=30 * MINUTE_MS,
 )

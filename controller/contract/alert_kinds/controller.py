@@ -12,12 +12,14 @@ from controller.contract.remedies.remedy import Advice
 NO_CONTROLLER: Final = AlertKind(
     name="NoController",
     severity=Severity.PAGE,
+    headline="no broker is controller",
+    step="look at ZooKeeper",
     meaning="No broker is controller. Partitions of dead brokers get no new leader, and topics are neither created nor "
     "deleted.",
     advice=Advice(
         "Look at the brokers' connections to ZooKeeper and at their logs. Any live broker should create /controller.",
     ),
-    expected="a live broker creates /controller at once",
+    expected="A live broker creates /controller at once.",
     patience_ms=10 * SECOND_MS,
 )
 CONTROLLER_MOVED: Final = AlertKind(
@@ -32,6 +34,8 @@ CONTROLLER_MOVED: Final = AlertKind(
 CONTROLLER_FLAPPING: Final = AlertKind(
     name="ControllerFlapping",
     severity=Severity.PAGE,
+    headline="controllers follow one another",
+    step="read their logs",
     meaning="Controllers follow one another. Four within a minute are a warning. Five or more are a page, because each "
     "term is too short to replace dead leaders.",
     advice=Advice(
@@ -42,15 +46,19 @@ CONTROLLER_FLAPPING: Final = AlertKind(
 GHOST_CONTROLLER: Final = AlertKind(
     name="GhostController",
     severity=Severity.PAGE,
+    headline="no broker acts as controller",
+    step="look at /controller",
     meaning="No broker acts as controller, and none will, because /controller names a broker that never took over. Or "
     "the controller is not registered, and brokers do not find it.",
     advice=Advice(remedies=(controllership.MOVE_CONTROLLER,)),
-    expected="no action, because the named broker does not know that it is controller",
+    expected="The named broker does nothing, because it does not know that it is controller.",
     patience_else="after 10 s where it was elected and only its broker's registration is missing",
 )
 CONTROLLER_OVERDUE: Final = AlertKind(
     name="ControllerOverdue",
     severity=Severity.PAGE,
+    headline="controller {broker} is late",
+    step="look at its log",
     meaning="The controller's writes are overdue. It is slow, stuck, or paused.",
     advice=Advice(
         "Look at the controller's log, and for long pauses of its broker. If it is stuck, restart that broker.",
@@ -64,13 +72,15 @@ CONTROLLER_OVERDUE: Final = AlertKind(
 CONTROLLER_POISONED: Final = AlertKind(
     name="ControllerPoisoned",
     severity=Severity.PAGE,
+    headline="controller {broker} can move no replica",
+    step="restart it",
     meaning="The controller's process can move no replica (KAFKA-12315). An earlier term ended among removals from an "
     "ISR, or the controller continues to write and passes them over. Dead replicas stay in ISRs, and deletions do not "
     "end.",
     advice=Advice(
         "Restart that broker.",
     ),
-    expected="to drop dead replicas from their ISRs, which it cannot",
+    expected="The controller must drop dead replicas from their ISRs, and cannot.",
 )
 BROKER_POISONED: Final = AlertKind(
     name="BrokerPoisoned",
@@ -106,6 +116,8 @@ STALE_CONTROLLER: Final = AlertKind(
 CONTROLLER_EPOCH_WENT_BACK: Final = AlertKind(
     name="ControllerEpochWentBack",
     severity=Severity.PAGE,
+    headline="/controller_epoch went back",
+    step="raise it",
     meaning="/controller_epoch went back. It was edited, or ZooKeeper was restored from an old copy. Brokers refuse "
     "the requests of a controller of an older epoch.",
     advice=Advice(
@@ -118,6 +130,8 @@ CONTROLLER_EPOCH_WENT_BACK: Final = AlertKind(
 DUPLICATE_TOPIC_ID: Final = AlertKind(
     name="DuplicateTopicId",
     severity=Severity.PAGE,
+    headline="topics share an id",
+    step="give each its own",
     meaning="Two topics have the same id. No broker can become controller.",
     advice=Advice(
         "Compare partition.metadata on the brokers with the topics' znodes. The brokers keep electing, "
@@ -142,6 +156,6 @@ NOTIFICATION_BACKLOG: Final = AlertKind(
         "Look at the controller's broker.",
         (controllership.MOVE_CONTROLLER.given("the notifications do not change"),),
     ),
-    expected="to read and remove them within seconds",
+    expected="The controller reads and removes them within seconds.",
     patience_ms=30 * SECOND_MS,
 )

@@ -24,7 +24,9 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     meaning: str
     advice: Advice  # for a person
-    expected: str | None = None  # of the controller
+    expected: str | None = None  # what should happen next, a sentence
+    headline: str = ""  # the event in a title, with {partitions}, {brokers}, {broker} or {subject} of the alert
+    step: str = ""  # the next step in a title, an imperative, with {them}, {brokers} or {broker}
     patience_ms: int = 0
     patience_else: str | None = None  # where a condition has another: when, and which
     lasts_ms: int = 0

@@ -22,6 +22,8 @@ MIGRATION_UNDER_WAY: Final = AlertKind(
 MIGRATION_COPY_FAILS: Final = AlertKind(
     name="MigrationCopyFails",
     severity=Severity.PAGE,
+    headline="KRaft has not copied ZooKeeper",
+    step="fix the named znode",
     meaning="A KRaft controller owns /controller and has not copied ZooKeeper. No controller acts. An unreadable znode "
     "ends one KRaft controller after the other.",
     advice=Advice(
@@ -34,6 +36,8 @@ MIGRATION_COPY_FAILS: Final = AlertKind(
 MIGRATION_SYNC_STUCK: Final = AlertKind(
     name="MigrationSyncStuck",
     severity=Severity.PAGE,
+    headline="KRaft does not finish its sync",
+    step="fix the named entry",
     meaning="A KRaft leader does not finish its sync of ZooKeeper. Brokers in ZooKeeper mode get no metadata.",
     advice=Advice(
         "Find in the active KRaft controller's log the entry that ZooKeeper refuses, such as a quota, a "
@@ -43,6 +47,8 @@ MIGRATION_SYNC_STUCK: Final = AlertKind(
 DUAL_WRITE_STALLED: Final = AlertKind(
     name="DualWriteStalled",
     severity=Severity.PAGE,
+    headline="KRaft's dual write stalled",
+    step="restart its controller",
     meaning="KRaft no longer writes /migration every half second. The dual write is broken, the quorum is lost, or the "
     "migration is finalized. Brokers in ZooKeeper mode get no metadata, while Kafka's gauges stay green.",
     advice=Advice(
@@ -62,6 +68,8 @@ KRAFT_LEADER_FLAPPING: Final = AlertKind(
 SECOND_CONTROLLER: Final = AlertKind(
     name="SecondController",
     severity=Severity.PAGE,
+    headline="two controllers write",
+    step="restart the KRaft one",
     meaning="/controller was deleted or taken while a KRaft controller leads and continues to write. Brokers follow "
     "two controllers.",
     advice=Advice(
@@ -80,6 +88,8 @@ OLD_MIGRATION: Final = AlertKind(
 OLD_MIGRATION_CLAIMED: Final = AlertKind(
     name="OldMigrationClaimed",
     severity=Severity.PAGE,
+    headline="KRaft deletes topics",
+    step="stop all its controllers",
     meaning="A quorum took over with the /migration of an earlier attempt. It copies no topic, and deletes from "
     "ZooKeeper each topic that its log lacks.",
     advice=Advice(
@@ -114,8 +124,10 @@ WRITTEN_PAST_KRAFT: Final = AlertKind(
 LEADERS_NEVER_ELECTED: Final = AlertKind(
     name="LeadersNeverElected",
     severity=Severity.PAGE,
+    headline="{partitions} without an election",
+    step="raise the epoch",
     meaning="After a rollback the controller elects no leader for partitions whose state has KRaft's higher epoch "
     "(KAFKA-20488). A dead leader stays.",
     advice=Advice(remedies=(controllership.RAISE_EPOCH.filled(EPOCH="the highest epoch of the states"),)),
-    expected="no election, because it refuses to touch these partitions",
+    expected="The controller elects no leader, because it refuses to touch these partitions.",
 )

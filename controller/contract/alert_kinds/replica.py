@@ -11,6 +11,8 @@ from controller.contract.remedies.remedy import Advice
 REPLICA_DISCONNECTED: Final = AlertKind(
     name="ReplicaDisconnected",
     severity=Severity.PAGE,
+    headline="Kontrast has lost ZooKeeper",
+    step="check ZooKeeper",
     meaning="`kontrast watch` has lost ZooKeeper. Kontrast shows the cluster as it was before, and its other alerts "
     "are unknown.",
     advice=Advice(
@@ -22,6 +24,8 @@ REPLICA_DISCONNECTED: Final = AlertKind(
 REPLICA_LACKS_RECORDS: Final = AlertKind(
     name="ReplicaLacksRecords",
     severity=Severity.PAGE,
+    headline="Kontrast lost records",
+    step="check their retention",
     meaning="Records of `kontrast watch` were lost on their way. Kontrast does not follow the cluster until the next "
     "complete read.",
     advice=Advice(
@@ -33,6 +37,8 @@ REPLICA_LACKS_RECORDS: Final = AlertKind(
 CLUSTER_QUARANTINED: Final = AlertKind(
     name="ClusterQuarantined",
     severity=Severity.PAGE,
+    headline="Kontrast failed over records",
+    step="wait for a new read",
     meaning="Kontrast failed over records of this cluster and does not follow it until the next complete read. It "
     "follows other clusters.",
     advice=Advice(
@@ -44,6 +50,8 @@ CLUSTER_QUARANTINED: Final = AlertKind(
 OLDER_GENERATION: Final = AlertKind(
     name="OlderGeneration",
     severity=Severity.PAGE,
+    headline="two `kontrast watch` run",
+    step="end one",
     meaning="Kontrast refuses the records of a `kontrast watch` whose generation is older than the followed one.",
     advice=Advice(
         "Let only one `kontrast watch` run for the cluster, or elect one with election_zookeeper. If only one runs, "
@@ -54,6 +62,8 @@ OLDER_GENERATION: Final = AlertKind(
 ZOOKEEPER_ROLLED_BACK: Final = AlertKind(
     name="ZooKeeperRolledBack",
     severity=Severity.PAGE,
+    headline="ZooKeeper lost changes",
+    step="look for newer data",
     meaning="ZooKeeper lost changes that it had confirmed. It was restored from a backup or lost its data. Topics, "
     "leaders and epochs may be missing or old.",
     advice=Advice(

@@ -18,7 +18,7 @@ DELETION_STUCK: Final = AlertKind(
         "shows why it has not deleted.",
         (controllership.MOVE_CONTROLLER.given("all of them are live"),),
     ),
-    expected="to ask the brokers again when they return, then to remove the topics",
+    expected="The controller asks the brokers again when they return, and then removes the topics.",
     patience_ms=MINUTE_MS,
     patience_else="after 5 min where all brokers that it waits for are live",
 )
@@ -31,7 +31,7 @@ DELETION_IGNORED: Final = AlertKind(
         "Look at the controller, which removes such entries.",
         (remedies.DELETE_DELETION_ENTRY,),
     ),
-    expected="to remove the entries at once",
+    expected="The controller removes the entries at once.",
     patience_ms=MINUTE_MS,
 )
 REASSIGNMENT_STUCK: Final = AlertKind(
@@ -42,7 +42,7 @@ REASSIGNMENT_STUCK: Final = AlertKind(
         "Bring back the named brokers.",
         (reassignments.CANCEL_REASSIGNMENT.given("one of them never returns"),),
     ),
-    expected="to complete them once the new replicas are in sync",
+    expected="The controller completes them once the new replicas are in sync.",
     patience_ms=MINUTE_MS,
     patience_else="after 30 min where the new replicas are on live brokers and may still copy",
 )
@@ -52,7 +52,7 @@ INVALID_REASSIGNMENT: Final = AlertKind(
     meaning="/admin/reassign_partitions stays although it reassigns no partition. It blocks the next reassignment "
     "there.",
     advice=Advice(remedies=(reassignments.DELETE_REASSIGNMENT_REQUEST,)),
-    expected="to remove the znode after its last reassignment, which never happens",
+    expected="The controller removes the znode after its last reassignment, which never happens.",
     patience_ms=MINUTE_MS,
 )
 PREFERRED_IMBALANCE: Final = AlertKind(
@@ -103,7 +103,7 @@ ASSIGNMENT_EDITED: Final = AlertKind(
     advice=Advice(remedies=(remedies.RESTORE_ASSIGNMENT,)),
     several="the assignments of {count} partitions were edited by hand{names}: they have no effect until the next "
     "failover",
-    expected="to ignore it until the next failover",
+    expected="The controller ignores it until the next failover.",
     lasts_ms=10 * MINUTE_MS,
     divergence="assignment_edited",
 )

@@ -11,6 +11,8 @@ from controller.contract.remedies.remedy import Advice
 ZOOKEEPER_NO_QUORUM: Final = AlertKind(
     name="ZooKeeperNoQuorum",
     severity=Severity.PAGE,
+    headline="no ZooKeeper server serves",
+    step="start the servers",
     meaning="No ZooKeeper server serves clients. Partitions keep their leaders. No broker can register, become "
     "controller or change an ISR.",
     advice=Advice(
@@ -22,6 +24,8 @@ ZOOKEEPER_NO_QUORUM: Final = AlertKind(
 ZOOKEEPER_QUORUM_AT_RISK: Final = AlertKind(
     name="ZooKeeperQuorumAtRisk",
     severity=Severity.WARN,
+    headline="one loss stops ZooKeeper",
+    step="start the lost server",
     meaning="Just enough ZooKeeper servers are in sync. One more loss stops ZooKeeper.",
     advice=Advice(
         "Start the named server. Restart no other server before it is in sync.",
@@ -64,6 +68,8 @@ ZXID_ROLLOVER: Final = AlertKind(
 ZNODE_NEAR_LIMIT: Final = AlertKind(
     name="ZnodeNearLimit",
     severity=Severity.WARN,
+    headline="{subject} near its limit",
+    step="remove entries",
     meaning="A znode or a list of children approaches jute.maxbuffer. Beyond this limit brokers and the controller "
     "cannot read it and lose their connections.",
     advice=Advice(
