@@ -6,7 +6,7 @@ from typing import Final
 
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
-from wording.sentences import counted, listed, plural
+from wording.sentences import counted, event_of, listed, plural
 
 # Opsgenie cuts a title at 130 characters, and a phone near 70. The rest is for the number of other alerts: " (+12)".
 LONGEST_TITLE: Final = 64
@@ -39,7 +39,9 @@ def _words(row: AlertRow) -> tuple[str, str]:
         "subject": _cut(row.subject, _LONGEST_SUBJECT),
         "them": plural(max(1, len(row.brokers)), "it", "them"),
     }
-    return kind.headline.format(**values), kind.step.format(**values)
+    is_counted = row.partitions or "{partitions}" not in kind.headline
+    event = kind.headline.format(**values) if is_counted else event_of(row.cause)
+    return event, kind.step.format(**values)
 
 
 def _cut(text: str, longest: int) -> str:

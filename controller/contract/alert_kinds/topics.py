@@ -137,6 +137,8 @@ MISSING_TOPIC_ID: Final = AlertKind(
 TOPIC_ID_CHANGED: Final = AlertKind(
     name="TopicIdChanged",
     severity=Severity.PAGE,
+    headline="a topic got another id",
+    step="put its id back",
     meaning="A topic got another id than its replicas have on disk. Brokers refuse each change of its leader or "
     "replicas.",
     advice=Advice(remedies=(remedies.PUT_ID_BACK_AND_FAIL_OVER,)),
@@ -144,6 +146,8 @@ TOPIC_ID_CHANGED: Final = AlertKind(
 TOPIC_UNLOADABLE: Final = AlertKind(
     name="TopicUnloadable",
     severity=Severity.PAGE,
+    headline="a topic's znode is damaged",
+    step="write it back",
     meaning="A topic's znode is empty, or JSON of another form. Every broker that becomes controller fails while it "
     "loads the znode, and passes the controllership on.",
     advice=Advice("Do not delete the znode.", (remedies.WRITE_TOPIC_BACK,)),
