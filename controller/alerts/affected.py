@@ -70,11 +70,6 @@ class Affected(msgspec.Struct, frozen=True):
         return counted(self.count, "partition")
 
     @property
-    def verb(self) -> str:
-        """Return "have", or "has" for a single partition."""
-        return plural(self.count, "has", "have")
-
-    @property
     def since_ms(self) -> int:
         """Return the time when the first partition got the issue."""
         return min(group.since_ms for group in self.groups)
@@ -188,8 +183,6 @@ def _in_order(order: Iterable[Return]) -> str:
     if not steps:
         return ""
     (first, restored), rest = steps[0], steps[1:]
-    if not rest:
-        return f". Broker {first} brings back {restored}"
     said = [f"Broker {first} brings back {restored}"]
     said += [f"then broker {broker} makes it {back}" for broker, back in rest[: _RETURNS_IN_A_SENTENCE - 1]]
     if len(steps) <= _RETURNS_IN_A_SENTENCE:
