@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from controller.contract.ids import BrokerId
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context, Header, StoredEvent
-from questions.check import Counts, counts_in
+from questions.check import counts_in
 from questions.doubts import doubts
 from questions.picture import Picture
+from questions.state import Counts
 from questions.whatif.consequences import PartitionChange
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.scenario import Change, Scenario, Step, UnknownBrokersError, play
@@ -95,9 +96,7 @@ class Restartable(msgspec.Struct, frozen=True):
     lease: Lease | None = None
 
 
-def restartable(
-    picture: Picture, broker: BrokerId, now_ms: int | None = None, *, accepted_topics: Collection[str] = ()
-) -> Restartable:
+def restartable(picture: Picture, broker: BrokerId, *, accepted_topics: Collection[str] = ()) -> Restartable:
     """Judge the restart of a broker by a controlled shutdown.
 
     Partitions of topics that match a pattern of `accepted_topics` may go offline or reject acks=all. Raises
@@ -108,7 +107,7 @@ def restartable(
     if broker not in header.brokers and broker not in hosting:
         known = ", ".join(map(str, sorted({*header.brokers, *hosting})))
         raise UnknownBrokersError(f"there is no broker {broker} in {header.cluster}: its brokers are {known or 'none'}")
-    found = list(doubts(picture, now_ms))
+    found = list(doubts(picture))
     reasons: tuple[Reason, ...] = ()
     if not found:
         try:

@@ -16,7 +16,7 @@ from controller.contract.decoding import JsonDecoder
 _MOST_BYTES: Final = 4 * 1024**2  # more than an assistant can read
 _AT_ONCE: Final = 2  # each computes on one core
 _OBJECT: Final[JsonDecoder[dict[str, Any]]] = JsonDecoder(dict)
-_ANSWERED: Final = (ExitCode.OK, ExitCode.FAILED)
+_ANSWERED: Final = (ExitCode.OK, ExitCode.FAILED, ExitCode.UNAVAILABLE)  # the last one of a cluster that is not known
 
 
 class NoAnswerError(Exception):

@@ -10,7 +10,8 @@ from rich.console import RenderableType
 
 from cli.printing.answers import line, severity_word, since
 from controller.contract.alert_row import Severity
-from questions.check import Counts, Finding, Health
+from questions.check import Finding, Health
+from questions.state import ClusterState, Counts, State
 from transport.printable import printable
 from wording.facts import Fact
 from wording.sentences import counted
@@ -29,32 +30,50 @@ class ProbeState(IntEnum):
     UNKNOWN = 3
 
 
-_STATES: Final = {Severity.PAGE: ProbeState.CRITICAL, Severity.WARN: ProbeState.WARNING}
+_PROBE_STATES: Final = {
+    State.WELL: ProbeState.OK,
+    State.DEGRADED: ProbeState.WARNING,
+    State.AFFECTED: ProbeState.CRITICAL,
+    State.UNKNOWN: ProbeState.UNKNOWN,
+}
+_COLOURS: Final = {State.WELL: "ok", State.DEGRADED: "warn", State.AFFECTED: "page", State.UNKNOWN: "unknown"}
 
 
 def health_lines(health: Health, *, is_long: bool = False) -> Iterator[RenderableType]:
-    """Return the cluster in two lines, then each finding. Notes get a line, and details with `is_long`."""
-    verdict = (
-        ("well", "ok") if health.is_well else (_verdict(health), health.worst.value if health.worst else "unknown")
-    )
-    yield line(
-        f"{health.cluster}: ", (verdict[0], severity_word(verdict[1])[1]), f"  as of {exact_moment(health.as_of_ms)}"
-    )
+    """Return the state and its reasons, the cluster in a line, then each finding.
+
+    Notes get a line, and details with `is_long`.
+    """
+    state = health.state
+    word = (state.words, severity_word(_COLOURS[state.state])[1])
+    yield line(f"{health.cluster}: ", word, f"{_alerts(health)}  as of {exact_moment(health.as_of_ms)}")
+    for doubt in health.doubts:
+        yield line(severity_word("unknown"), f"  {doubt}")
+    if state.state is not State.WELL:
+        yield from _first(state, health.as_of_ms)
     yield line(_summary(health))
     if health.zookeeper:
         yield line(f"ZooKeeper: {health.zookeeper}")
-    for doubt in health.doubts:
-        yield line(severity_word("unknown"), f"  {doubt}")
     for finding in health.findings:
         yield from _finding(health, finding, is_long=is_long or finding.severity is not Severity.INFO)
 
 
-def _verdict(health: Health) -> str:
+def _first(state: ClusterState, as_of_ms: int) -> Iterator[RenderableType]:
+    """Yield the event with its start, and the first step."""
+    if state.state is not State.UNKNOWN:
+        yield line(f"{state.event}{f', {since(state.since, as_of_ms)}' if state.since else ''}")
+    if state.first_step:
+        restores = f", which {state.restores}" if state.restores else ""
+        yield line(f"first step: {state.first_step}{restores}")
+
+
+def _alerts(health: Health) -> str:
+    """Return how many alerts are open, in brackets."""
     counts = {
         words: sum(finding.severity is severity for finding in health.findings) for severity, words in _WORDS.items()
     }
     said = [counted(count, *words) for words, count in counts.items() if count]
-    return ", ".join(said) or "not known to be well"
+    return f" ({', '.join(said)})" if said else ""
 
 
 def _summary(health: Health) -> str:
@@ -95,18 +114,21 @@ def _finding(health: Health, finding: Finding, *, is_long: bool) -> Iterator[Ren
 
 
 def probe_state(health: Health) -> ProbeState:
-    """Return the state for a monitoring system. Visible problems precede hidden ones."""
-    found = _STATES.get(health.worst) if health.worst else None
-    return found or (ProbeState.UNKNOWN if health.doubts else ProbeState.OK)
+    """Return the state for a monitoring system, which asks for the present. A replayed past is not known."""
+    state = _PROBE_STATES[health.state.state]
+    return ProbeState.UNKNOWN if state is ProbeState.OK and health.doubts else state
 
 
 def probe_line(health: Health) -> str:
     """Return the one line of a monitoring plugin, with its performance data."""
-    first = next(
-        (f"{finding.alert}: {finding.cause}" for finding in health.findings if finding.severity in _STATES), ""
-    )
-    said = first or next(iter(health.doubts), "") or _summary(health)
-    counts = health.counts
+    state, counts = health.state, health.counts
+    urgent = (f"{each.alert}: {each.cause}" for each in health.findings if each.severity is not Severity.INFO)
+    if probe_state(health) is ProbeState.OK:
+        said = _summary(health)
+    elif probe_state(health) is ProbeState.UNKNOWN:
+        said = next(iter(health.doubts), state.reason)
+    else:
+        said = next(urgent, state.event)
     data = {
         "brokers": counts.brokers,
         "brokers_away": counts.brokers_away,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
+
+import msgspec
 
 from cli.followed_outputs import Where, followed, lines_until_now, without_waiting_words
 from cli.printing import output
@@ -23,7 +26,7 @@ from ingest.files.data_directory import Until
 from outputs import OutputsError, SourceDownError, open_changes
 from questions.diff.side import Side
 from questions.gathering import Gathering, picture_of_rows
-from questions.picture import Picture
+from questions.picture import Picture, Present
 from streaming.config import BrokersConfig
 from transport.address import JournalAddress
 
@@ -42,6 +45,10 @@ class StreamSource:
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return the cluster as it was written last."""
+        present = Present(time.time_ns() // 1_000_000, self.where.stale_after_ms)
+        return msgspec.structs.replace(self._newest(scope, stop), present=present)
+
+    def _newest(self, scope: Scope, stop: threading.Event) -> Picture:
         address = self.where.address
         beginnings = self._beginnings(Until(), stop)
         if not beginnings:

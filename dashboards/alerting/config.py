@@ -15,6 +15,9 @@ from transport.secret import read_secret
 # The labels that an alert's own row gives.
 OWN_LABELS = frozenset({"alertname", *ALERT_SINCE.labels}) - {"alert"}
 
+# A heartbeat comes each second. Batches of a large cluster and a failover of the forwarder take up to ten.
+STALE_AFTER_SECONDS = 30.0
+
 _LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CREDENTIALS = ("password_file", "password_variable", "bearer_token_file", "bearer_token_variable")
 _MORE_THAN_NOTHING = ("timeout_seconds", "resend_interval_seconds", "resolve_timeout_seconds", "stale_after_seconds")
@@ -40,11 +43,16 @@ class AlertmanagerConfig:
     timeout_seconds: float = 5.0
     resend_interval_seconds: float = 30.0
     resolve_timeout_seconds: float = 300.0
-    stale_after_seconds: float = 30.0
+    stale_after_seconds: float = STALE_AFTER_SECONDS
     external_labels: Mapping[str, str] = field(default_factory=dict)
     generator_url: str | None = None
     runbook_url: str = "docs/runbooks"
     page_url: str | None = None
+
+    @property
+    def stale_after_ms(self) -> int:
+        """Return the age of the newest heartbeat from which a cluster is not known, on every face."""
+        return int(self.stale_after_seconds * 1000)
 
     def __post_init__(self) -> None:
         for url in (*self.urls, self.generator_url, self.page_url):

@@ -15,7 +15,7 @@ from controller.contract.ids import BrokerId
 from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.title import title_of
-from questions.timeline.selection import CONTROLLER_GROUP
+from questions.picture import CONTROLLER_GROUP
 from wording.times import moment
 
 Labels = tuple[tuple[str, str], ...]  # in the order of their names, because they identify an alert for Alertmanager

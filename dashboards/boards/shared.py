@@ -24,6 +24,24 @@ _PAGING = newest(alert_metrics.ALERTS_OPEN, "alert", "state", matchers=('severit
 _NOBODY = f"{newest(controller_metrics.CONTROLLER_ACTIVE)} == 0"
 
 
+_STATES = {1: ("well", "green"), 2: ("degraded", "orange"), 3: ("affected", "red"), 4: ("unknown", "purple")}
+
+
+def state() -> stat.Panel:
+    """Return the state of the cluster, as the page shows it."""
+    present = " or ".join(
+        f"({newest(pipeline_metrics.CLUSTER_STATE, matchers=(_state_is(word),))} == 1) * {value}"
+        for value, (word, _) in _STATES.items()
+    )
+    return number("State", "The state that the page and `kontrast check` show.", present).mappings(
+        words({value: (word, colour) for value, (word, colour) in _STATES.items()})
+    )
+
+
+def _state_is(word: str) -> str:
+    return f'state="{word}"'
+
+
 def active_controller() -> stat.Panel:
     """Return which broker is controller."""
     return number(

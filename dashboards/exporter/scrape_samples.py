@@ -21,6 +21,10 @@ from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import ReadyCluster, Scrape
+from dashboards.kept_rows.view import ClusterSnapshot
+from dashboards.page.overview import oldest, picture_with
+from questions.incidents import incidents_in
+from questions.state import State, counts_of, state_of
 from transport.lag import Lag
 
 
@@ -29,12 +33,28 @@ def _ready(scrape: Scrape) -> Iterator[Sample]:
         yield (cluster.cluster,), scrape.is_ready(cluster)
 
 
+def _state(scrape: Scrape) -> Iterator[Sample]:
+    for cluster in scrape.clusters:
+        now = _state_of(scrape, cluster)
+        for state in State:
+            yield (cluster.cluster, state.value), state is now
+
+
+def _state_of(scrape: Scrape, cluster: ClusterSnapshot) -> State:
+    """Return the state, which needs no partitions: alerts and counts decide it."""
+    gauges = cluster.gauges
+    if gauges is None or not scrape.is_ready(cluster):
+        return State.UNKNOWN
+    picture = picture_with(cluster, oldest(cluster.open_alerts), present=scrape.present)
+    return state_of(picture, counts_of(gauges, brokers_away=0), incidents_in(picture, ())).state
+
+
 def _with_gauges(
     read: Callable[[GaugesRow], Sample],
 ) -> Callable[[Scrape], Iterator[Sample]]:
     def samples(scrape: Scrape) -> Iterator[Sample]:
         for cluster in scrape.clusters:
-            if cluster.gauges is not None:
+            if cluster.gauges is not None and not cluster.is_silent(scrape.present):
                 labels, value = read(cluster.gauges)
                 yield (cluster.cluster, *labels), value
 
@@ -83,6 +103,7 @@ SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingP
     {
         pipeline_metrics.SOURCE_UP: lambda scrape: [((), scrape.reading.source_up)],
         pipeline_metrics.READY: _ready,
+        pipeline_metrics.CLUSTER_STATE: _state,
         pipeline_metrics.HEARTBEAT: _heartbeats,
         alert_metrics.ALERT_SINCE: _alert_since,
         alert_metrics.ALERT_DETAIL_DROPPED: _alerts_dropped,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -14,33 +14,30 @@ import msgspec
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import INTERNAL_TOPICS, BrokerId
-from controller.contract.metadata_rows import BrokerRow
 from controller.contract.problem import Problem
-from controller.view.returns import Waiting, order_of_return
+from controller.view.returns import Waiting
 from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.page.config import PageConfig
 from dashboards.page.partition_groups import PartitionGroup
-from questions.check import Finding
-from questions.picture import WORST_FIRST
-from questions.timeline.selection import CONTROLLER_GROUP
-from wording.facts import Departure, Fact, down, keep_up
-from wording.sentences import counted, event_of, first_sentence, listed, verb
+from questions import incidents as question
+from questions.check import Finding, finding_of
+from questions.picture import Beginning, Picture
+from questions.state import Counts
+from wording.facts import Fact, keep_up
+from wording.sentences import counted, event_of, verb
 
 _TOPICS_IN_A_CARD: Final = 6
 _TOPICS_IN_A_SENTENCE: Final = 2
 _RETURNS_IN_A_CARD: Final = 6
 _LONGEST_NAME: Final = 48
 _ENDPOINT_SCHEME: Final = "://"
-_HOW_IT_LEFT: Final = {
-    kinds.BROKER_CRASHED.name: Departure.CRASHED.value,
-    kinds.BROKER_SHUT_DOWN.name: Departure.SHUT_DOWN.value,
-    kinds.BROKER_ABSENT.name: Departure.NEVER_REGISTERED.value,
-}
-_UP_TO_CONTROLLER: Final = frozenset({Problem.LEADERLESS.value, Problem.ELECTION_DUE.value})
+_UP_TO_CONTROLLER: Final = frozenset(
+    {Problem.LEADERLESS.value, Problem.ELECTION_DUE.value, Problem.NOT_YET_CREATED.value}
+)
 
 
 class TopicEffect(msgspec.Struct, frozen=True):
-    """Partitions of a topic that clients cannot use."""
+    """Partitions of a topic that clients cannot use, or not with acks=all."""
 
     topic: str
     of: int
@@ -65,12 +62,12 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     event: str
     how: str  # the brokers left, empty if in several ways
-    since_ms: int
+    since: Beginning  # of the alert that gives the event
     brokers: tuple[BrokerId, ...]  # that are away
     effects: tuple[TopicEffect, ...]  # the most important topic first
     more_topics: int
     unusable: int  # partitions in all topics, those that reject acks=all among them
-    affected: int  # partitions that lack something, as the alerts count them
+    under_replicated: int  # usable partitions that lack a replica
     returns: tuple[Return, ...]
     keep_up: str  # which brokers must stay, and why
     alerts: tuple[Finding, ...]  # the worst first
@@ -88,116 +85,48 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
         cause = self.alerts[0].cause
         return cause.removeprefix(event_of(cause)).lstrip(":. ")
 
-    @property
-    def next_step(self) -> str:
-        """Return the next step for a person."""
-        if self.returns and self.returns[0].restores:
-            return f"Start broker {self.returns[0].broker}"
-        if self.brokers:
-            return f"Start {listed(self.brokers)}"
-        return first_sentence(self.alerts[0].action)
 
-    @property
-    def next_restores(self) -> str:
-        """Return the gain of the next step, empty without a count."""
-        if not (self.returns and self.returns[0].restores):
-            return ""
-        return f"restores {self.returns[0].restores:,} of {counted(self.unusable, 'partition')}"
+def troubles_of(groups: Iterable[PartitionGroup]) -> tuple[question.Trouble, ...]:
+    """Return the groups as the question about incidents takes them."""
+    return tuple(map(_trouble, groups))
 
 
-def incidents_of(
+def _trouble(group: PartitionGroup) -> question.Trouble:
+    is_offline, internal = group.problem != Problem.UNDER_MIN_ISR.value, group.topic in INTERNAL_TOPICS
+    waiting = Waiting(
+        frozenset(group.needs), group.lacking, group.count, is_offline, group.count * internal, group.topic
+    )
+    names = frozenset(f"{line.topic}-{line.partition}" for line in group.partitions)
+    return question.Trouble(waiting, names, group.problem in _UP_TO_CONTROLLER)
+
+
+def card_of(
+    incident: question.Incident,
     found: ClusterSnapshot,
-    findings: Iterable[tuple[AlertRow, Finding]],
-    groups: Sequence[PartitionGroup],
-    config: PageConfig,
-) -> tuple[Incident, ...]:
-    """Return the incidents, the worst first. Alerts that only inform need an effect on clients, as a shutdown has."""
-    by_group: dict[str, list[tuple[AlertRow, Finding]]] = {}
-    for row, finding in findings:
-        by_group.setdefault(row.group, []).append((row, finding))
-    every = (_incident(found, alerts, groups, config) for alerts in by_group.values())
-    cards = [card for card in every if card.severity is not Severity.INFO or card.unusable]
-    cards.sort(key=lambda card: (WORST_FIRST[card.severity], -card.unusable, -card.affected, card.since_ms))
-    return tuple(cards)
-
-
-def _incident(
-    found: ClusterSnapshot,
-    alerts: list[tuple[AlertRow, Finding]],
-    groups: Sequence[PartitionGroup],
+    picture: Picture,
+    troubled: Iterable[tuple[PartitionGroup, question.Trouble]],
     config: PageConfig,
 ) -> Incident:
-    alerts = sorted(alerts, key=lambda each: WORST_FIRST[each[0].severity])
-    worst = alerts[0][0]
-    away = _away(found, [row for row, _ in alerts])
-    rows = [row for row, _ in alerts]
-    by_controller = any(row.group == CONTROLLER_GROUP and row.severity is Severity.PAGE for row in found.open_alerts)
-    hit = [group for group in groups if _is_hit(group, away, rows, by_controller=by_controller)]
-    effects = tuple(_effects(hit))
-    affected = max(row.partitions for row, _ in alerts)
-    unusable = sum(group.count for group in hit)
-    ways = {_HOW_IT_LEFT[row.alert] for row in rows if away and row.alert in _HOW_IT_LEFT}
-    how = ways.pop() if len(ways) == 1 else ""
+    """Return the card of an incident, with the effect of its troubles on topics."""
+    hit = set(map(id, incident.troubles))
+    effects = tuple(_effects(group for group, trouble in troubled if id(trouble) in hit))
+    worst = incident.alerts[0]
     return Incident(
-        group=worst.group,
-        severity=worst.severity,
-        event=_event(found, rows, away),
-        how=how,
-        since_ms=min(row.since_ms for row, _ in alerts),
-        brokers=tuple(sorted(away)),
+        group=incident.group,
+        severity=incident.severity,
+        event=incident.event,
+        how=incident.how,
+        since=incident.since,
+        brokers=incident.brokers,
         effects=effects[:_TOPICS_IN_A_CARD],
         more_topics=len(effects[_TOPICS_IN_A_CARD:]),
-        unusable=unusable,
-        affected=affected,
-        returns=tuple(_returns(away, hit, affected - unusable, config))[:_RETURNS_IN_A_CARD],
-        keep_up=_keep_up(found) if away else "",
-        alerts=tuple(finding for _, finding in alerts),
+        unusable=incident.unusable,
+        under_replicated=_lacking(incident),
+        returns=tuple(_returns(incident, found, config))[:_RETURNS_IN_A_CARD],
+        keep_up=_keep_up(found) if incident.brokers else "",
+        alerts=tuple(finding_of(row, picture) for row in incident.alerts),
         runbook=config.runbook(worst.alert),
         silence=None if config.alertmanager_url is None else _silence(config.alertmanager_url, worst),
-    )
-
-
-def _away(found: ClusterSnapshot, alerts: Iterable[AlertRow]) -> dict[BrokerId, BrokerRow | None]:
-    """Return the brokers of an incident that are away."""
-    rows = {row.broker: row for row in found.brokers}
-    named = {
-        broker
-        for alert in alerts
-        if alert.group != CONTROLLER_GROUP
-        for broker in (*alert.brokers, alert.broker)
-        if broker is not None
-    }
-    return {broker: rows.get(broker) for broker in named if broker not in rows or not _is_live(rows[broker])}
-
-
-def _is_live(row: BrokerRow) -> bool:
-    return row.registered or row.inferred
-
-
-def _is_hit(
-    group: PartitionGroup, away: Mapping[BrokerId, object], alerts: Sequence[AlertRow], *, by_controller: bool
-) -> bool:
-    """Return whether the incident causes the group's problem. `by_controller`: the controller has one."""
-    if not away.keys().isdisjoint(group.needs):
-        return True
-    if by_controller and group.problem in _UP_TO_CONTROLLER:
-        return alerts[0].group == CONTROLLER_GROUP
-    names = {f"{line.topic}-{line.partition}" for line in group.partitions}
-    return any(not names.isdisjoint(row.examples) for row in alerts)
-
-
-def _event(found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[BrokerId, BrokerRow | None]) -> str:
-    if not away:
-        clause = event_of(alerts[0].cause)
-        begins_with_a_name = any(map(clause.startswith, alerts[0].examples))
-        return clause if begins_with_a_name else clause[:1].upper() + clause[1:]
-    racks = {None if row is None else row.rack for row in away.values()}
-    rack = racks.pop() if len(racks) == 1 else None
-    together = {row.broker for row in found.brokers if rack is not None and row.rack == rack}
-    if len(away) > 1 and together == away.keys():
-        return f"Rack {rack} is down"
-    return (
-        f"{listed(away).capitalize()} (rack {rack}) {verb(len(away), 'is down')}" if rack else down(away).capitalize()
     )
 
 
@@ -229,7 +158,7 @@ def _sentence(effects: Sequence[TopicEffect], unusable: int) -> str:
         clauses.append(f"{' and '.join(counts)} {fact.predicate(sum(count for count, _, _ in alike))}")
     rest = unusable - sum(count for count, _, _ in said)
     if rest and clauses:
-        clauses.append(f"{rest:,} of other topics {verb(rest, 'is affected')}")
+        clauses.append(f"{rest:,} of other topics {verb(rest, 'is')} affected")
     return ", ".join(clauses) + "." if clauses else ""
 
 
@@ -238,28 +167,29 @@ def short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 13]}…{name[-12:]}"
 
 
-def _returns(
-    away: Mapping[BrokerId, BrokerRow | None],
-    groups: Iterable[PartitionGroup],
-    lacking_replicas: int,
-    config: PageConfig,
-) -> Iterator[Return]:
-    order = tuple(order_of_return(map(_waiting, groups), away))
-    for each in order:
-        command = _command(each.broker, away[each.broker], config)
+def _lacking(incident: question.Incident) -> int:
+    """Return how many usable partitions lack a replica for this cause, as the alerts count them."""
+    is_about_replicas = incident.brokers or any(row.alert == kinds.UNDER_REPLICATED.name for row in incident.alerts)
+    return max(0, incident.affected - incident.unusable) if is_about_replicas else 0
+
+
+def within(card: Incident, counts: Counts) -> Incident:
+    """Return the card with no more under-replicated partitions than the cluster counts now."""
+    return msgspec.structs.replace(card, under_replicated=min(card.under_replicated, counts.under_replicated))
+
+
+def _returns(incident: question.Incident, found: ClusterSnapshot, config: PageConfig) -> Iterator[Return]:
+    """Yield the brokers in the order in which they should return, those that help no client last."""
+    endpoints = {row.broker: row.endpoints for row in found.brokers}
+    for each in incident.returns:
+        command = _command(each.broker, endpoints.get(each.broker, ()), config)
         yield Return(each.broker, each.partitions, _restored(each.restored), command)
-    for broker in sorted(away.keys() - {each.broker for each in order}):
-        says = (
-            f"{counted(lacking_replicas, 'partition', 'is')} replicated again."
-            if len(away) == 1 and lacking_replicas > 0
-            else ""
-        )
-        yield Return(broker, 0, says or "Its replicas catch up.", _command(broker, away[broker], config))
-
-
-def _waiting(group: PartitionGroup) -> Waiting:
-    is_offline, internal = group.problem != Problem.UNDER_MIN_ISR.value, group.topic in INTERNAL_TOPICS
-    return Waiting(frozenset(group.needs), group.lacking, group.count, is_offline, group.count * internal, group.topic)
+    lacking = _lacking(incident)
+    says = (
+        f"{counted(lacking, 'partition', 'is')} replicated again." if len(incident.brokers) == 1 and lacking > 0 else ""
+    )
+    for broker in sorted(set(incident.brokers).difference(each.broker for each in incident.returns)):
+        yield Return(broker, 0, says or "Its replicas catch up.", _command(broker, endpoints.get(broker, ()), config))
 
 
 def _restored(groups: Sequence[Waiting]) -> str:
@@ -274,18 +204,18 @@ def _restored(groups: Sequence[Waiting]) -> str:
     return f"{', '.join(named)} {verb(sum(counts.values()), 'returns')}."
 
 
-def _command(broker: BrokerId, row: BrokerRow | None, config: PageConfig) -> str | None:
+def _command(broker: BrokerId, endpoints: Sequence[str], config: PageConfig) -> str | None:
     """Return the command that starts the broker, if its host is known. The host comes from ZooKeeper."""
-    if row is None or not row.endpoints:
+    if not endpoints:
         return None
-    host = row.endpoints[0].partition(_ENDPOINT_SCHEME)[2].rpartition(":")[0].strip("[]")
+    host = endpoints[0].partition(_ENDPOINT_SCHEME)[2].rpartition(":")[0].strip("[]")
     if not host:
         return None
     return config.start_command.replace("{host}", shlex.quote(host)).replace("{broker}", str(broker))
 
 
 def _keep_up(found: ClusterSnapshot) -> str:
-    live = {row.broker for row in found.brokers if _is_live(row)}
+    live = {row.broker for row in found.brokers if row.registered or row.inferred}
     counts = {} if found.gauges is None else found.gauges.sole_in_sync_by_broker
     alone = {broker: count for broker, count in counts.items() if count and broker in live}
     if not alone:

@@ -77,7 +77,8 @@ _ACCEPT_TOPIC: Final = Query(
 )
 
 FLEET: Final = Path("/clusters", "Every cluster on one screen, the worst first", tuple[Overview, ...], ())
-CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (404,))
+CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (400, 404), (AT,))
+WHAT_IF: Final = Path(f"{_CLUSTER}/whatif", "Brokers and racks to choose from", Overview, (404,))
 TOPICS: Final = Path(
     f"{_CLUSTER}/topics",
     "Fifty of the cluster's topics, by name",

@@ -67,7 +67,7 @@ class Restarts:
         asked, cluster = request.query_params, named(request, "cluster")
         broker, accepted_topics = BrokerId(number(asked.get("broker", ""), "broker")), asked.getlist("accept_topic")
         try:
-            answer = self._hypothetical.restartable(cluster, broker, now_ms(), accepted_topics)
+            answer = self._hypothetical.restartable(cluster, broker, accepted_topics)
         except UnknownBrokersError as error:
             raise HTTPException(404, f"{error}.") from error
         return found(answer, f"There is no cluster {cluster}.")

@@ -120,7 +120,7 @@ class LivePage:
             return _response(encoded_document, _JSON)
 
         cluster = interface.CLUSTER.path
-        what_if = _Resource(interface.CLUSTER, "whatif.html", self._overview)
+        what_if = _Resource(interface.WHAT_IF, "whatif.html", self._overview)
         return [
             Route("/", self._shown(resources[0])),
             Route(f"{cluster}/whatif", self._shown(what_if)),
@@ -147,6 +147,7 @@ class LivePage:
                 return self._html(request, resource.template, resource.answer(request), moment, state.version)
 
             try:
+                _refuse_moment(request, resource.path)
                 return _response(self._newest_pages.made(address, state, page), _HTML)
             except HTTPException as error:
                 return self._refusal_page(request, error, moment)
@@ -166,6 +167,7 @@ class LivePage:
 
     def _encoded(self, path: interface.Path, answer: Callable[[Request], _Answer]) -> Route:
         def made(request: Request) -> Response:
+            _refuse_moment(request, path)
             return _response(msgspec.json.encode(answer(request)), _JSON)
 
         def refused(_: Request, error: HTTPException) -> Response:
@@ -200,11 +202,13 @@ class LivePage:
         return render(template, values)
 
     def _fleet(self, _: Request) -> tuple[Overview, ...]:
-        return self._answers.fleet(now_ms())
+        return self._answers.fleet()
 
     def _overview(self, request: Request) -> Overview:
-        cluster = named(request, "cluster")
-        overview = self._answers.overview(cluster, now_ms())
+        cluster, at_ms = named(request, "cluster"), self._moment(request).at_ms
+        if at_ms is None and _asked_ms(request) is not None and self._view.cluster(cluster) is not None:
+            raise HTTPException(404, _nothing_kept(cluster))
+        overview = self._answers.overview(cluster, at_ms)
         return found(overview, f"There is no cluster {cluster}.", lambda: self._answers.clusters_like(cluster))
 
     def _topics(self, request: Request) -> TopicList:
@@ -364,6 +368,12 @@ def _asked(request: Request) -> Mapping[str, Any]:
         "lost": asked.getlist("broker"),
         "lost_racks": asked.getlist("rack"),
     }
+
+
+def _refuse_moment(request: Request, path: interface.Path) -> None:
+    """Refuse an earlier moment for an answer that has only the present."""
+    if "at" in request.query_params and interface.AT not in path.queries:
+        raise HTTPException(400, "This answer has only the present. Leave out at, or ask the timeline.")
 
 
 def _there_is(at_ms: int | None) -> str:

@@ -17,10 +17,12 @@ from markupsafe import Markup, escape
 from controller.contract.ids import BrokerId
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
 from dashboards.drawn_timeline.strip import folded_lanes
+from dashboards.page.answers import BrokerAnswer, TopicAnswer, TopicList
 from dashboards.page.history import WINDOWS_SECONDS, History, folded
 from dashboards.page.overview import Overview
-from dashboards.page.verdict import State, Verdict
+from questions.explain.explanation import Explanation
 from questions.picture import Beginning
+from questions.state import WORDS, ClusterState, State
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
@@ -30,13 +32,7 @@ from wording.times import duration, exact_moment, lasting, moment, near
 _BROKER: Final = re.compile(r"\b(broker (0|[1-9][0-9]{0,8}))\b")
 _CODE: Final = re.compile(r"`([^`<>]{1,80})`")
 _TITLE_LENGTH: Final = 60
-_MARKS: Final = {State.AFFECTED: "● ", State.UNKNOWN: "? ", State.DEGRADED: "▲ ", State.HEALTHY: ""}
-_WORDS: Final = {
-    State.AFFECTED: "affected",
-    State.UNKNOWN: "not known",
-    State.DEGRADED: "degraded",
-    State.HEALTHY: "healthy",
-}
+_MARKS: Final = {State.AFFECTED: "● ", State.UNKNOWN: "? ", State.DEGRADED: "▲ ", State.WELL: ""}
 _UNKEPT: Final = "not kept"
 
 
@@ -84,41 +80,63 @@ def _state_of(answer: object) -> str:
         answer = answer[0]
     if isinstance(answer, History):
         answer = answer.overview
-    return answer.verdict.state.value if isinstance(answer, Overview) else ""
+    if isinstance(answer, TopicAnswer | BrokerAnswer):
+        answer = answer.explanation
+    if isinstance(answer, Explanation):
+        return "" if answer.is_known else State.UNKNOWN.value
+    if isinstance(answer, TopicList):
+        return State.UNKNOWN.value if answer.doubts else ""
+    return answer.state.state.value if isinstance(answer, Overview) else ""
 
 
-def _title(verdict: Verdict, cluster: str) -> str:
-    what = f": {verdict.reason or verdict.event}" if verdict.state is not State.HEALTHY else ""
+def _title(state: ClusterState, cluster: str) -> str:
+    what = f": {state.reason or state.event}" if state.state is not State.WELL else ""
     name = cluster if len(cluster) <= _TITLE_LENGTH else f"{cluster[:_TITLE_LENGTH]}…"
-    return f"{_MARKS[verdict.state]}{name}{what.replace('`', '')}"
+    return f"{_MARKS[state.state]}{name}{what.replace('`', '')}"
 
 
-def _words(verdict: Verdict) -> str:
-    """Return the state in a word. A page is red before clients are affected."""
-    if verdict.state is State.AFFECTED:
-        return "clients affected" if verdict.unusable else "paged"
-    return _WORDS[verdict.state]
+def _worst(fleet: Sequence[Overview]) -> list[Overview]:
+    """Return the clusters that are not well now. A replayed past is no trouble of the present."""
+    return [each for each in fleet if each.state.state is not State.WELL and not each.is_past]
 
 
 def _fleet_title(fleet: Sequence[Overview]) -> str:
-    bad = [each for each in fleet if each.verdict.state is not State.HEALTHY]
+    bad = _worst(fleet)
     if not bad:
         return f"{counted(len(fleet), 'cluster')} · Kontrast"
-    mark = _MARKS[bad[0].verdict.state]
-    worst = _title(bad[0].verdict, bad[0].cluster).removeprefix(mark)
-    return f"{mark}{len(bad)} of {counted(len(fleet), 'cluster')}: {worst}"
+    mark = _MARKS[bad[0].state.state]
+    return f"{mark}{len(bad)} of {counted(len(fleet), 'cluster')}: {_headline(bad)}"
+
+
+def _fleet_headline(fleet: Sequence[Overview]) -> str:
+    """Return the worst cluster and its event, or the clusters that are not known for one reason."""
+    bad = _worst(fleet)
+    if bad:
+        return f"{_headline(bad)}."
+    if not fleet or any(each.is_past for each in fleet):
+        return f"{counted(len(fleet), 'cluster', 'is')} shown as of an earlier time."
+    return "The cluster is well." if len(fleet) == 1 else f"All {len(fleet)} clusters are well."
+
+
+def _headline(bad: Sequence[Overview]) -> str:
+    first = bad[0].state
+    alike = [each for each in bad if first.reason and each.state.reason == first.reason]
+    if len(alike) > 1:
+        return f"{counted(len(alike), 'cluster', 'is')} not known: {first.reason}"
+    return _title(first, bad[0].cluster).removeprefix(_MARKS[first.state]).rstrip(".")
 
 
 def _fleet_counts(fleet: Sequence[Overview]) -> str:
-    counts = Counter(each.verdict.state for each in fleet)
-    said = ", ".join(f"{counts[state]} {_WORDS[state]}" for state in State if counts[state])
-    return f"{counted(len(fleet), 'cluster')}: {said}."
+    counts = Counter(each.state.state for each in fleet if not each.is_past)
+    said = [f"{counts[state]} {WORDS[state]}" for state in State if counts[state]]
+    past = sum(each.is_past for each in fleet)
+    return f"{counted(len(fleet), 'cluster')}: {', '.join([*said, *([f'{past} replayed'] if past else [])])}."
 
 
 def _hours_in_words(hours: Sequence[str]) -> str:
     """Return how many hours were in each state."""
     counts = Counter(hours)
-    names = {state.value: words for state, words in _WORDS.items()} | {"": _UNKEPT}
+    names = {state.value: words for state, words in WORDS.items()} | {"": _UNKEPT}
     return ", ".join(f"{counts[each]} {words}" for each, words in names.items() if counts[each])
 
 
@@ -193,6 +211,7 @@ ENVIRONMENT.filters.update(
     folded=folded,
     folded_lanes=folded_lanes,
     fleet_counts=_fleet_counts,
+    fleet_headline=_fleet_headline,
     fleet_title=_fleet_title,
     hours_in_words=_hours_in_words,
     iso=_iso,
@@ -207,7 +226,7 @@ ENVIRONMENT.filters.update(
     state_of=_state_of,
     time=moment,
     title=_title,
-    words=_words,
+    with_code=_with_code,
 )
 ENVIRONMENT.globals.update(
     conditions=tuple((word_of(condition), condition.value) for condition in Condition),

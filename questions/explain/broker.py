@@ -9,6 +9,7 @@ from controller.contract.ids import BrokerId
 from controller.contract.row import NOT_KNOWN_MS
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context, Partition
+from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, whereabout
 from questions.picture import Origin, Picture
@@ -39,10 +40,13 @@ def explain_broker(picture: Picture, broker: BrokerId) -> Explanation:
     away_ms = departure.time_ms if departure is not None else NOT_KNOWN_MS
     is_look = picture.origin is Origin.LOOK
     paths = [(f"/brokers/ids/{broker}", "it registered")]
+    known = blindness(picture) is None
     return Explanation(
+        doubts=doubts(picture),
+        is_known=known,
         subject=f"broker {broker}",
         headline=whereabout(broker, picture).removeprefix(f"broker {broker} "),
-        is_well=registered is not None,
+        is_well=registered is not None and known,
         since=None if registered is not None else picture.since(away_ms),
         statements=tuple(_statements(picture, broker)),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),

@@ -45,6 +45,8 @@ class Cause(msgspec.Struct, frozen=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about a subject, and their history."""
 
+    doubts: tuple[str, ...]  # reasons why they may be old or incomplete, a sentence each
+    is_known: bool  # as of now. Otherwise they were true when Kontrast last heard of the cluster
     subject: str
     headline: str
     is_well: bool

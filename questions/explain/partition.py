@@ -12,6 +12,7 @@ from controller.rules.election import elect_offline
 from controller.view.advice import advice_for
 from controller.view.health import back_in_sync_for_acks_all, needed_in_sync, successor, takes_acks_all
 from controller.view.types import Partition, Topic
+from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import (
     Cause,
@@ -33,10 +34,13 @@ def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
     assert partition is not None, f"there is no {tp}"
     asked = _Asked(picture, tp, topic, partition)
     problem = partition.problem
+    known = blindness(picture) is None
     return Explanation(
+        doubts=doubts(picture),
+        is_known=known,
         subject=f"partition {tp}",
         headline=asked.headline(),
-        is_well=problem is None and not topic.queued_for_deletion,
+        is_well=problem is None and not topic.queued_for_deletion and known,
         since=None if problem is None else picture.since(partition.problem_since_ms),
         statements=tuple(asked.statements()),
         causes=asked.causes(),

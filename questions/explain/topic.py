@@ -14,6 +14,7 @@ from controller.contract.remedies.topics import PUT_ID_BACK
 from controller.rules.states import ReplicaState
 from controller.view.advice import topics_without_id
 from controller.view.types import Partition, Topic
+from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
 from questions.picture import Origin, Picture
@@ -31,10 +32,13 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
     since_ms = min((partition.problem_since_ms for _, partition in unwell), default=None)
     paths = [(f"/brokers/topics/{name}", "its assignment"), (f"/config/topics/{name}", "its settings")]
     is_look = picture.origin is Origin.LOOK
+    known = blindness(picture) is None
     return Explanation(
+        doubts=doubts(picture),
+        is_known=known,
         subject=f"topic {name}",
         headline=_headline(topic, unwell),
-        is_well=not unwell and not topic.queued_for_deletion,
+        is_well=not unwell and not topic.queued_for_deletion and known,
         since=None if since_ms is None else picture.since(since_ms),
         statements=tuple(_statements(picture, name, topic, unwell)),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),

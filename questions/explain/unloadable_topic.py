@@ -9,6 +9,7 @@ from typing import Final
 from controller.contract.ids import NO_LEADER, PartitionId
 from controller.contract.remedies.topics import WRITE_TOPIC_BACK
 from controller.contract.znodes import Brokers, StateZnode, ZnodeError, decode, locate
+from questions.doubts import blindness, doubts
 from questions.explain.causes import last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
 from questions.picture import Picture
@@ -38,6 +39,8 @@ def explain_unloadable_topic(picture: Picture, name: str) -> Explanation:
     """Explain the loss of the znode's content, with the content to write back."""
     path = f"{_TOPICS}/{name}"
     return Explanation(
+        doubts=doubts(picture),
+        is_known=blindness(picture) is None,
         subject=f"topic {name}",
         headline=f"{path} is empty or no JSON object, so every broker fails that loads it as controller",
         is_well=False,

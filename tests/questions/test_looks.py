@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
 from ingest.complete_read import CompleteRead
@@ -13,7 +14,8 @@ from questions.explain.controller import explain_controller
 from questions.explain.explanation import Certainty, Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
-from questions.picture import Picture
+from questions.picture import Picture, Present
+from questions.state import State
 from tests.questions.cluster import MINUTE_MS, broker, brokers, controller, look, settings, state, topic
 
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -161,10 +163,13 @@ def test_a_reassignment_under_way_is_named_with_its_brokers():
 
 def test_what_may_not_be_read_or_is_old_is_a_doubt():
     picture = look(WELL)
-    old = check(picture, now_ms=picture.as_of_ms + 31_000)
-    assert not old.is_well
-    assert old.doubts == ("the newest data is 31 s old, so this may have changed (see `kontrast status`)",)
-    assert check(picture, now_ms=picture.as_of_ms + 29_000).is_well
+    old = check(replace(picture, present=Present(picture.as_of_ms + 31_000, 30_000, "kontrast stream")))
+    assert (old.is_well, old.state.state) == (False, State.UNKNOWN)
+    assert old.doubts == (
+        "the state is not known, last known 31 s ago: `kontrast stream` is silent (see `kontrast status`)",
+    )
+    assert check(replace(picture, present=Present(picture.as_of_ms + 29_000, 30_000))).is_well
+    assert check(replace(picture, forbidden=frozenset({"/config"}))).state.state is State.UNKNOWN
 
 
 def test_in_a_read_the_states_of_a_topic_stand_together_whenever_they_were_written() -> None:

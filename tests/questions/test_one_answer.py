@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from dashboards.page import restarts
 from questions.diff.differences import diff
 from questions.diff.side import Side
 from questions.lint.table import CHECKS
@@ -93,8 +92,7 @@ def test_the_outputs_answer_as_the_files_do(asked):
     assert differing_from_outputs(asked.answers, answers(asked.cluster.from_derived())) == {}
 
 
-def test_the_page_answers_as_the_files_do(asked, monkeypatch):
-    monkeypatch.setattr(restarts, "now_ms", lambda: None)  # else an old picture gets no verdict
+def test_the_page_answers_as_the_files_do(asked):
     assert differing_from_page(asked.answers, page_answers(asked.cluster.page(), asked.files)) == {}
 
 

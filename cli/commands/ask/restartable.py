@@ -22,7 +22,7 @@ from cli.settings.duration import Duration
 from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, ask_as_long_as, present_ms
+from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, ask_as_long_as
 from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
@@ -170,7 +170,7 @@ def _own_look(
 
         try:
             picture = source.picture(EVERYTHING_NOW, stop)
-            return question.restartable(picture, broker, present_ms(source), accepted_topics=accepted_topics)
+            return question.restartable(picture, broker, accepted_topics=accepted_topics)
         except UnknownBrokersError as error:
             raise NotFoundError(str(error)) from error
 
