@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Final
 
 import msgspec
 
 from controller.contract.alert_kinds import kinds
-from controller.contract.alert_row import Severity
+from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from questions.doubts import blindness
 from questions.incidents import Incident, is_own
@@ -84,19 +84,29 @@ def state_of(picture: Picture, counts: Counts, incidents: Sequence[Incident]) ->
     blind = blindness(picture)
     if blind is not None:
         return not_known(blind.reason, blind.since_ms, blind.step)
-    found = _by_incidents(incidents, counts) or _by_own_alerts(picture, counts) or _by_counts(counts)
+    state = state_by(picture.alerts, counts)
+    found = _by_incidents(state, incidents, counts) or _by_own_alerts(state, picture, counts)
+    found = found or ClusterState(state=state, event=in_counts(counts).rstrip("."))
     if found.state is State.WELL and picture.forbidden:
         return not_known(f"Kontrast may not read {counted(len(picture.forbidden), 'znode')}")
     return found
 
 
-def _by_incidents(incidents: Sequence[Incident], counts: Counts) -> ClusterState | None:
+def state_by(alerts: Collection[AlertRow], counts: Counts) -> State:
+    """Return the state of a cluster that Kontrast sees. Partitions without an alert may still have their patience."""
+    urgent = [row for row in alerts if row.severity is not Severity.INFO]
+    if any(row.severity is Severity.PAGE and not is_own(row) or row.alert in _HITS_CLIENTS for row in urgent):
+        return State.AFFECTED
+    return State.DEGRADED if urgent or counts.leaderless or counts.under_min_isr else State.WELL
+
+
+def _by_incidents(state: State, incidents: Sequence[Incident], counts: Counts) -> ClusterState | None:
     if not incidents:
         return None
     first = incidents[0]
     restores = f"restores {first.restores:,} of {counted(first.unusable, 'partition')}" if first.restores else ""
     return ClusterState(
-        state=State.AFFECTED if first.severity is Severity.PAGE else State.DEGRADED,
+        state=state,
         event=first.event,
         since=first.since,
         effect=in_counts(counts),
@@ -107,26 +117,19 @@ def _by_incidents(incidents: Sequence[Incident], counts: Counts) -> ClusterState
     )
 
 
-def _by_own_alerts(picture: Picture, counts: Counts) -> ClusterState | None:
+def _by_own_alerts(state: State, picture: Picture, counts: Counts) -> ClusterState | None:
     """Return the state by alerts on ZooKeeper or Kontrast itself that hide nothing."""
     for row in picture.alerts:
         if is_own(row) and row.state == "open" and row.severity is not Severity.INFO:
             event = event_of(row.cause)
             return ClusterState(
-                state=State.AFFECTED if row.alert in _HITS_CLIENTS else State.DEGRADED,
+                state=state,
                 event=event[:1].upper() + event[1:],
                 since=picture.since_wall(row.since_ms),
                 effect=in_counts(counts),
                 first_step=first_sentence(row.action),
             )
     return None
-
-
-def _by_counts(counts: Counts) -> ClusterState:
-    """Return the state without an alert. Partitions that clients lack may still have their patience."""
-    is_whole = not (counts.leaderless or counts.under_min_isr)
-    state = State.WELL if is_whole else State.DEGRADED
-    return ClusterState(state=state, event=in_counts(counts).rstrip("."))
 
 
 def in_counts(counts: Counts) -> str:

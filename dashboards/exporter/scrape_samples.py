@@ -22,9 +22,7 @@ from dashboards.catalogue.metric import Metric
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import ReadyCluster, Scrape
 from dashboards.kept_rows.view import ClusterSnapshot
-from dashboards.page.overview import oldest, picture_with
-from questions.incidents import incidents_in
-from questions.state import State, counts_of, state_of
+from questions.state import State, counts_of, state_by
 from transport.lag import Lag
 
 
@@ -45,8 +43,7 @@ def _state_of(scrape: Scrape, cluster: ClusterSnapshot) -> State:
     gauges = cluster.gauges
     if gauges is None or not scrape.is_ready(cluster):
         return State.UNKNOWN
-    picture = picture_with(cluster, oldest(cluster.open_alerts), present=scrape.present)
-    return state_of(picture, counts_of(gauges, brokers_away=0), incidents_in(picture, ())).state
+    return state_by(cluster.open_alerts, counts_of(gauges, brokers_away=0))
 
 
 def _with_gauges(

@@ -278,7 +278,7 @@ _GREEN_WORDS: Final = re.compile(r"is well|are well|are online|healthy|for 0 s",
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_after_the_job_stopped_no_page_has_a_green_word_count_or_icon(stopped: Faces, path: str) -> None:
+def test_after_the_job_stopped_no_page_has_a_green_word_or_icon(stopped: Faces, path: str) -> None:
     status, page = get(stopped.page, path)
     assert status == 200
     shown = _PICTURE.sub("", _STRIP.sub("", page))
@@ -303,7 +303,7 @@ def test_after_the_job_stopped_every_answer_has_the_doubt(stopped: Faces, path: 
     assert '"is_well":true' not in text
 
 
-def test_after_the_job_stopped_no_metric_of_the_cluster_is_left_but_its_age(stopped: Faces) -> None:
+def test_after_the_job_stopped_only_the_age_is_left_of_the_metrics(stopped: Faces) -> None:
     left = {name for name, samples in stopped.metrics.items() if any("orders" in labels for labels in samples)}
     assert left == {
         *("kontrast_ready", "kontrast_cluster_state", "kontrast_heartbeat_timestamp_seconds"),
@@ -313,13 +313,13 @@ def test_after_the_job_stopped_no_metric_of_the_cluster_is_left_but_its_age(stop
     assert stopped.metrics["kontrast_cluster_state"][("orders", "unknown")] == 1
 
 
-def test_after_the_job_stopped_the_command_and_its_probe_do_not_know(stopped: Faces) -> None:
+def test_after_the_job_stopped_the_command_does_not_know(stopped: Faces) -> None:
     health = check(stopped.picture)
     assert (health.state.state, health.is_well, probe_state(health)) == (State.UNKNOWN, False, 3)
     assert "`kontrast stream` is silent" in probe_line(health)
 
 
-def test_after_the_job_stopped_each_stat_of_a_board_shows_unknown_or_red(stopped: Faces, tmp_path: Path) -> None:
+def test_after_the_job_stopped_each_stat_of_a_board_is_unknown_or_red(stopped: Faces, tmp_path: Path) -> None:
     at = time.time()
     lines = [line for line in stopped.exposition.splitlines() if line and not line.startswith("#")]
     stamped = [f"{line} {at:.3f}" for line in lines]
