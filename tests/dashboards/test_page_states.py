@@ -79,7 +79,7 @@ def open_page(visit: Visit, exporter, path: str) -> str:
 
 def test_lost_zookeeper_wins_over_red_and_greys_the_counts(exporter, visit):
     main = open_page(visit, exporter, "/clusters/zookeeper-lost")
-    assert re.search(r"Not known since [0-9:]{8}: Kontrast has lost ZooKeeper\.", main)
+    assert re.search(r"Not known, since [0-9:]{8}: Kontrast has lost ZooKeeper\.", main)
     assert visit.page.title() == "? zookeeper-lost: Kontrast has lost ZooKeeper"
     assert visit.page.locator("#icon").get_attribute("href") == "/static/icon-unknown.svg"
     assert visit.page.get_by_role("heading", name="Kontrast itself").is_visible()
@@ -107,7 +107,7 @@ def test_the_page_of_one_cluster_names_the_silent_process(tmp_path, start_export
         exporter.page_with("/clusters/orders", f"<code>{silent}</code> is silent")
         page = visit_at(exporter, "/clusters/orders")
         main = page.inner_text("main")
-        assert re.search(rf"Not known since [0-9:]{{8}}: {silent} is silent\.", main)
+        assert re.search(rf"Not known, since [0-9:]{{8}}: {silent} is silent\.", main)
         assert page.title() == f"? orders: {silent} is silent"
         assert page.inner_text("section.band .next") == f"Next step\nCheck whether {silent} runs, and read the log"
         assert re.search(rf"ReplicaStale.* since \S+ because {silent} is silent", main, re.DOTALL)
@@ -115,7 +115,7 @@ def test_the_page_of_one_cluster_names_the_silent_process(tmp_path, start_export
 
 def test_a_shutdown_that_takes_partitions_from_clients_names_its_broker(exporter, visit):
     main = open_page(visit, exporter, "/clusters/shut-down")
-    sentence = r"Broker 2 \(rack eu-2\) is shut down since .*5 partitions of ledger reject acks=all, 2 of tmp_scratch"
+    sentence = r"Broker 2 \(rack eu-2\) is down, since .*5 partitions of ledger reject acks=all, 2 of tmp_scratch"
     assert re.search(sentence, main, re.DOTALL)
     assert "Start broker 2" in visit.page.locator(".band .next").inner_text()
     assert visit.page.locator(".incident .pill").first.inner_text() == "degraded"
