@@ -231,7 +231,6 @@ def test_every_face_of_a_story_judges_alike(name: str) -> None:
     assert_alike(of_story(STORIES[name]()))
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("name", MOMENTS)
 def test_every_face_of_a_recorded_moment_judges_alike(name: str) -> None:
     story = recorded_story(name)
