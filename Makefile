@@ -165,6 +165,7 @@ record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=
 docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/states.py > docs/reference/states.md
 	.venv/bin/python docs/alerts.py > docs/reference/alerts.md
+	.venv/bin/python docs/remedies.py > docs/reference/remedies.md
 	.venv/bin/python docs/migration_checks.py > docs/reference/migration-checks.md
 	.venv/bin/python docs/schemas.py
 	.venv/bin/python docs/openapi.py

@@ -47,6 +47,8 @@ _TOOLS_OF_3_9 = {
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
 }
 _NEWEST = "3.9.2"
+_ADMIN_SINCE = (2, 4)  # the admin client creates topics from an assignment
+_OF_SHELL = "commons-cli_"  # which older brokers lack, and their ZooKeeper had
 
 
 class RealCluster(StartedByWith):
@@ -175,6 +177,9 @@ class RealCluster(StartedByWith):
     def create(self, topic: str, assignment: Mapping[int, list[int]], **settings: str) -> None:
         """Create a topic and wait for its leaders. Underscores stand for dots."""
         configs = {key.replace("_", "."): value for key, value in settings.items()}
+        if self.release_pair < _ADMIN_SINCE:
+            self._create_as_old_tools_do(topic, assignment, configs)
+            return
         made = NewTopic(
             topic,
             replica_assignments=dict(assignment),
@@ -186,8 +191,20 @@ class RealCluster(StartedByWith):
             admin.create_topics([made])
         eventually(lambda: all(self.state(topic, partition) for partition in assignment))
 
+    def _create_as_old_tools_do(
+        self, topic: str, assignment: Mapping[int, list[int]], configs: Mapping[str, str]
+    ) -> None:
+        content = {"version": 1, "partitions": {str(number): hosts for number, hosts in assignment.items()}}
+        self.client.create(f"/config/topics/{topic}", json.dumps({"version": 1, "config": configs}).encode())
+        self.client.create(f"/brokers/topics/{topic}", json.dumps(content).encode())
+        eventually(lambda: all(self.state(topic, partition) for partition in assignment))
+
     def add_partition(self, topic: str, number: int, replicas: list[int]) -> None:
         """Add a partition to a topic with one partition fewer."""
+        if self.release_pair < _ADMIN_SINCE:
+            partitions = self.content(f"/brokers/topics/{topic}")["partitions"]
+            self.rewrite_topic(topic, partitions=partitions | {str(number): replicas})
+            return
         with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap())) as admin:
             admin.create_partitions({topic: NewPartitions(number + 1, [replicas])})
 
@@ -223,7 +240,7 @@ class RealCluster(StartedByWith):
             return values
 
     def topic_id_on_disk(self, topic: str, broker: int, partition: int = 0) -> str:
-        """Return the topic id that a broker has for its replica."""
+        """Return the topic id that a broker has for its replica. Brokers of 2.8 write it with the next controller."""
         file = self.directory / f"broker-{broker}" / "data" / f"{topic}-{partition}" / "partition.metadata"
         eventually(file.exists)
         return dict(line.split(": ") for line in file.read_text().splitlines())["topic_id"]
@@ -242,7 +259,8 @@ class RealCluster(StartedByWith):
         return output
 
     def _java(self, tool: str) -> list[str | Path]:
-        jars = class_path_of(self.release)
+        shell = (jar for jar in class_path_of(_NEWEST) if jar.name.startswith(_OF_SHELL))
+        jars = [*class_path_of(self.release), *shell]
         if self.release == _NEWEST:
             jars = [*jars, *older_jars(KAFKA_TOOLS)]
         java: list[str | Path] = [

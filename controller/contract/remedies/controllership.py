@@ -13,7 +13,7 @@ MOVE_CONTROLLER: Final = Remedy(
     ways=(Way("Delete /controller, so that a live broker becomes controller.", (DELETE_CONTROLLER,)),),
     changes="The next controller loads every znode as it is, elects missing leaders and resumes deletions. It forgets "
     "failed log directories and shutdowns under way.",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 RAISE_EPOCH: Final = Remedy(
     name="raise-controller-epoch",
@@ -24,7 +24,7 @@ RAISE_EPOCH: Final = Remedy(
         ),
     ),
     changes="The next controller takes the epoch after it, which every broker and partition state accepts.",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 DELETE_PREFERRED_REQUEST: Final = Remedy(
     name="delete-preferred-election-request",
@@ -36,5 +36,5 @@ DELETE_PREFERRED_REQUEST: Final = Remedy(
     ),
     requires="/admin/preferred_replica_election names a partition without a state",
     changes="The next controller no longer fails at the request. Leaders stay where they are.",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "3.9.2"),
 )

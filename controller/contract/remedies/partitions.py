@@ -24,7 +24,7 @@ ELECT_PREFERRED: Final = Remedy(
     ),
     requires="the preferred replica is live and in sync",
     changes="The preferred replica becomes leader.",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 ELECT_ALL_PREFERRED: Final = Remedy(
     name="elect-all-preferred",
@@ -41,7 +41,7 @@ ELECT_ALL_PREFERRED: Final = Remedy(
     ),
     requires="the preferred replicas are in sync",
     changes="Each preferred replica that is in sync becomes leader.",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "3.9.2"),
 )
 ELECT_UNCLEAN: Final = Remedy(
     name="elect-unclean",
@@ -72,7 +72,7 @@ ELECT_UNCLEAN: Final = Remedy(
     requires="no named broker can return, and another replica is live",
     changes="A replica that is not in sync becomes leader, and the others truncate their logs to its log.",
     loses="the records that only in-sync replicas have",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 LOWER_MIN_ISR: Final = Remedy(
     name="lower-min-isr",
@@ -89,7 +89,7 @@ LOWER_MIN_ISR: Final = Remedy(
     ),
     changes="The leader accepts acks=all again.",
     loses="copies of new records",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 FORBID_UNCLEAN: Final = Remedy(
     name="forbid-unclean-elections",
@@ -108,5 +108,5 @@ FORBID_UNCLEAN: Final = Remedy(
         ),
     ),
     changes="The controller elects no replica that is not in sync.",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )

@@ -27,19 +27,19 @@ REASSIGN: Final = Remedy(
         ),
     ),
     changes="New replicas copy the partitions, and replicas that the plan lacks are deleted after the copy.",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 CANCEL_REASSIGNMENT: Final = Remedy(
     name="cancel-reassignment",
     ways=(
         Way(
             "Cancel the reassignment (kafka-reassign-partitions.sh --cancel).",
-            (f"{_TOOL} move.json --cancel",),
+            (f"{_TOOL} move.json --cancel --preserve-throttles",),
             since=(2, 6),
         ),
         Way(
             "Cancel the reassignment by kafka-reassign-partitions.sh --cancel of a release from 2.6 on.",
-            (f"{_TOOL} move.json --cancel",),
+            (f"{_TOOL} move.json --cancel --preserve-throttles",),
             since=(2, 4),
         ),
         Way(
@@ -49,7 +49,7 @@ CANCEL_REASSIGNMENT: Final = Remedy(
         ),
     ),
     changes="The partition keeps its old replicas. Up to 2.3 it also keeps the new ones, until it is reassigned again.",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 RESTORE_REPLICAS: Final = Remedy(
     name="restore-replicas",
@@ -62,7 +62,7 @@ RESTORE_REPLICAS: Final = Remedy(
     ),
     requires="--cancel finds no active reassignment, because it only adds replicas",
     changes="The old replicas replace the target.",
-    tried_on=("3.9.2",),
+    tried_on=("2.8.2", "3.9.2"),
 )
 DELETE_REASSIGNMENT_REQUEST: Final = Remedy(
     name="delete-reassignment-request",
@@ -75,5 +75,5 @@ DELETE_REASSIGNMENT_REQUEST: Final = Remedy(
     ),
     requires="no partition of the request is under way",
     changes="The next request there is handled.",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )

@@ -17,7 +17,7 @@ PUT_ID_BACK: Final = Remedy(
     ),
     requires="a broker has partition.metadata of the topic",
     changes="The next controller loads the topic under the id that its replicas have on disk.",
-    tried_on=("3.9.2",),
+    tried_on=("2.8.2", "3.9.2"),
 )
 PUT_ID_BACK_AND_FAIL_OVER: Final = Remedy(
     name="put-topic-id-back-and-fail-over",
@@ -28,7 +28,7 @@ PUT_ID_BACK_AND_FAIL_OVER: Final = Remedy(
         ),
     ),
     changes="The next controller sends the id that the replicas have on disk, and brokers accept it.",
-    tried_on=("3.9.2",),
+    tried_on=("2.8.2", "3.9.2"),
 )
 ASSIGN_IDS: Final = Remedy(
     name="assign-topic-ids",
@@ -88,14 +88,14 @@ DELETE_PARTITION_ZNODES: Final = Remedy(
     requires="the topic's deletion was requested and no live broker leads its partitions",
     changes="A topic of that name can be created.",
     loses="the records that brokers still have of the topic",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 DELETE_SETTINGS: Final = Remedy(
     name="delete-settings",
     ways=(Way("Delete /config/topics/TOPIC.", ("zookeeper-shell.sh ZOOKEEPER delete /config/topics/TOPIC",)),),
     requires="the topic does not exist and no one will create it with these settings",
     changes="A new topic of that name begins with the brokers' defaults.",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 DELETE_ORPHAN_STATE: Final = Remedy(
     name="delete-orphan-state",
@@ -113,7 +113,7 @@ DELETE_ORPHAN_STATE: Final = Remedy(
     requires="no live broker leads the partition",
     changes="A partition of that number begins with a state of its own.",
     loses="the records that brokers still have of the partition",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "3.9.2"),
 )
 DELETE_TOPIC: Final = Remedy(
     name="delete-topic",
@@ -130,7 +130,7 @@ DELETE_TOPIC: Final = Remedy(
     ),
     changes="The controller and the brokers remove the topic.",
     loses="all records of the topic",
-    tried_on=("3.9.2",),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 WRITE_BACK_AND_DELETE: Final = Remedy(
     name="write-topic-back-and-delete",
@@ -158,5 +158,5 @@ WRITE_BACK_AND_DELETE: Final = Remedy(
     requires="the topic should be gone",
     changes="Brokers delete the replicas that they kept.",
     loses="all records of the topic",
-    tried_on=("3.9.2",),
+    tried_on=("2.8.2", "3.9.2"),
 )
