@@ -17,12 +17,12 @@ _WIDTH = 120
 _HEAD = """# Remedies
 
 Read this page before you follow an advice that changes a cluster. `make docs` generates it from
-`controller/contract/remedies/`. Alerts, `kontrast lint`, `kontrast explain`, `kontrast migration check` and the runbooks
-take their advice from it, so one finding has one advice.
+`controller/contract/remedies/`. Alerts, `kontrast lint`, `kontrast explain`, `kontrast migration check` and the
+runbooks take their advice from it, so one finding has one advice.
 
-A nightly test builds each situation on real brokers of the releases under *Tried on*, follows the commands as they are
-printed, and checks the promised end. A remedy that was not tried has no command. Words in capitals stand for your names:
-`ZOOKEEPER` is a server with the chroot, `BOOTSTRAP` a live broker, `CONTENT` the whole content of a znode.
+A nightly test builds each situation on real brokers of the releases under *Tried on*, follows the commands as they
+are printed, and checks the promised end. A remedy that was not tried has no command. Words in capitals stand for
+your names: `ZOOKEEPER` is a server with the chroot, `BOOTSTRAP` a live broker, `CONTENT` the content of a znode.
 
 While a topic lacks its id, or its znode cannot be loaded, Kontrast advises against every remedy that moves the
 controller, because the next controller would do harm.

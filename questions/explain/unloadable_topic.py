@@ -17,6 +17,7 @@ from wording.sentences import bracketed
 
 _TOPICS: Final = "/brokers/topics"
 _ENTRIES: Final = "/admin/delete_topics"
+_MAY_HAVE_IDS: Final = (2, 7)
 _UNKNOWN_ID: Final = "ID"  # of partition.metadata
 
 
@@ -95,11 +96,14 @@ def _leader_first(state: StateZnode) -> Brokers:
 
 
 def topic_content(picture: Picture, assignment: dict[PartitionId, Brokers], topic_id: str) -> str:
-    """Return the content of a topic's znode as the cluster's release writes it (`TopicZNode.encode`)."""
+    """Return the content of a topic's znode as the cluster's release writes it (`TopicZNode.encode`).
+
+    Without topics that can be read, nothing distinguishes 2.8 from 2.7. An id that is left out becomes another one.
+    """
     profile = picture.header.profile
     content: dict[str, object] = {"version": 1, "partitions": {str(at): each for at, each in assignment.items()}}
     if profile.reassigns_in_topic_znode:
         content |= {"version": 2, "adding_replicas": {}, "removing_replicas": {}}
-    if profile.sends_topic_ids:
+    if profile.release >= _MAY_HAVE_IDS:
         content |= {"version": 3, "topic_id": topic_id}
     return json.dumps(content, separators=(",", ":"))

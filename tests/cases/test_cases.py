@@ -102,7 +102,7 @@ ANSWERS: Mapping[str, tuple[Answer, ...]] = {
     ),
     "partly-deleted": (
         Answer("check", 1, (), ("offline",)),
-        Answer("explain gone", 1, ("being deleted", r"waits for \[3\]|waits for broker 3"), ("offline",)),
+        Answer("explain gone", 1, ("being deleted", r"waits (for|until) broker 3"), ("offline",)),
     ),
     "persistent-broker": (
         Answer("check", 1, ("/brokers/ids/3", "no session", "[Dd]elete"), ("Keep broker 3 up",)),

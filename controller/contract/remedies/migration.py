@@ -11,10 +11,10 @@ DELETE_MIGRATION: Final = Remedy(
     name="delete-migration",
     ways=(
         Way(
-            "Delete /migration, and also format the KRaft controllers' disks.",
+            "Stop the controllers, delete /migration, and format the disks of all controllers. All three steps are "
+            "necessary.",
         ),
     ),
-    requires="no KRaft controller of this cluster runs",
     changes="The next quorum copies ZooKeeper from the beginning.",
     loses="the KRaft controllers' metadata",
 )
