@@ -41,7 +41,7 @@ ELECT_ALL_PREFERRED: Final = Remedy(
     ),
     requires="the preferred replicas are in sync",
     changes="Each preferred replica that is in sync becomes leader.",
-    tried_on=("1.1.1", "3.9.2"),
+    tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 ELECT_UNCLEAN: Final = Remedy(
     name="elect-unclean",

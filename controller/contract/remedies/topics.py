@@ -47,7 +47,7 @@ WRITE_TOPIC_BACK: Final = Remedy(
     ),
     requires="nobody asked for the topic's deletion",
     changes="The next controller loads the topic, and clients use it with all its records.",
-    tried_on=("3.9.2",),
+    tried_on=("2.8.2", "3.9.2"),
 )
 RESTORE_ASSIGNMENT: Final = Remedy(
     name="restore-assignment",
