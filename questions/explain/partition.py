@@ -162,8 +162,9 @@ class _Asked:
         partition, isr = self._partition, self._value.isr if self._value else ()
         awaited = [at for at in partition.replicas if at not in isr and at not in partition.removing]
         if partition.adding:
-            says = f"a reassignment adds {bracketed(partition.adding)}"
-        elif awaited:  # up to 2.3 no znode tells new replicas from old ones
+            says = f"a reassignment adds {bracketed(partition.adding)}, and removes {bracketed(partition.removing)}"
+            return f"{says} once the added replicas are in sync"
+        if awaited:  # up to 2.3 no znode tells new replicas from old ones
             says = f"a reassignment waits until {listed(awaited, 'is')} in sync"
         else:
             says = "a reassignment has all its replicas in sync"
