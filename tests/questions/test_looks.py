@@ -108,7 +108,7 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
         ),
         (
             state("t", 0, -1, [2]),
-            "within seconds, if broker 2 has just returned. Otherwise when the next controller elects broker 2. If the ",
+            "within seconds, if broker 2 has just returned. Otherwise when the next controller elects broker 2. If",
         ),
         (state("t", 0, 9, [9, 2]), "as soon as broker 2 is elected"),
         (state("t", 0, -1, [8, 9]), "when broker 8 or 9 returns, with every acknowledged record"),
