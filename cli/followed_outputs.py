@@ -83,6 +83,10 @@ class Followed:
         """Return the clusters with rows of a newer Kontrast."""
         return self._reading.snapshot().newer
 
+    def lacking(self, cluster: str) -> tuple[str, ...]:
+        """Return the outputs that lost rows of the cluster."""
+        return self._reading.snapshot().outputs_lacking_rows_of(cluster)
+
     def wait_until_read(self, stop: threading.Event) -> None:
         """Wait until all existing rows are read, or `stop` is set. Raise ServeError without any."""
         while not stop.wait(_LOOK_SECONDS):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -17,6 +17,7 @@ from wording.times import duration
 
 _NAMED_PATHS: Final = 3
 STATUS_STEP: Final = "Run `kontrast status`"
+_REBUILD: Final = "`kontrast stream --rebuild`"
 
 BLINDING: Final = {
     kinds.REPLICA_DISCONNECTED.name: "Kontrast has lost ZooKeeper",
@@ -74,6 +75,7 @@ def blindness(picture: Picture) -> Blindness | None:
     return (
         silence(picture.as_of_ms, picture.present, is_replayed=picture.is_replayed)
         or hidden_by(picture.alerts)
+        or _without_rows(picture)
         or _without_complete_read(picture)
     )
 
@@ -104,5 +106,14 @@ def _without_complete_read(picture: Picture) -> Blindness | None:
     return Blindness("changes were lost without a complete read since", None, STATUS_STEP)
 
 
+def _without_rows(picture: Picture) -> Blindness | None:
+    return Blindness(rows_lost(picture.lacking), None, f"Run {_REBUILD}") if picture.lacking else None
+
+
 def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
+
+
+def rows_lost(outputs: Sequence[str]) -> str:
+    """Return the clause about outputs that lost rows which the job has not written again."""
+    return f"rows of {joined(outputs)} were lost, write them again with {_REBUILD}"

@@ -27,7 +27,7 @@ from streaming.checkpoint.directory import (
     damaged_settings,
 )
 from streaming.checkpoint.fence import Fence
-from streaming.checkpoint.files import CheckpointFiles, drop_torn, source_of
+from streaming.checkpoint.files import CheckpointFiles, drop_torn, require_checksums, source_of
 from streaming.checkpoint.place import HadoopPath, Place, hadoop_path
 from streaming.checkpoint.settings import (
     BEGINS_AGAIN,
@@ -310,6 +310,7 @@ class Job:
         assert stored is not None, "a job without a beginning"
         self.fence.require()
         drop_torn(self.checkpoint.spark_directory)
+        require_checksums(self.checkpoint.spark_directory)
         files = CheckpointFiles(self.checkpoint.directory)
         first_batch = self.checkpoint.number(_FIRST_BATCH)  # the sink's number of Spark's batch 0
 
@@ -320,7 +321,8 @@ class Job:
                     raise _StoppedError
                 self.fence.require()
                 source = source_of(self.checkpoint.spark_directory, batch)
-                self.sink.write(rows, Batch(first_batch + batch, source, progress.take_row(), files.force, self.fence))
+                number, row = first_batch + batch, progress.take_row()
+                self.sink.write(rows, Batch(number, source, batch > 0, row, files.force, self.fence))
                 progress.written(batch)
             except Exception as error:
                 failures.append(error)

@@ -95,12 +95,13 @@ class StreamSource:
             rows: tuple[MetadataRow, ...] = (*outputs.view.topics(cluster), *outputs.view.partitions(cluster).values())
             if cluster in outputs.newer():
                 raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {cluster}. Upgrade this one")
+            lacking = outputs.lacking(cluster)
         found = known[cluster]
         if found.gauges is None or not found.ready or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has arrived yet (see `kontrast status`)")
         empty, story = new_context(cluster), self._story(scope, cluster, stop)
         metadata = (*found.cluster_rows, *rows)
-        return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms)
+        return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms, lacking)
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:
         """Return the rows that the question keeps, in order, if every output is readable."""

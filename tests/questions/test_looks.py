@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -39,6 +40,13 @@ def test_a_cluster_that_is_well_has_no_finding():
     assert health.is_well
     assert (health.findings, health.doubts) == ((), ())
     assert (health.counts.brokers, health.counts.topics, health.counts.partitions) == (3, 1, 2)
+
+
+def test_a_cluster_with_partitions_without_a_leader_is_not_well_even_if_no_alert_is_left():
+    found = look({**WELL, **state("t", 0, -1, [9])})
+    health = check(msgspec.structs.replace(found, alerts=()))
+    assert (health.is_well, health.counts.leaderless) == (False, 1)
+    assert health.doubts == ("1 partition without a leader, but no alert names it yet",)
 
 
 def test_a_partition_without_a_leader_is_offline_since_the_controller_wrote_it():

@@ -29,6 +29,7 @@ from cli.settings.options import config_option
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
 from dashboards.kept_rows.view import ClusterSnapshot
+from questions.doubts import rows_lost
 from questions.picture import Present
 from transport.printable import printable
 from wording.sentences import counted
@@ -143,11 +144,12 @@ class _Shown:
         newer, present = outputs.newer(), Present(time.time_ns() // 1_000_000, self._stale_after_ms)
         found = {}
         for cluster in sorted(self.clusters or known.keys() | self._expected):
-            doubt = (
-                "a newer Kontrast wrote its rows. Upgrade this one"
-                if cluster in newer
-                else _doubt(known.get(cluster), present)
-            )
+            if cluster in newer:
+                doubt = "a newer Kontrast wrote its rows. Upgrade this one"
+            elif cluster in known and (lost := outputs.lacking(cluster)):
+                doubt = rows_lost(lost)
+            else:
+                doubt = _doubt(known.get(cluster), present)
             if doubt:
                 found[cluster] = f"{cluster}: {doubt}"
         return found if found or known else {"": "no cluster is known yet (see `kontrast status`)"}

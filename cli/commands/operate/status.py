@@ -35,6 +35,7 @@ from dashboards.catalogue.watch_metrics import WATCH_CONNECTED, WATCH_LAG, WATCH
 from dashboards.exporter.config import ServeConfig
 from dashboards.kept_rows.view import ClusterSnapshot
 from outputs import OutputsError, SourceDownError, open_changes
+from questions.doubts import rows_lost
 from questions.picture import Present
 from transport.address import Address, JournalAddress, KafkaAddress
 from wording.times import duration
@@ -115,7 +116,9 @@ def _parts(settings: Settings, outputs: Followed, where: Where) -> Iterator[Part
         page = ask_page(address, "/metrics") if address and not address.needs_login else None
         yield _watch(cluster, known.get(cluster), job, present, page)
         yield from _zookeeper(cluster, known.get(cluster))
-    yield _stream(job, present, str(where.address), outputs.newer(), _wrong_with_source(settings))
+    lost = sorted({output for cluster in known for output in outputs.lacking(cluster)})
+    wrong = [*_wrong_with_source(settings), *([rows_lost(lost)] if lost else [])]
+    yield _stream(job, present, str(where.address), outputs.newer(), wrong)
     yield _serve(settings)
 
 
