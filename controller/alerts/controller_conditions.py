@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.alerts.conditions import Condition
+from controller.alerts.conditions import THE_CLUSTER, Condition
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.contract.ids import NO_BROKER, BrokerId
@@ -108,28 +108,42 @@ def _overdue(header: Header) -> Condition | None:
 def _ghost(header: Header) -> Condition | None:
     broker = header.controller
     unregistered = broker != NO_BROKER and header.term.ownership is Ownership.ELECTED and broker not in header.brokers
-    if not header.is_ghost and not unregistered:
+    blocks = header.blocks_elections and broker in header.brokers
+    if not header.is_ghost and not unregistered and not blocks:
         return None
-    if unregistered:
+    if blocks:
+        cause = (
+            f"/controller is persistent: no broker can be elected after controller {broker}, and partitions of dead "
+            "brokers then get no new leader. Delete /controller"
+        )
+    elif unregistered:
         cause = f"controller {broker} is not registered: brokers do not find it. Restart broker {broker} if it lives"
     else:
         edited = header.term.ownership is Ownership.OVERWRITTEN
         why = "was edited" if edited else "belongs to another session"
+        why = "is persistent" if header.term.is_persistent else why
         cause = (
             "no broker acts as controller: partitions of dead brokers get no new leader. "
             f"/controller names broker {broker} but {why}{unless_harmful('. Delete /controller', header)}"
         )
     return Condition(
         kind=kinds.GHOST_CONTROLLER,
+        subject="persistent" if blocks else THE_CLUSTER,  # so that its broker's end pages again
         group="controller",
         cause=cause,
         ending="/controller is gone, or names a registered broker that was elected",
-        since_ms=None if unregistered else header.ghost_since_ms,
+        since_ms=header.ghost_since_ms if header.is_ghost else None,
         patience_ms=_UNREGISTERED_MS if unregistered else None,
         advice=Advice(f"Restart broker {broker} if its process lives.") if unregistered else None,
-        evidence=(f"/controller is owned by session {header.term.session:#x}", *whereabouts((broker,), header)),
+        evidence=(_owner_of_controller(header), *whereabouts((broker,), header)),
         broker=broker,
     )
+
+
+def _owner_of_controller(header: Header) -> str:
+    if header.term.is_persistent:
+        return "/controller is owned by no session, because it is persistent"
+    return f"/controller is owned by session {header.term.session:#x}"
 
 
 def _flapping(header: Header) -> Condition | None:

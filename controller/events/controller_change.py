@@ -51,7 +51,10 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
         return
     if _is_edit(header, znode, record):
         if header.term.active and znode.brokerid == header.controller:
+            was_persistent = header.term.is_persistent
             header.term.note_edit(InItsName(record.mzxid, record.ephemeral_owner))
+            if header.term.is_persistent != was_persistent:
+                publish_controller(tx)
             return
         if _is_back_before_it_was_missed(header, znode):
             _stay_active(tx, znode.brokerid)
@@ -187,7 +190,7 @@ def publish_controller(tx: Transaction) -> None:
                 broker=header.controller,
                 epoch=header.controller_epoch,
                 since_ms=header.term.since_ms,
-                session=header.term.session,
+                session=0 if header.term.is_persistent else header.term.session,
                 overwritten=header.term.ownership is Ownership.OVERWRITTEN,
                 kraft_epoch=header.migration.claim.kraft_epoch if header.term.ownership is Ownership.KRAFT else -1,
             )

@@ -253,6 +253,11 @@ class Header(msgspec.Struct, array_like=True):
         return self.term.ownership is Ownership.OVERWRITTEN or foreign
 
     @property
+    def blocks_elections(self) -> bool:
+        """Return whether /controller is persistent, and its broker may act, but no broker can follow it."""
+        return self.controller != NO_BROKER and self.term.is_persistent and self.term.broker == self.controller
+
+    @property
     def ghost_since_ms(self) -> int:
         """Return the moment of the edit, or of the broker's registration with another session."""
         if self.term.ownership is Ownership.OVERWRITTEN:

@@ -56,6 +56,12 @@ class Term(msgspec.Struct, array_like=True):
         """Note who owns /controller now."""
         self.session, self.ownership = session, ownership
 
+    @property
+    def is_persistent(self) -> bool:
+        """Return whether /controller is no session's, so that it stays when its broker goes."""
+        edit = self.in_its_name
+        return edit.session == 0 if edit is not None else self.ownership is Ownership.OVERWRITTEN and self.session == 0
+
     def note_edit(self, edit: InItsName) -> None:
         """Note an edit of /controller that leaves the active controller in office."""
         self.in_its_name = edit
@@ -63,6 +69,8 @@ class Term(msgspec.Struct, array_like=True):
     def end_edit(self, edit: InItsName) -> None:
         """Let only the edited /controller count from now on, because its controller is gone."""
         self.in_its_name, self.session = None, edit.session
+        if edit.session == 0:  # no election made it
+            self.ownership = Ownership.OVERWRITTEN
 
     def note_controller_written(self, zxid: Zxid) -> None:
         """Note the write of /controller."""

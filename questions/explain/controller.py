@@ -45,7 +45,7 @@ def _acts(picture: Picture) -> bool:
     header = picture.header
     if header.kraft_owns_controller:
         return True
-    return header.acting and not header.is_ghost and not header.is_poisoned
+    return header.acting and not (header.is_ghost or header.is_poisoned or header.term.is_persistent)
 
 
 def _headline(picture: Picture) -> str:
@@ -71,6 +71,8 @@ def _why_not(picture: Picture) -> str:
     header = picture.header
     if header.migration.led_by_kraft:
         return "the cluster migrates to KRaft, and a KRaft controller acts"
+    if header.term.is_persistent:
+        return "the znode is persistent: no broker can be elected, and that one acts only if it was controller before"
     if header.is_ghost:
         return "that broker never took over, because the znode was edited or another session owns it"
     if header.term.failed_at:
@@ -94,7 +96,8 @@ def _statements(picture: Picture) -> Iterator[Statement]:
     elif header.controller != NO_BROKER:
         yield Statement("broker", f"{header.controller} is not registered, so brokers cannot find it")
     if header.controller != NO_BROKER and not header.kraft_owns_controller:
-        yield Statement("session", f"{header.term.session:#x} owns /controller")
+        owner = "no session" if header.term.is_persistent else f"{header.term.session:#x}"
+        yield Statement("session", f"{owner} owns /controller")
     if zookeeper := ensemble_in_words(header):
         yield Statement("ZooKeeper", zookeeper)
     yield from _release(picture)

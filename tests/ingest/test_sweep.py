@@ -14,7 +14,7 @@ from tests.waiting import eventually
 HIDDEN = [ACL(Permissions.ALL & ~Permissions.READ, ANYONE_ID_UNSAFE)]
 
 
-def test_a_znode_that_an_acl_hides_is_counted_without_a_write_and_its_change_is_published_later(
+def test_a_znode_that_an_acl_hides_is_counted_and_its_change_is_published_later(
     watch: Callable[..., Watching], kafka: KazooClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     kafka.create("/config/topics/orders", b"{}", makepath=True)

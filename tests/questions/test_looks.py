@@ -42,7 +42,7 @@ def test_a_cluster_that_is_well_has_no_finding():
     assert (health.counts.brokers, health.counts.topics, health.counts.partitions) == (3, 1, 2)
 
 
-def test_a_cluster_with_partitions_without_a_leader_is_not_well_even_if_no_alert_is_left():
+def test_a_cluster_with_leaderless_partitions_is_not_well_even_without_an_alert():
     found = look({**WELL, **state("t", 0, -1, [9])})
     health = check(msgspec.structs.replace(found, alerts=()))
     assert (health.is_well, health.counts.leaderless) == (False, 1)

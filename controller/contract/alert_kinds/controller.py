@@ -49,7 +49,8 @@ GHOST_CONTROLLER: Final = AlertKind(
     headline="no broker acts as controller",
     step="look at /controller",
     meaning="No broker acts as controller, and none will, because /controller names a broker that never took over. Or "
-    "the controller is not registered, and brokers do not find it.",
+    "the controller is not registered, and brokers do not find it. Or /controller is persistent, so that it stays when "
+    "its broker stops, and no broker can be elected.",
     advice=Advice(remedies=(controllership.MOVE_CONTROLLER,)),
     expected="The named broker does nothing, because it does not know that it is controller.",
     patience_else="after 10 s where it was elected and only its broker's registration is missing",
