@@ -81,7 +81,10 @@ class Restarts:
 
 
 def _is_this_machine(host: str) -> bool:
-    address = ip_address(host)
+    try:
+        address = ip_address(host)
+    except ValueError:  # a proxy on this machine may forward any text as the client's address
+        return False
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return (mapped or address).is_loopback
 
