@@ -30,7 +30,7 @@ from ingest.observed.paths import WATCHED
 from ingest.observed.tree import complete
 from ingest.publisher import DeposedError, Publisher, StoppedError
 from ingest.sinks.opening import open_sink
-from ingest.sinks.sink import Sink, SinkUnavailableError
+from ingest.sinks.sink import Sink, SinkFullError, SinkUnavailableError
 from ingest.sweep import Sweep
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.ensemble import EnsembleQuestions
@@ -117,14 +117,15 @@ class Forwarder:
             try:
                 return open_sink(self._config, stop)
             except SinkUnavailableError as error:
-                if time.monotonic() >= deadline:
+                waits_for_room = isinstance(error, SinkFullError)  # with its page and metrics up
+                if time.monotonic() >= deadline and not waits_for_room:
                     raise IngestError(
                         f"{self._config.to} could not be reached within {self._config.connect_timeout_seconds:g} s. "
                         f"Check that it runs and that the address is right ({error})"
                     ) from error
                 level = logging.DEBUG if is_told else logging.WARNING
-                seconds = self._config.connect_timeout_seconds
-                _LOG.log(level, "%s is not reachable, trying again for %g s: %s", self._config.to, seconds, error)
+                until = "there is room" if waits_for_room else f"{self._config.connect_timeout_seconds:g} s have passed"
+                _LOG.log(level, "%s takes no records, trying again until %s: %s", self._config.to, until, error)
                 is_told = True
             stop.wait(_SINK_RETRY_SECONDS)
         return None

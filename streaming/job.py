@@ -55,6 +55,7 @@ from streaming.watchdog import Watchdog
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import no_room
 from transport.journal import JournalError, JournalFullError
+from transport.scratch import NoScratchError
 
 logger = logging.getLogger("kontrast.streaming")
 
@@ -75,12 +76,28 @@ def run(
     rebuild: bool = False,
     started: Callable[[], object] = lambda: None,
 ) -> None:
-    """Run the job until `stop` is set or, with `available_now`, until the source's present end. Raise StreamError.
+    """Run the job until `stop` is set or, with `available_now`, until the source's present end.
 
-    The running batch completes first. Kontrast rejects impossible settings before it starts or changes anything. With
-    `rebuild` it drops the checkpoint and begins at the newest complete read in the source. It calls `started` when the
-    job reads.
+    Raise StreamError or NoScratchError. The running batch completes first. Kontrast rejects impossible settings before
+    it starts or changes anything. While a disk is full, the job waits for room, also at its start. With `rebuild` it
+    drops the checkpoint and begins at the newest complete read in the source. It calls `started` when the job reads.
     """
+    pause_seconds = _FIRST_PAUSE_SECONDS
+    while not stop.is_set():
+        try:
+            _run(config, stop, available_now=available_now, rebuild=rebuild, started=started)
+            return
+        except (StreamError, NoScratchError) as error:
+            if not is_full_disk(error) or stop.is_set():
+                raise
+            logger.warning("%s. The job waits for room", error)
+        stop.wait(pause_seconds)
+        pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+
+
+def _run(
+    config: StreamConfig, stop: threading.Event, *, available_now: bool, rebuild: bool, started: Callable[[], object]
+) -> None:
     if config.checkpoint_uri is not None:  # which only Java can read
         with (
             _stopped_in_order(stop),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import random
 import signal
@@ -16,9 +15,8 @@ from pathlib import Path
 
 from cli.embedded.errors import EmbeddedError
 from streaming.processes import descendants
+from transport.parent import die_with
 
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 25
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
@@ -100,7 +98,7 @@ class Child:
             env=self._environment,
             cwd=directory,
             start_new_session=True,
-            preexec_fn=lambda: _die_with(parent),
+            preexec_fn=lambda: die_with(parent),
         )
 
     def ask_to_stop(self) -> None:
@@ -185,12 +183,6 @@ def own_command(*arguments: str) -> tuple[list[str], dict[str, str]]:
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
     return [sys.executable, "-m", "cli", *arguments], environment
-
-
-def _die_with(parent: int) -> None:
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died between fork and prctl
-        os._exit(1)
 
 
 def free_port() -> int:

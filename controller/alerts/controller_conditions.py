@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.alerts.conditions import THE_CLUSTER, Condition
+from controller.alerts.conditions import Condition
+from controller.alerts.occurrences import THE_CLUSTER
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.contract.ids import NO_BROKER, BrokerId

@@ -32,6 +32,7 @@ from streaming.java.artifacts import LOOPBACK
 from streaming.java.class_archive import archive_options, spark_jars
 from streaming.java.installation import find_java
 from streaming.processes import descendants, kill
+from transport.parent import die_with
 from transport.scratch import scratch_directory
 
 logger = logging.getLogger("kontrast.streaming.spark")
@@ -155,6 +156,7 @@ class JavaProcess:
         return f"it ended with exit code {code}, its last line was: {last}"
 
     def _start(self, address_file: Path, words: _Words) -> subprocess.Popen[bytes]:
+        parent = os.getpid()
         try:
             return subprocess.Popen(
                 self.command(),
@@ -165,6 +167,8 @@ class JavaProcess:
                 env=_environment(address_file),
                 # A signal to the whole group is for this process, which then ends the other in order.
                 start_new_session=True,
+                # A stopped process would not notice that its input is closed, and keep the checkpoint.
+                preexec_fn=lambda: die_with(parent),
             )
         except OSError as error:
             raise StreamError(f"Spark's Java process did not start: {error}") from error
