@@ -185,16 +185,26 @@ def own_command(*arguments: str) -> tuple[list[str], dict[str, str]]:
     return [sys.executable, "-m", "cli", *arguments], environment
 
 
-def free_port() -> int:
-    """Return a free loopback port.
+_reserved: list[socket.socket] = []  # until this process ends
 
-    It is below the kernel's range for outgoing connections. In that range, a client that retries a stopped server's
-    port can connect to itself and keep the server from returning.
+
+def free_port() -> int:
+    """Reserve a free loopback port for a server that this process starts, also while that server is away.
+
+    A bound socket that never listens holds it. No other process can choose the port then, and no outgoing connection
+    gets it, even if the kernel's range for those is narrow. A client that retries a stopped server's port could
+    otherwise connect to itself and keep the server from returning. A server that sets SO_REUSEADDR can listen there.
     """
     for port in random.sample(range(20_000, 32_000), 200):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
+        reserved = socket.socket()
+        try:
+            reserved.bind(("127.0.0.1", port))
+        except OSError:
+            reserved.close()
+            continue
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # not before, or it would share a server's port
+        _reserved.append(reserved)
+        return port
     raise EmbeddedError("no free loopback port between 20000 and 32000. End the processes that hold them")
 
 
