@@ -223,7 +223,7 @@ def test_a_question_that_is_cancelled_ends_its_command_and_a_full_queue_refuses(
     assert slow() == 0
 
 
-def test_a_client_that_leaves_ends_its_question_and_a_killed_server_leaves_no_command(tmp_path, monkeypatch):
+def test_a_client_that_leaves_ends_its_question_and_a_killed_server_its_command(tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:  # a ZooKeeper that never answers
         zookeeper = f"127.0.0.1:{silent.getsockname()[1]}"
         command = [sys.executable, "-m", "cli", "mcp", "--listen", "127.0.0.1:0", "--zookeeper", zookeeper]

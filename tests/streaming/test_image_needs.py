@@ -92,7 +92,7 @@ exec "$@"' "$0" "$@"
 
 @pytest.mark.xdist_group("pipelines")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount and rename a host")
-def test_the_job_runs_with_tmp_as_docker_mounts_it_on_a_host_whose_name_does_not_resolve(java, streams):
+def test_the_job_runs_with_docker_s_tmp_on_a_host_without_a_name(java, streams):
     streams.append(life_of("east", topics=2).lines)
     stream = [sys.executable, "-m", "cli", "stream", "--available-now", "--from", f"journal:{streams.input}"]
     stream += ["--to", f"journal:{streams.outputs}", "--checkpoint", str(streams.checkpoint)]
