@@ -28,7 +28,7 @@ from tests import recorded_moment  # noqa: E402
 from tests.programs import program  # noqa: E402
 
 _DEPLOY = ROOT / "deploy" / "alertmanager"
-_GROUP = "broker 1"
+_GROUP = "broker 2 (2)"
 _NAMES = {
     "page-pagerduty": "PagerDuty",
     "page-opsgenie": "Opsgenie",
