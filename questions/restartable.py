@@ -15,6 +15,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context, Header, StoredEvent
@@ -43,6 +45,7 @@ class Verdict(Enum):
 class Obstacle(Enum):
     """Kind of a reason against a restart."""
 
+    CANNOT_START = "cannot-start"
     OFFLINE = "offline"
     LOSES_RECORDS = "loses-records"
     REFUSES_ACKS_ALL = "refuses-acks-all"
@@ -132,6 +135,9 @@ def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
 def _reasons(picture: Picture, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
     """Yield the reasons against the restart, those that clients would feel first."""
     context, header, counts = picture.context, picture.header, counts_in(picture)
+    for failing in failing_starts(picture):
+        if not failing.brokers or broker in failing.brokers:
+            yield Reason(Obstacle.CANNOT_START, failing.cause)
     if broker in header.brokers:
         yield from _consequences(play(context, [Step(Change.SHUT_DOWN, (broker,))]), broker, accepted_topics)
     yield from _brokers_away(header)
@@ -139,6 +145,11 @@ def _reasons(picture: Picture, broker: BrokerId, accepted_topics: Collection[str
         yield from _catching_up(context, broker)
     yield from _controller(header)
     yield from _work_under_way(context, counts)
+
+
+def failing_starts(picture: Picture) -> tuple[AlertRow, ...]:
+    """Return the alerts on brokers that would fail at their next start, on all of them if an alert names none."""
+    return tuple(row for row in picture.alerts if row.alert == kinds.START_WILL_FAIL.name)
 
 
 def _consequences(scenario: Scenario, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:

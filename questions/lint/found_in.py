@@ -16,6 +16,7 @@ from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znodes import TopicZnode, ZnodeError, decode, decode_config, locate
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Partition, Topic
+from controller.view.unparsable import ignored_by_brokers, unparsable_at_start
 from questions.picture import Picture
 
 _JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
@@ -192,6 +193,17 @@ def without_settings(cluster: Linted) -> Iterable[str]:
     """Find topics without a settings znode, which Kafka creates before the topic, if others have one."""
     settings = cluster.children["/config/topics"]
     return [name for name, _ in cluster.topics if name not in settings] if settings else ()
+
+
+def unparsable_settings(cluster: Linted) -> Iterator[str]:
+    """Return settings that end the start of brokers."""
+    found = unparsable_at_start(cluster.picture.header, lambda name: cluster.picture.topic(name) is not None)
+    return (each.sentence for each in found)
+
+
+def ignored_settings(cluster: Linted) -> Iterator[str]:
+    """Return settings in /config/brokers that brokers leave out."""
+    return (each.sentence for each in ignored_by_brokers(cluster.picture.header))
 
 
 def _has_settings(record: Record) -> bool:

@@ -90,6 +90,14 @@ CHECKS: Final = (
         Advice(remedies=(LOWER_MIN_ISR, REASSIGN.given("the topic should have more replicas"))),
     ),
     LintCheck(
+        "setting-stops-start",
+        Severity.PAGE,
+        found_in.unparsable_settings,
+        "Brokers parse these settings when they start. Every broker fails at a topic's, even without a replica of it.",
+        kinds.START_WILL_FAIL.action,
+        reads_znodes=True,
+    ),
+    LintCheck(
         "child-list-too-long",
         Severity.PAGE,
         found_in.long_lists,
@@ -154,6 +162,14 @@ CHECKS: Final = (
         "The controller does not read the leaders' reports. It sends brokers old ISRs, and each report slows its"
         " successor.",
         kinds.NOTIFICATION_BACKLOG.advice,
+        reads_znodes=True,
+    ),
+    LintCheck(
+        "setting-without-effect",
+        Severity.WARN,
+        found_in.ignored_settings,
+        "Brokers log these settings as invalid and leave them out.",
+        "Correct or delete the named settings.",
         reads_znodes=True,
     ),
     LintCheck(
