@@ -6,6 +6,7 @@ where Kontrast does not see the present, and never `yes` by default.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
@@ -22,16 +23,19 @@ from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context, Header, StoredEvent
 from questions.check import counts_in
 from questions.doubts import doubts
+from questions.known_brokers import UnknownBrokersError, refuse_unknown
 from questions.picture import Picture
 from questions.state import Counts
 from questions.whatif.consequences import PartitionChange
 from questions.whatif.hypothetical_cluster import NoControllerError
-from questions.whatif.scenario import Change, Scenario, Step, UnknownBrokersError, play
+from questions.whatif.scenario import Change, Scenario, Step, play
 from wording.facts import Fact, down
 from wording.sentences import counted, verb
+from wording.suggestions import did_you_mean, near
 from wording.times import duration
 
 _NAMED_TOPICS: Final = 20
+_WILDCARD: Final = re.compile(r"[*?[]")
 
 
 class Verdict(Enum):
@@ -103,13 +107,11 @@ def restartable(picture: Picture, broker: BrokerId, *, accepted_topics: Collecti
     """Judge the restart of a broker by a controlled shutdown.
 
     Partitions of topics that match a pattern of `accepted_topics` may go offline or reject acks=all. Raises
-    UnknownBrokersError for a broker that is not registered and hosts no replica.
+    UnknownBrokersError for a broker that nothing in the cluster names, and for a topic that does not exist.
     """
     header = picture.header
-    hosting = replicas_by_broker(header)
-    if broker not in header.brokers and broker not in hosting:
-        known = ", ".join(map(str, sorted({*header.brokers, *hosting})))
-        raise UnknownBrokersError(f"there is no broker {broker} in {header.cluster}: its brokers are {known or 'none'}")
+    refuse_unknown(picture.context, (broker,))
+    _refuse_unknown_topics(picture, accepted_topics)
     found = list(doubts(picture))
     reasons: tuple[Reason, ...] = ()
     if not found:
@@ -145,6 +147,14 @@ def _reasons(picture: Picture, broker: BrokerId, accepted_topics: Collection[str
         yield from _catching_up(context, broker)
     yield from _controller(header)
     yield from _work_under_way(context, counts)
+
+
+def _refuse_unknown_topics(picture: Picture, accepted: Collection[str]) -> None:
+    """Refuse the name of a topic that does not exist. A pattern may match no topic yet."""
+    for name in accepted:
+        if not _WILDCARD.search(name) and picture.topic(name) is None:
+            names = [topic for topic, _ in picture.context.topics]
+            raise UnknownBrokersError(f"there is no topic {name} to be accepted{did_you_mean(near(name, names))}")
 
 
 def failing_starts(picture: Picture) -> tuple[AlertRow, ...]:

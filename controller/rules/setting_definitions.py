@@ -1,4 +1,4 @@
-"""Definitions of the settings in /config/topics and /config/brokers, by release, from Kafka's own jars.
+"""Kafka's definitions of the settings in /config/topics and /config/brokers, by release, from its jars.
 
 Made by `python -m tests.conformance.kafka_settings.definitions`. Read a row as: from the first release to the last one,
 a value of the type must pass the check.
@@ -105,7 +105,7 @@ MESSAGE_FORMATS: Final = (
 TOPIC_SETTINGS: Final[Mapping[str, tuple[Definition, ...]]] = MappingProxyType(
     {
         "cleanup.policy": (Definition((0, 10), (3, 9), "LIST", "list of compact delete"),),
-        "compression.gzip.level": (Definition((3, 9), (3, 9), "INT"),),
+        "compression.gzip.level": (Definition((3, 9), (3, 9), "INT", "1 .. 9 or -1"),),
         "compression.lz4.level": (Definition((3, 9), (3, 9), "INT", "1 .. 17"),),
         "compression.type": (
             Definition((0, 10), (2, 0), "STRING", "of gzip lz4 producer snappy uncompressed"),
@@ -178,7 +178,7 @@ BROKER_SETTINGS: Final[Mapping[str, tuple[Definition, ...]]] = MappingProxyType(
     {
         "advertised.listeners": (Definition((1, 1), (3, 9), "STRING"),),
         "background.threads": (Definition((1, 1), (3, 9), "INT", "1 .."),),
-        "compression.gzip.level": (Definition((3, 9), (3, 9), "INT"),),
+        "compression.gzip.level": (Definition((3, 9), (3, 9), "INT", "1 .. 9 or -1"),),
         "compression.lz4.level": (Definition((3, 9), (3, 9), "INT", "1 .. 17"),),
         "compression.type": (
             Definition((1, 1), (3, 2), "STRING"),

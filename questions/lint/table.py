@@ -94,7 +94,7 @@ CHECKS: Final = (
         Severity.PAGE,
         found_in.unparsable_settings,
         "Brokers parse these settings when they start. Every broker fails at a topic's, even without a replica of it.",
-        kinds.START_WILL_FAIL.action,
+        kinds.START_WILL_FAIL.advice,
         reads_znodes=True,
     ),
     LintCheck(
@@ -169,7 +169,7 @@ CHECKS: Final = (
         Severity.WARN,
         found_in.ignored_settings,
         "Brokers log these settings as invalid and leave them out.",
-        "Correct or delete the named settings.",
+        Advice("Correct or delete the named settings."),
         reads_znodes=True,
     ),
     LintCheck(

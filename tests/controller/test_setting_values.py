@@ -96,7 +96,9 @@ def causes(told: ZnodeHistory) -> dict[str, str]:
 
 
 def test_every_broker_fails_at_a_setting_of_a_topic():
-    told = history((3, 9), t={FOLLOWERS: "0:-1", "cleanup.policy": "compacted", "preallocate": "x", "retention.ms": "7"})
+    told = history(
+        (3, 9), t={FOLLOWERS: "0:-1", "cleanup.policy": "compacted", "preallocate": "x", "retention.ms": "7"}
+    )
     assert causes(told) == {
         "topics' settings": "every broker fails at its next start: it cannot parse cleanup.policy=compacted of topic t "
         "(Kafka expects a list of compact, delete) and 2 more settings"

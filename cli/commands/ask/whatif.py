@@ -115,8 +115,8 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
     answer = _each if each else _rolling(at_once) if rolling else _played(said, controlled=controlled, is_all=is_all)
 
     def answered(picture: Picture) -> int:
+        from questions.known_brokers import UnknownBrokersError
         from questions.whatif.hypothetical_cluster import NoControllerError
-        from questions.whatif.scenario import UnknownBrokersError
 
         try:
             return answer(picture, as_json)

@@ -69,7 +69,7 @@ START_WILL_FAIL: Final = AlertKind(
     severity=Severity.WARN,
     meaning="Brokers fail at their next start, because they cannot parse a setting in ZooKeeper. Running brokers go on "
     "with the values that they had.",
-    action="Restart no broker before you have corrected or deleted the named settings.",
+    advice=Advice("Restart no broker before the named settings are corrected or deleted."),
 )
 LOG_DIR_FAILED: Final = AlertKind(
     name="LogDirFailed",

@@ -1,6 +1,7 @@
 """Write `controller/rules/setting_definitions.py` from Kafka's jars.
 
-Run `python -m tests.conformance.kafka_settings.definitions`. Java reads Kafka's `ConfigDef` of each release. Equal definitions of consecutive releases are one row.
+Run `python -m tests.conformance.kafka_settings.definitions`. Java reads Kafka's `ConfigDef` of each release. Equal
+definitions of consecutive releases are one row.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _BY_CONSTRUCTOR: Final = {
     "message.format.version": "version",
 }
 
-_HEAD: Final = '''"""Kafka's definitions of the settings in /config/topics and /config/brokers, by release, from its jars.
+_HEAD: Final = '''"""Kafka's definitions of settings in /config/topics and /config/brokers, from its jars.
 
-Made by `python -m tests.conformance.kafka_settings.definitions`. Read a row as: from the first release to the last one,
-a value of the type must pass the check.
+Made by `python -m tests.conformance.kafka_settings.definitions`. Read a row as: from the first to the last release, a
+value of the type must pass the check.
 """
 
 from __future__ import annotations
