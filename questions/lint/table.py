@@ -115,6 +115,14 @@ CHECKS: Final = (
         kinds.ASSIGNMENT_EDITED.advice,
     ),
     LintCheck(
+        "replica-listed-twice",
+        Severity.WARN,
+        found_in.listed_twice,
+        "The partition has fewer copies than replicas, and Kafka counts it as under-replicated for ever.",
+        Advice("Reassign the partition to different brokers.", (REASSIGN,)),
+        reads_znodes=True,
+    ),
+    LintCheck(
         "orphan-state",
         Severity.WARN,
         found_in.orphan_states,
@@ -171,6 +179,16 @@ CHECKS: Final = (
         "Brokers log these settings as invalid and leave them out.",
         Advice("Correct or delete the named settings."),
         reads_znodes=True,
+    ),
+    LintCheck(
+        "leader-alone-in-its-isrs",
+        Severity.WARN,
+        found_in.lonely_leaders,
+        "The leader is the common cause, because its followers are in sync with other leaders. Its loss takes the "
+        "partitions offline in which it is the only in-sync replica.",
+        Advice(
+            "Look at the leader's connections, disks and log. Move its leaderships away once another replica is in sync."
+        ),
     ),
     LintCheck(
         "dead-replicas",
