@@ -140,7 +140,7 @@ def _advice(helped: int, lost: Affected) -> Advice | None:
     """Return advice if an unclean election helps only some of the lost partitions, or none."""
     if not lost.brokers:
         return Advice(
-            "Put a broker that was in sync back into the assignment in the topic's znode, so that no record is lost, and "
+            "Put an in-sync broker back into the assignment in the topic's znode, so that no record is lost, and "
             "let the controller fail over.",
             (ELECT_UNCLEAN,),
         )
@@ -311,7 +311,7 @@ def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
     cause = f"broker {leader} leads all partitions on which {listed(ripe.brokers, 'lags behind')}: {toll(lacking)}"
     condition = scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending)
     advice = Advice(
-        f"Look at the connections, the disks and the log of broker {leader} first, because its followers are in sync with "
+        f"Look at the connections, disks and log of broker {leader} first, because its followers are in sync with "
         "other leaders. Move its leaderships away once another replica is in sync."
     )
     return msgspec.structs.replace(condition, advice=advice, evidence=whereabouts((leader, *ripe.brokers), header))

@@ -187,7 +187,7 @@ CHECKS: Final = (
         "The leader is the common cause, because its followers are in sync with other leaders. Its loss takes the "
         "partitions offline in which it is the only in-sync replica.",
         Advice(
-            "Look at the leader's connections, disks and log. Move its leaderships away once another replica is in sync."
+            "Look at the leader's connections, disks and log. Move its leaderships once another replica is in sync."
         ),
     ),
     LintCheck(
