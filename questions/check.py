@@ -7,7 +7,7 @@ import msgspec
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId, ControllerEpoch
 from controller.view.ensemble import ensemble_in_words
-from controller.view.gauges import gauges_row, replicas_by_broker
+from controller.view.gauges import gauges_row, never_registered, replicas_by_broker
 from questions.doubts import doubts
 from questions.incidents import incidents_in, troubles_in
 from questions.picture import Beginning, Picture
@@ -41,6 +41,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     counts: Counts
     findings: tuple[Finding, ...]  # the worst first
     led_by_kraft: bool = False  # `controller` is a KRaft controller, no broker
+    hidden_znodes: int = 0  # that an ACL keeps from being read
     zookeeper: str = ""  # the ensemble in a sentence, empty if `kontrast watch` does not ask its servers
 
     @property
@@ -74,6 +75,7 @@ def health_of(picture: Picture, counts: Counts, state: ClusterState) -> Health:
         counts=counts,
         findings=tuple(finding_of(row, picture) for row in picture.alerts),
         led_by_kraft=header.kraft_owns_controller,
+        hidden_znodes=len(picture.forbidden),
         zookeeper=ensemble_in_words(header),
     )
 
@@ -98,5 +100,5 @@ def counts_in(picture: Picture) -> Counts:
     """Return counts of a picture that has all partitions."""
     header = picture.header
     row = gauges_row(header, (header.cluster, 0, 0, 0, header.zxid, picture.as_of_ms))
-    hosting = replicas_by_broker(header)
-    return counts_of(row, sum(1 for broker in hosting if broker not in header.brokers))
+    absent = replicas_by_broker(header).keys() - header.brokers.keys()
+    return counts_of(row, sum(not never_registered(header, broker) for broker in absent))

@@ -29,11 +29,11 @@ from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.view.advice import unless_harmful
-from controller.view.gauges import common_leader
+from controller.view.gauges import common_leader, never_registered
 from controller.view.migration import never_elected_count
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
-from controller.view.whereabouts import whereabouts
-from wording.facts import Fact, down
+from controller.view.whereabouts import absence, whereabouts
+from wording.facts import Fact
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 # How long a live broker may take to delete a replica, and to copy one.
@@ -131,12 +131,12 @@ def _offline(scene: Scene, refusing: Affected) -> Condition | None:
     )
     condition = scene.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
     condition = msgspec.structs.replace(
-        condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), advice=_advice(helped.count, lost)
+        condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), advice=_advice(helped.count, lost, header)
     )
     return _not_yet_paged(condition, lost, header)
 
 
-def _advice(helped: int, lost: Affected) -> Advice | None:
+def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
     """Return advice if an unclean election helps only some of the lost partitions, or none."""
     if not lost.brokers:
         return Advice(
@@ -147,6 +147,8 @@ def _advice(helped: int, lost: Affected) -> Advice | None:
     if helped == lost.count:
         return None
     if not lost.of(PartitionIssue.OFFLINE).groups:
+        if all(never_registered(header, broker) for broker in lost.brokers):
+            return Advice("Check the ids in the assignment. No election can help.")
         return Advice(
             "Start one of the named brokers, so that the controller creates the partitions. No election can help."
         )
@@ -328,10 +330,10 @@ def _undeleted(scene: Scene, found: Affected) -> Condition | None:
         return None
     topics = sorted({name.rpartition("-")[0] for name in ripe.examples})
     away = [broker for broker in ripe.brokers if broker not in header.brokers]
-    which_are = f"which {plural(len(away or ripe.brokers), 'is', 'are')} {'down' if away else 'live'}"
+    state = absence(away, header) if away else listed(ripe.brokers, "is live")
     which = ", ".join(topics[:2]) + (", …" if len(topics) > 2 else "")
     left = f"{ripe.partitions} {plural(ripe.count, 'is', 'are')} not deleted"
-    cause = f"deletion of {which} waits for {listed(away or ripe.brokers)}, {which_are}: {left}"
+    cause = f"deletion of {which} waits for {listed(away or ripe.brokers)}: {left}, because {state}"
     ending = "the topics are deleted, or their deletion was withdrawn"
     return scene.condition(kinds.DELETION_STUCK, ripe, cause, ending, patience_ms=0)
 
@@ -351,7 +353,7 @@ def _reassigning(scene: Scene, found: Affected) -> Condition | None:
     cause += f"{in_brackets(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} "
     waits = f"until {listed(ripe.brokers, 'is in sync')}"
     cause += waits if ripe.brokers else "though all replicas are in sync"
-    cause += f": {down(away)}" if away else ""
+    cause += f": {absence(away, header)}" if away else ""
     ending = "the reassignments are complete, or were cancelled"
     return scene.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, ending, patience_ms=0)
 

@@ -23,6 +23,17 @@ def replicas_by_broker(header: Header) -> ByBroker:
     return header.tally.gauges.replicas_on
 
 
+def never_registered(header: Header, broker: BrokerId) -> bool:
+    """Return whether nothing shows that the broker ever ran, though replicas are assigned to it.
+
+    It was not seen to leave, and each of its replicas is being added, or of a partition that was never created.
+    """
+    if broker in header.brokers or broker in header.departures.last or not header.knows_all_topics:
+        return False
+    counts = header.tally.gauges
+    return 0 < counts.replicas_on.get(broker, 0) == counts.unproven_on.get(broker, 0)
+
+
 def common_leader(header: Header, lagging: Collection[BrokerId]) -> BrokerId | None:
     """Return the one leader of all under-replicated partitions, if several followers lag there and nowhere else.
 

@@ -6,7 +6,25 @@ from collections.abc import Iterable
 
 from controller.contract.ids import BrokerId
 from controller.model.context import Header
-from wording.facts import Departure
+from controller.view.gauges import never_registered
+from wording.facts import Departure, down
+from wording.sentences import listed
+
+
+def is_without_session(broker: BrokerId, header: Header) -> bool:
+    """Return whether the broker's znode is persistent, so that a person or tool wrote it and no process owns it."""
+    registered = header.brokers.get(broker)
+    return registered is not None and not registered.session and not registered.inferred
+
+
+def absence(brokers: Iterable[BrokerId], header: Header) -> str:
+    """Return that unregistered brokers are down, or have never registered, as a clause."""
+    absent = sorted(brokers)
+    strangers = [broker for broker in absent if never_registered(header, broker)]
+    lost = [broker for broker in absent if broker not in strangers]
+    said = [down(lost)] if lost else []
+    said += [listed(strangers, "has never registered here")] if strangers else []
+    return ", and ".join(said)
 
 
 def whereabouts(brokers: Iterable[BrokerId], header: Header) -> tuple[str, ...]:
@@ -16,10 +34,15 @@ def whereabouts(brokers: Iterable[BrokerId], header: Header) -> tuple[str, ...]:
 
 def whereabout(broker: BrokerId, header: Header, *, knows_past: bool = True) -> str:
     """Return whether a broker is live or how it left. Without the past, an absent one is not registered."""
+    knows_past = knows_past and header.knows_past
+    if is_without_session(broker, header):
+        return f"broker {broker} is registered by a znode of no session, so no process is this broker"
     if broker in header.brokers:
         leaving = ", and shutting down" if broker in header.shutdowns.under_way else ""
         return f"broker {broker} is live{leaving}"
     departure = header.departures.last.get(broker)
+    if never_registered(header, broker):
+        return f"broker {broker} has never registered here"
     if departure is None:
         return f"broker {broker} {Departure.NEVER_REGISTERED.value if knows_past else 'is not registered'}"
     is_known = not header.led_by_kraft  # which shuts brokers down without a trace in ZooKeeper

@@ -50,7 +50,7 @@ def test_a_cluster_with_leaderless_partitions_is_not_well_even_without_an_alert(
 
 
 def test_a_partition_without_a_leader_is_offline_since_the_controller_wrote_it():
-    picture = look({**WELL, **state("t", 0, -1, [9])}, {STATE: 12 * MINUTE_MS})
+    picture = look({**WELL, **topic("t", [9, 1], [2, 3]), **state("t", 0, -1, [9])}, {STATE: 12 * MINUTE_MS})
     assert alerts(picture)["PartitionsOffline"] == 12
     explanation = explain_partition(picture, TopicPartition("t", 0))
     assert explanation.since is not None
@@ -119,7 +119,15 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
             "within seconds, if broker 2 has just returned. Otherwise when the next controller elects broker 2. If",
         ),
         (state("t", 0, 9, [9, 2]), "as soon as broker 2 is elected"),
-        (state("t", 0, -1, [8, 9]), "when broker 8 or 9 returns, with every acknowledged record"),
+        (
+            {**topic("t", [8, 9, 1]), **state("t", 0, -1, [8, 9])},
+            "when broker 8 or 9 returns, with every acknowledged record",
+        ),
+        (
+            state("t", 0, -1, [8, 9]),
+            "when the topic's znode assigns broker 8 or 9 again and a controller fails over, with every",
+        ),
+        (state("t", 0, -1, []), "only by an unclean election, because the ISR is empty"),
     ],
 )
 def test_each_kind_of_trouble_has_its_own_way_out(znodes, expected):

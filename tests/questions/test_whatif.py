@@ -153,7 +153,6 @@ def assigned(targets: list[tuple[int, ...]]) -> st.SearchStrategy[dict[TopicPart
     return st.dictionaries(st.sampled_from(partitions), st.sampled_from(targets), min_size=1)
 
 
-
 def many() -> Context:
     """Return a cluster of a release in which min.insync.replicas may be above the replication factor."""
     return cluster_of(MANY, 1, 2, 3, 4, 5, 6, configs=STRICT, release=(3, 5))

@@ -39,7 +39,7 @@ Examples:
 \b
 Exit codes:
   0  the cluster is well, perhaps with notes
-  1  the cluster is degraded, or clients are affected
+  1  the cluster is degraded, clients are affected, or an ACL hides a part of the cluster
   2  a flag, a setting or the address is wrong
   3  the state is not known, for example because the source cannot be reached or its data is old
 
@@ -111,7 +111,10 @@ def _code(health: Health) -> ExitCode:
 
     if health.is_well:
         return ExitCode.OK
-    return ExitCode.FAILED if health.state.state in (State.AFFECTED, State.DEGRADED) else ExitCode.UNAVAILABLE
+    is_seen = health.state.state in (State.AFFECTED, State.DEGRADED)
+    # The visible part is current, and someone must grant the right to read the rest.
+    is_partly_hidden = health.hidden_znodes and len(health.doubts) == 1
+    return ExitCode.FAILED if is_seen or is_partly_hidden else ExitCode.UNAVAILABLE
 
 
 def _probe(source: Source, judge: Callable[[Picture], Health], stop: threading.Event) -> int:
