@@ -14,6 +14,7 @@ from controller.contract.ids import TopicPartition
 from controller.contract.records import Position, Record, RecordKind
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
+from controller.contract.znode_table import Place, ZnodePath, locate
 from controller.contract.znodes import (
     REPLAYED,
     BrokerZnode,
@@ -23,17 +24,16 @@ from controller.contract.znodes import (
     FeatureZnode,
     LogDirEventZnode,
     MigrationZnode,
+    NamedPartition,
     PartitionsZnode,
-    Place,
     ReassignmentEntry,
+    ReassignmentZnode,
     StateZnode,
     ZnodeError,
-    ZnodePath,
     decode,
     decode_config,
     decode_epoch,
     decode_status,
-    locate,
 )
 from controller.events import (
     broker_change,
@@ -246,8 +246,8 @@ def _snapshot_end(tx: Transaction, _: Record) -> None:
 def _controller_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
     try:
         znode = decode(record.content, ControllerZnode)
-    except ZnodeError:
-        controller_change.controller_unreadable(tx, record.raw)
+    except ZnodeError as error:
+        controller_change.controller_unreadable(tx, error.flaw)
         raise
     controller_change.controller_written(tx, znode, record)
 
@@ -281,7 +281,7 @@ def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     before, znode = tx.state.topic(where.name), topic_change.decoded(tx, where.name, record)
     topic_change.topic_written(tx, where.name, znode)
     if (before is None or not before.exists) and tx.header.phase is FOLLOWING:
-        migration.topic_created(tx.state, where.name, has_id=znode.topic_id is not None)
+        migration.topic_created(tx.state, where.name, has_id=bool(znode.topic_id))
     if tx.header.phase is FOLLOWING:
         topic_assignment.topic_written(tx, where.name, before, znode)
 
@@ -308,15 +308,15 @@ def _log_dir_event(tx: Transaction, _: ZnodePath, record: Record) -> None:
 def _reassignment_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
     asked = () if tx.header.triggers.reassign is None else tx.header.triggers.reassign
     try:
-        asked = decode(record.content, PartitionsZnode).partitions
+        asked = decode(record.content, ReassignmentZnode).partitions
     finally:
         partition_reassignment.znode_written(tx, asked, is_new=record.version == 0)
 
 
 def _preferred_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
-    replica_leader_election.znode_written(
-        tx, decode(record.content, PartitionsZnode).partitions, is_new=record.version == 0
-    )
+    named = decode(record.content, PartitionsZnode).partitions
+    entries = tuple([ReassignmentEntry(each.topic, each.partition, ()) for each in named])
+    replica_leader_election.znode_written(tx, entries, is_new=record.version == 0)
 
 
 def _migration_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
@@ -337,7 +337,7 @@ def _broker_config_written(tx: Transaction, where: ZnodePath, record: Record) ->
 
 
 def _isr_changed(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    entries: tuple[ReassignmentEntry, ...] = ()
+    entries: tuple[NamedPartition, ...] = ()
     try:
         entries = decode(record.content, PartitionsZnode).partitions
     finally:

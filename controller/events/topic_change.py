@@ -31,7 +31,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     """Handle the content of a topic's znode after a creation, an expansion, or a step of a reassignment."""
     tx.header.witness(topic_version=znode.version)
     before = tx.state.topic(name) or Topic(exists=False)
-    topic = replace(before, exists=True, topic_id=znode.topic_id, seen_generation=tx.state.record.generation)
+    topic = replace(before, exists=True, topic_id=znode.topic_id or None, seen_generation=tx.state.record.generation)
     if tx.header.phase is not FOLLOWING:
         partitions = {number: _loaded(before, znode, number) for number in znode.partitions}
         tx.state.put_topic(name, replace(topic, partitions=partitions, refused={}))

@@ -13,7 +13,8 @@ import msgspec
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.records import Record
 from controller.contract.row import NOT_KNOWN_MS
-from controller.contract.znodes import TopicZnode, ZnodeError, decode, decode_config, locate
+from controller.contract.znode_table import locate
+from controller.contract.znodes import TopicZnode, ZnodeError, decode, decode_config
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Partition, Topic
 from questions.picture import Picture

@@ -106,7 +106,7 @@ def build(
     client.create("/controller_epoch", b"7")
     client.create("/controller", b'{"version":2,"brokerid":0,"timestamp":"1"}', ephemeral=True)
     for broker in range(brokers):
-        endpoints = json.dumps({"version": 5, "endpoints": [f"PLAINTEXT://b{broker}:9092"]}).encode()
+        endpoints = json.dumps({"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://b{broker}:9092"]}).encode()
         client.create(f"/brokers/ids/{broker}", endpoints, ephemeral=True)
     for number in track(range(partitions // PARTITIONS_A_TOPIC), "build", console=shown, transient=True):
         path = f"/brokers/topics/{topic(number)}"

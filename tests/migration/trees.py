@@ -35,7 +35,7 @@ def topic(name: str, **fields: object) -> dict[str, object]:
 
 
 def broker(version: int = 5, listener: str = "PLAINTEXT") -> dict[str, object]:
-    return {"version": version, "host": "b", "port": 9092, "endpoints": [f"{listener}://b:9092"], "features": {}}
+    return {"version": version, "jmx_port": -1, "host": "b", "port": 9092, "endpoints": [f"{listener}://b:9092"], "features": {}}
 
 
 def clean() -> Tree:
