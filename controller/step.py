@@ -390,7 +390,7 @@ _REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
         tx, TopicPartition(where.name, where.partition)
     ),
     Place.DELETE_TOPIC: lambda tx, where: deletion_requests.entry_removed(tx, where.name),
-    Place.ISR_CHANGE: lambda tx, where: isr_change_notification.removed(tx.state, where.name),
+    Place.ISR_CHANGE: lambda tx, where: isr_change_notification.removed(tx, where.name),
     Place.MIGRATION: lambda tx, _: migration.znode_removed(tx.header),
     Place.REASSIGN_PARTITIONS: lambda tx, _: partition_reassignment.znode_removed(tx),
     Place.PREFERRED_ELECTION: lambda tx, _: replica_leader_election.znode_removed(tx.header),

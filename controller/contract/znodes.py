@@ -156,12 +156,12 @@ class TopicZnode(ZnodeContent, frozen=True):
     partitions: dict[_PartitionId, Brokers] = {}
     adding_replicas: dict[_PartitionId, Brokers] = {}
     removing_replicas: dict[_PartitionId, Brokers] = {}
-    topic_id: str = ""
+    topic_id: str | UnsetType = UNSET
     version: Int32 = 1
 
     def __post_init__(self) -> None:
         """Raise ValueError for an id that is none."""
-        if self.topic_id and _TOPIC_ID.fullmatch(self.topic_id) is None:
+        if self.topic_id is not UNSET and _TOPIC_ID.fullmatch(self.topic_id) is None:
             raise ValueError(f"topic_id {self.topic_id[:40]!r} is no UUID")
 
     @staticmethod
@@ -170,8 +170,6 @@ class TopicZnode(ZnodeContent, frozen=True):
         value = _without_odd_version(value)
         if not isinstance(value, dict):
             return value
-        if value.get("topic_id") == "":
-            raise ValueError("topic_id is empty")
         numbers = {text: _partition_number(text) for text in _object(value.get("partitions", {}))}
         maps: dict[str, dict[int, Brokers]] = {}
         for field in ("partitions", "adding_replicas", "removing_replicas"):

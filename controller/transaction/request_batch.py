@@ -7,7 +7,7 @@ earlier one while `is_new` sticks, and the order is LeaderAndIsr, UpdateMetadata
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -156,15 +156,16 @@ class RequestBatch:
         return partition if partition is not None and partition.has_value else None
 
 
-def send_update_metadata(tx: Transaction, kind: EventKind, cause: str, tp: TopicPartition) -> None:
-    """Begin an event that only sends UpdateMetadata of a partition.
+def send_update_metadata(tx: Transaction, kind: EventKind, cause: str, tps: Sequence[TopicPartition]) -> None:
+    """Begin an event that only sends UpdateMetadata of these partitions.
 
     If no event is in flight it is certain at once.
     """
     if tx.events.is_idle:
-        tx.requests.publish_update_metadata(kind, cause, tp)
+        tx.requests.publish_update_metadata(kind, cause, tps)
     else:
         tx.events.begin(kind, cause)
         batch = RequestBatch(tx)
-        batch.update_metadata(tp)
+        for tp in tps:
+            batch.update_metadata(tp)
         batch.send()

@@ -137,7 +137,7 @@ class Tree:
         try:
             return decode(self.data(f"{BROKERS}/{name}"), BrokerZnode)
         except ZnodeError:
-            return BrokerZnode()
+            return BrokerZnode(version=1, jmx_port=-1, host="", port=-1)
 
     @cached_property
     def topics(self) -> Mapping[str, TopicZnode | None]:

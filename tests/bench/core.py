@@ -99,7 +99,7 @@ class Lines:
 
     def topic(self, name: str, assignment: Mapping[int, tuple[int, ...]]) -> bytes:
         """Return a topic's znode."""
-        content = {"version": 3, "topic_id": name, "partitions": assignment, "adding_replicas": {}}
+        content = {"version": 3, "topic_id": f"{name:A<22}", "partitions": assignment, "adding_replicas": {}}
         return self.record(RecordKind.NODE, f"/brokers/topics/{name}", content)
 
     def snapshot(self) -> list[bytes]:

@@ -37,7 +37,7 @@ def controller(number: int, epoch: int = 7) -> dict[str, object]:
 def topic(name: str, *replicas: list[int], topic_id: str | None = None, **fields: object) -> dict[str, object]:
     """Return a topic whose partitions are led by their first replica and in sync."""
     assignment = {str(number): hosts for number, hosts in enumerate(replicas)}
-    content = {"version": 3, "partitions": assignment, "topic_id": topic_id or f"id-of-{name}", **fields}
+    content = {"version": 3, "partitions": assignment, "topic_id": topic_id or f"{f'id-of-{name}':A<22}", **fields}
     found: dict[str, object] = {f"/brokers/topics/{name}": content}
     for number, hosts in enumerate(replicas):
         found |= state(name, number, hosts[0], hosts)

@@ -28,7 +28,7 @@ from controller.contract.znodes import (
 NOTHING, REFUSED = "nothing", "refused"
 
 # What Kafka goes on with if the content is no JSON. Other readers throw.
-WITHOUT_JSON: Final = {"topic": [{}, None], "config": {}, "isr": [], "preferred": []}
+WITHOUT_JSON: Final[Mapping[str, Any]] = {"topic": [{}, None], "config": {}, "isr": [], "preferred": []}
 _THROW_WITHOUT_JSON: Final = frozenset(("epoch", "broker", "cluster", "feature", "migration"))
 
 
@@ -54,7 +54,7 @@ def _topic(data: bytes | None) -> Any:
         f"t-{number}": [list(each.get(number, ())) for each in (znode.partitions, znode.adding_replicas, znode.removing_replicas)]
         for number in znode.partitions
     }
-    return [assignment, znode.topic_id.rstrip("=") or None]
+    return [assignment, znode.topic_id.rstrip("=") if znode.topic_id else None]
 
 
 def _state(data: bytes | None) -> Any:
