@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
 from controller.contract.records import Position, Record, RecordKind
-from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.contract.znode_table import Place, ZnodePath, locate
 from controller.contract.znodes import (
@@ -54,7 +51,16 @@ from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.published_rows import EVERY_CHANGE, Shown
 from controller.transaction.conclusion import Conclusion, Outcome as Outcome
 from controller.transaction.transaction import Transaction
-from controller.watch import clock_step, complete_read, ensemble, forgotten, loaded_states, older_generation, rollback
+from controller.watch import (
+    clock_step,
+    complete_read,
+    ensemble,
+    flawed_znodes,
+    forgotten,
+    loaded_states,
+    older_generation,
+    rollback,
+)
 
 _STATES_IN_A_TRANSACTION: Final = 4_096
 _NODE: Final = RecordKind.NODE
@@ -173,18 +179,9 @@ def _node(tx: Transaction, record: Record) -> None:
     try:
         handler(tx, where, record)
     except ZnodeError as error:
-        tx.state.happened.refused += 1
-        cause = f"{record.path} cannot be read ({error}): Kontrast keeps its last good value"
-        occurrences.note(tx.state, kinds.ZNODE_REFUSED, cause, about=record.path)
-        tx.rows.effects.append(
-            RefusedRow(
-                *tx.rows.stamp(),
-                path=record.path,
-                reason=str(error),
-                data=record.data,
-                data_base64=record.data_base64,
-            )
-        )
+        flawed_znodes.refuse(tx, record, error)
+    else:
+        flawed_znodes.forget(tx.header, record.path)
 
 
 def _created(tx: Transaction, record: Record) -> None:
@@ -206,6 +203,7 @@ def _deleted(tx: Transaction, record: Record) -> None:
     if tx.header.phase is BOOTSTRAPPING:
         return
     where = locate(record.path)
+    flawed_znodes.forget(tx.header, record.path)
     handler = _REMOVED.get(where.place)
     if handler is not None:
         handler(tx, where)

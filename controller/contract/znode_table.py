@@ -1,7 +1,7 @@
 """The znodes that Kafka reads: the path of each, its content, and what Kafka does if the content is flawed.
 
-A new znode is a `Place` and a row of `ZNODES` here, and a handler in `controller/step.py`. The forwarder watches what
-is recorded by this table. Alerts, `lint`, `restartable`, `explain` and the checks of a migration quote its consequences.
+A new znode is a `Place` and a row of `ZNODES` here, and a handler in `controller/step.py`. The forwarder watches every
+place. Alerts, `lint`, `restartable` and `explain` quote the consequences.
 Source: `KafkaZkClient`, `KafkaController` and `KafkaServer`, 1.1 to 3.9. `tests/conformance/test_znode_readers.py`
 compares the readers, and `tests/conformance/test_flawed_znodes.py` tries the consequences on real brokers.
 """
@@ -32,7 +32,6 @@ from controller.contract.znodes import (
     ZnodeContent,
     ZnodeError,
     decode,
-    decode_epoch,
 )
 
 _NO_PARTITION: Final = PartitionId(-1)
@@ -80,7 +79,11 @@ class ZnodePath(msgspec.Struct, frozen=True, gc=False):
 
 _OTHER = ZnodePath(Place.OTHER)
 _PARTITION_STATE = Place.PARTITION_STATE
-SINGLES: Final = {place.value: ZnodePath(place) for place in Place if place.value[0] == "/" and "/P/" not in place.value and place.parent is None}
+SINGLES: Final = {
+    place.value: ZnodePath(place)
+    for place in Place
+    if place.value[0] == "/" and "/P/" not in place.value and place.parent is None
+}
 CHILDREN: Final = {place.parent: place for place in Place if place.parent is not None}
 
 
@@ -154,7 +157,11 @@ _WRITE_BACK = "Write the topic's assignment and topic_id back from a backup or f
 ZNODES: Final[Mapping[Place, Znode]] = {
     Place.CLUSTER_ID: Znode(
         ClusterIdZnode,
-        (Consequence(_NO_START, "Write the cluster.id of a broker's meta.properties back.", _UNREADABLE, stops_start=True),),
+        (
+            Consequence(
+                _NO_START, "Write the cluster.id of a broker's meta.properties back.", _UNREADABLE, stops_start=True
+            ),
+        ),
     ),
     Place.CONTROLLER: Znode(
         ControllerZnode,
@@ -172,7 +179,7 @@ ZNODES: Final[Mapping[Place, Znode]] = {
         None,
         (
             Consequence(
-                "the present controller goes on, but no other broker can become controller",
+                "the present controller goes on, but no broker can be elected after it",
                 "Write the highest controller epoch as digits, without a line end, before /controller goes.",
                 _UNREADABLE,
                 stops_controllers=True,
@@ -214,9 +221,7 @@ ZNODES: Final[Mapping[Place, Znode]] = {
             ),
         ),
     ),
-    Place.PREFERRED_ELECTION: Znode(
-        PartitionsZnode, _ends_controllers("Delete /admin/preferred_replica_election.")
-    ),
+    Place.PREFERRED_ELECTION: Znode(PartitionsZnode, _ends_controllers("Delete /admin/preferred_replica_election.")),
     Place.BROKER: Znode(
         BrokerZnode,
         (
@@ -304,23 +309,16 @@ def consequence_of(path: str, flaw: Flaw, release: Release = _NEWEST) -> Consequ
     return None
 
 
-def flaw_of(path: str, data: bytes | str | None, ephemeral_owner: int) -> Flaw | None:
-    """Return the flaw of a znode as Kafka 3.9 reads it, None for sound content and for paths that Kafka does not read."""
-    place = locate(path).place
+def flaw_of(path: str, data: bytes | str | None) -> Flaw | None:
+    """Return the flaw in a znode's content as Kafka 3.9 reads it, None for sound content."""
+    content = ZNODES.get(locate(path).place, _UNKNOWN_ZNODE).content
+    if content is None or (content is ConfigZnode and not data):
+        return None
     try:
-        if place is Place.CONTROLLER_EPOCH:
-            decode_epoch(data.encode() if isinstance(data, str) else data)
-        elif (content := ZNODES.get(place, _UNKNOWN_ZNODE).content) is ConfigZnode:
-            if data:
-                decode(data, ConfigZnode)
-        elif content is not None:
-            znode = decode(data, content)
-            if isinstance(znode, ControllerZnode) and znode.kraftControllerEpoch >= 0:
-                return None  # KRaft's controller owns it without a session
+        decode(data, content)
     except ZnodeError as error:
         return error.flaw
-    return Flaw.PERSISTENT if ephemeral_owner == 0 and place in _EPHEMERAL else None
+    return None
 
 
 _UNKNOWN_ZNODE: Final = Znode()
-_EPHEMERAL: Final = (Place.CONTROLLER, Place.BROKER)

@@ -333,7 +333,6 @@ _Content = TypeVar("_Content", bound=msgspec.Struct)
 
 # One decoder for each form: making one costs more than decoding.
 _decoder_of = lru_cache(None)(JsonDecoder)
-_ANY_JSON: Final = JsonDecoder(object)
 
 
 def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
@@ -415,17 +414,6 @@ def _partition_number(text: str) -> int:
     if number is None:
         raise ValueError(f"{text[:40]!r} is no partition")
     return number
-
-
-def ends_controllers(data: bytes | None) -> bool:
-    """Return whether a topic's content ends every controller that loads it (`TopicZNode.decode`, seen on 3.9.2).
-
-    Content that is no JSON is a topic without partitions. JSON that is no object, and no content, raise.
-    """
-    try:
-        return not isinstance(_ANY_JSON.decode((data or b"").strip() or b"null"), dict)
-    except UndecodableError:
-        return False
 
 
 def decode_config(data: bytes | None) -> ConfigZnode:

@@ -37,7 +37,7 @@ replace = msgspec.structs.replace
 _PART_BYTES: Final = 700_000
 _STATE_BYTES: Final = 350  # the names of a state's fields and its numbers
 _ID_BYTES: Final = 11  # a broker's id and a comma
-_SURELY_ONE_PART: Final = 100
+SURELY_ONE_PART: Final = 100
 
 
 class RequestContents:
@@ -63,7 +63,7 @@ class RequestContents:
     def parts(self, ordinal: int) -> list[tuple[RequestedState, ...]]:
         """Split a request's states by the size of a row. They stay together unless there are very many."""
         states = self._states[ordinal]
-        if len(states) <= _SURELY_ONE_PART:
+        if len(states) <= SURELY_ONE_PART:
             return [tuple(states)]
         size = max(1, _PART_BYTES // (_STATE_BYTES + 2 * self._longest_name + 2 * _ID_BYTES * self._most_ids))
         return [tuple(states[begin : begin + size]) for begin in range(0, len(states), size)]

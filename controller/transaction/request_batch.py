@@ -16,6 +16,7 @@ from controller.contract.ids import BrokerId, LeaderEpoch, TopicPartition
 from controller.model.event import EventKind, Sending
 from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, StateEntry, StopEntry
 from controller.model.topics import Partition
+from controller.transaction.pending_requests import SURELY_ONE_PART
 from controller.transaction.transaction import Transaction
 
 
@@ -159,9 +160,9 @@ class RequestBatch:
 def send_update_metadata(tx: Transaction, kind: EventKind, cause: str, tps: Sequence[TopicPartition]) -> None:
     """Begin an event that only sends UpdateMetadata of these partitions.
 
-    If no event is in flight it is certain at once.
+    If no event is in flight it is certain at once. Only many partitions need the way of a batch, which splits its rows.
     """
-    if tx.events.is_idle:
+    if tx.events.is_idle and len(tps) <= SURELY_ONE_PART:
         tx.requests.publish_update_metadata(kind, cause, tps)
     else:
         tx.events.begin(kind, cause)

@@ -114,7 +114,10 @@ def build(
         first = number * PARTITIONS_A_TOPIC
         hosts = {at: replicas(first + at) for at in range(PARTITIONS_A_TOPIC)}
         transaction = client.transaction()
-        transaction.create(path, json.dumps({"version": 3, "topic_id": f"{zlib.crc32(path.encode()):022}", "partitions": hosts}).encode())
+        transaction.create(
+            path,
+            json.dumps({"version": 3, "topic_id": f"{zlib.crc32(path.encode()):022}", "partitions": hosts}).encode(),
+        )
         transaction.create(f"{path}/partitions")
         for at in range(PARTITIONS_A_TOPIC):
             transaction.create(f"{path}/partitions/{at}")

@@ -21,7 +21,8 @@ from tests.conformance.agreement import Agreement
 from tests.conformance.recording import Recording
 
 _LINE = re.compile(
-    r"\[[^\]]+\] \w+ \[?Controller (?:id=)?\d+ epoch=?\s?(?P<epoch>\d+)\]? [Ss]ending UpdateMetadata request (?P<rest>.*)"
+    r"\[[^\]]+\] \w+ \[?Controller (?:id=)?\d+ epoch[= ](?P<epoch>\d+)\]? "
+    r"[Ss]ending UpdateMetadata request (?P<rest>.*)"
 )
 _STATE = re.compile(
     r".*?[lL]eader[=:](?P<leader>-?\d+),.*?to brokers \w*Set\((?P<brokers>[\d, ]*)\) for partition (?P<tp>\S+)"
@@ -63,7 +64,8 @@ def _in_log(log: Path) -> Iterator[tuple[Heard, int]]:
             counts[Heard(epoch, _ids(counted["brokers"]))] += int(counted["count"])
         elif state := _STATE.match(rest):
             leader_epoch, isr = _EPOCH.search(rest), _ISR.search(rest)
-            assert leader_epoch is not None and isr is not None, line
+            assert leader_epoch is not None, line
+            assert isr is not None, line
             told = (int(state["leader"]), int(leader_epoch[1]), tuple(sorted(_ids(isr[1] or isr[2] or ""))))
             counts[Heard(epoch, _ids(state["brokers"]), _name(state["tp"]), *told)] += 1
     yield from counts.items()
@@ -100,7 +102,9 @@ def published(rows: Iterable[Row], *, names_partitions: bool) -> Counter[Heard]:
 
 def _told(row: Request) -> Iterator[Heard]:
     for state in row.partition_states:
-        assert state.leader is not None and state.leader_epoch is not None and state.isr is not None
+        assert state.leader is not None
+        assert state.leader_epoch is not None
+        assert state.isr is not None
         isr = tuple(sorted(state.isr))
         yield Heard(0, (), f"{state.topic}-{state.partition}", state.leader, state.leader_epoch, isr)
 

@@ -47,7 +47,9 @@ def test_the_newest_release_reads_every_variant_as_we_do(vectors):
 
 @pytest.mark.parametrize("release", RELEASES[1:])
 def test_an_older_release_differs_only_by_the_fields_that_it_does_not_read(release, vectors):
-    kinds = {kind for kind, *rest in differing(vectors, RELEASES.index(release)) if not is_known_difference(kind, rest[0])}
+    kinds = {
+        kind for kind, *rest in differing(vectors, RELEASES.index(release)) if not is_known_difference(kind, rest[0])
+    }
     assert kinds == OTHERWISE[release]
 
 

@@ -93,7 +93,9 @@ def facts(context: Context) -> dict[str, Any]:
 
 def a_settled_cluster() -> ZnodeHistory:
     history = ZnodeHistory()
-    history.start(1, 2, 3, topics={"t": {0: ([1, 2], 1, 4, [1, 2]), 1: ([2, 3, 1], 3, 4, [3])}}, topic_id="id-of-tAAAAAAAAAAAAAAA")
+    history.start(
+        1, 2, 3, topics={"t": {0: ([1, 2], 1, 4, [1, 2]), 1: ([2, 3, 1], 3, 4, [3])}}, topic_id="id-of-tAAAAAAAAAAAAAAA"
+    )
     history.write("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "2"}})
     history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": "true"}})
     history.write("/config/brokers/<default>", {"version": 1, "config": {"min.insync.replicas": "2"}})

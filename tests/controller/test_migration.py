@@ -648,11 +648,15 @@ def test_topics_made_by_another_session_than_kraft_s_are_written_past_it():
     history.znodes.pop("/controller")
     claim = controller_znode(3001) | {"kraftControllerEpoch": 3}
     history.write("/controller", claim, owner=0, author=77, cxid=1)
-    history.write("/brokers/topics/by-kraft", topic_znode({0: [1, 2]}, topic_id="aAAAAAAAAAAAAAAAAAAAAA"), author=77, cxid=2)
+    history.write(
+        "/brokers/topics/by-kraft", topic_znode({0: [1, 2]}, topic_id="aAAAAAAAAAAAAAAAAAAAAA"), author=77, cxid=2
+    )
     history.write("/config/topics/by-kraft", {"version": 1, "config": {}}, author=77, cxid=3)
     history.heartbeat()
     assert "WrittenPastKRaft" not in opened(history)
-    history.write("/brokers/topics/by-tool", topic_znode({0: [1, 2]}, topic_id="bAAAAAAAAAAAAAAAAAAAAA"), author=78, cxid=1)
+    history.write(
+        "/brokers/topics/by-tool", topic_znode({0: [1, 2]}, topic_id="bAAAAAAAAAAAAAAAAAAAAA"), author=78, cxid=1
+    )
     history.write("/config/topics/t0", {"version": 1, "config": {}}, author=78, cxid=2)
     history.heartbeat()
     assert set(history.context.header.alerts.occurrences["WrittenPastKRaft"].about) == {"by-tool", "t0"}

@@ -153,7 +153,9 @@ def test_what_waits_is_kept_with_the_partitions_and_not_in_the_header():
 
 
 def test_a_request_names_who_sends_it_to_whom_and_who_lives():
-    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([3, 2], 3, 0, [3, 2])}}, topic_id="an-idAAAAAAAAAAAAAAAAA")
+    history = ZnodeHistory().start(
+        1, 2, 3, topics={"t": {0: ([3, 2], 3, 0, [3, 2])}}, topic_id="an-idAAAAAAAAAAAAAAAAA"
+    )
     epochs = {broker: known.epoch for broker, known in history.context.header.brokers.items()}
     history.broker_leaves(3)
     effects = history.state("t", 0, 2, 1, [2])

@@ -526,7 +526,9 @@ def test_trap_34_one_topic_id_twice_is_alerted_with_both_names():
 
 def test_trap_34_a_topic_whose_id_the_snapshot_repeats_is_alerted_too():
     history = ZnodeHistory()
-    history.start(1, 2, topics={"a": {0: ([1], 1, 0, [1])}, "b": {0: ([2], 2, 0, [2])}}, topic_id="sameAAAAAAAAAAAAAAAAAA")
+    history.start(
+        1, 2, topics={"a": {0: ([1], 1, 0, [1])}, "b": {0: ([2], 2, 0, [2])}}, topic_id="sameAAAAAAAAAAAAAAAAAA"
+    )
     history.heartbeat(60_000)
     causes = [row.cause for row in open_alerts(history).values()]
     assert any("topics a and b have" in cause and "same" in cause for cause in causes)

@@ -20,7 +20,9 @@ HOUR_MS = 60 * MINUTE_MS
 
 def broker(number: int, rack: str | None = None) -> dict[str, object]:
     """Return a registered broker."""
-    content = {"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://b{number}:9092"]} | ({"rack": rack} if rack else {})
+    content = {"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://b{number}:9092"]} | (
+        {"rack": rack} if rack else {}
+    )
     return {f"/brokers/ids/{number}": content}
 
 

@@ -12,7 +12,10 @@ WELL = {**RACKS, **controller(1), **topic("t", [1, 2], [2, 3])}
 MANY = 20_000
 
 FOUND = {
-    "duplicate-topic-id": ({**topic("u", [1, 2], topic_id="id-of-tAAAAAAAAAAAAAAA")}, "t and u (id-of-tAAAAAAAAAAAAAAA)"),
+    "duplicate-topic-id": (
+        {**topic("u", [1, 2], topic_id="id-of-tAAAAAAAAAAAAAAA")},
+        "t and u (id-of-tAAAAAAAAAAAAAAA)",
+    ),
     "state-of-a-later-controller": (
         state("t", 0, 1, [1, 2], epoch=9),
         "t-0 (controller epoch 9, /controller_epoch 7)",

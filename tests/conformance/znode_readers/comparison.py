@@ -51,7 +51,9 @@ def _broker(data: bytes | None) -> Any:
 def _topic(data: bytes | None) -> Any:
     znode = decode(data, TopicZnode)
     assignment = {
-        f"t-{number}": [list(each.get(number, ())) for each in (znode.partitions, znode.adding_replicas, znode.removing_replicas)]
+        f"t-{number}": [
+            list(each.get(number, ())) for each in (znode.partitions, znode.adding_replicas, znode.removing_replicas)
+        ]
         for number in znode.partitions
     }
     return [assignment, znode.topic_id.rstrip("=") if znode.topic_id else None]
@@ -67,7 +69,9 @@ def _named(data: bytes | None) -> Any:
 
 
 def _reassigned(data: bytes | None) -> Any:
-    return {f"{each.topic}-{each.partition}": list(each.replicas) for each in decode(data, ReassignmentZnode).partitions}
+    return {
+        f"{each.topic}-{each.partition}": list(each.replicas) for each in decode(data, ReassignmentZnode).partitions
+    }
 
 
 def _feature(data: bytes | None) -> Any:
@@ -142,4 +146,6 @@ def is_known_difference(kind: str, data: bytes | None) -> bool:
 def _is_usable(name: str, replicas: Any) -> bool:
     """Return whether the controller can use an entry, at which it throws otherwise."""
     is_named = not name.startswith("null-")
-    return is_named and replicas is not None and all(type(each) is int and -(2**31) <= each < 2**31 for each in replicas)
+    return (
+        is_named and replicas is not None and all(type(each) is int and -(2**31) <= each < 2**31 for each in replicas)
+    )

@@ -130,7 +130,9 @@ def _changed(kind: str, drawn: random.Random) -> Iterator[bytes]:
         elif chance < 0.22:
             content = _damaged(content, drawn)
         elif chance < 0.26:
-            content = text.encode(drawn.choice(("utf-16", "utf-16-le", "utf-16-be", "utf-32-le", "utf-8-sig")), "replace")
+            content = text.encode(
+                drawn.choice(("utf-16", "utf-16-le", "utf-16-be", "utf-32-le", "utf-8-sig")), "replace"
+            )
         yield content
 
 
