@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId
+from controller.view.flawed_znodes import no_controller_because, stopping_starts
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context, Header, StoredEvent
 from questions.check import counts_in
@@ -53,6 +54,7 @@ class Obstacle(Enum):
     CONTROLLER_BUSY = "controller-busy"
     REASSIGNMENT = "reassignment"
     DELETION = "deletion"
+    START_FAILS = "start-fails"
     LEASE = "lease"
 
 
@@ -137,6 +139,8 @@ def _reasons(picture: Picture, broker: BrokerId, accepted_topics: Collection[str
     yield from _brokers_away(header)
     if counts.under_replicated:
         yield from _catching_up(context, broker)
+    for flawed in stopping_starts(header):
+        yield Reason(Obstacle.START_FAILS, f"{flawed.sentence}. {flawed.consequence.mend.removesuffix('.')}")
     yield from _controller(header)
     yield from _work_under_way(context, counts)
 
@@ -200,6 +204,9 @@ def _catching_up(context: Context, broker: BrokerId) -> Iterator[Reason]:
 
 
 def _controller(header: Header) -> Iterator[Reason]:
+    flawed = no_controller_because(header)
+    if flawed is not None:
+        yield Reason(Obstacle.NO_CONTROLLER, f"{flawed.sentence}. {flawed.consequence.mend.removesuffix('.')}")
     if not header.acting:
         yield Reason(Obstacle.NO_CONTROLLER, "no broker acts as controller, so the partitions would get no new leaders")
         return

@@ -17,6 +17,7 @@ from controller.model.controllership import Ownership
 from controller.model.event import EventKind
 from controller.view.advice import topic_znodes, unless_harmful
 from controller.view.ensemble import ensemble_in_words
+from controller.view.flawed_znodes import no_controller_because
 from controller.view.partition_issues import PartitionIssue
 from controller.view.whereabouts import whereabouts
 from wording.sentences import counted, in_brackets, listed, one_of, plural
@@ -64,11 +65,11 @@ def _absent(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.NO_CONTROLLER,
         group="controller",
-        cause=f"no broker is controller{_because_of_topics(header)}: partitions of dead brokers get no new leader, and "
+        cause=f"no broker is controller{_because_of_znodes(header)}: partitions of dead brokers get no new leader, and "
         "topics are neither created nor deleted",
         ending="a broker is controller again",
         since_ms=header.term.since_ms,
-        advice=kinds.TOPIC_UNLOADABLE.advice if header.damaged.unloadable else None,
+        advice=_advice_on_znodes(header),
         evidence=(f"/controller_epoch is {header.controller_epoch}", *_of_zookeeper(header)),
     )
 
@@ -154,7 +155,9 @@ def _flapping(header: Header) -> Condition | None:
     is_page = len(recent) >= _FLAPPING_TERMS
     cause = f"{len(recent)} controllers took over within a minute (epoch {header.controller_epoch}): each "
     cause += "term is too short to replace dead leaders" if is_page else "failover delays elections"
-    if header.damaged.unloadable:
+    if (flawed := no_controller_because(header)) is not None:
+        cause += f". {flawed.path} cannot be read ({flawed.flaw.value})"
+    elif header.damaged.unloadable:
         cause += f". None can load {topic_znodes(header.damaged.unloadable)}"
     elif header.triggers.preferred is not None:
         cause += ". If /admin/preferred_replica_election names a partition without a state, delete it"
@@ -165,13 +168,22 @@ def _flapping(header: Header) -> Condition | None:
         ending="fewer controllers took over within the last minute",
         since_ms=recent[0],
         severity=None if is_page else Severity.WARN,
-        advice=kinds.TOPIC_UNLOADABLE.advice if header.damaged.unloadable else None,
+        advice=_advice_on_znodes(header),
     )
 
 
-def _because_of_topics(header: Header) -> str:
-    unloadable = header.damaged.unloadable
+def _because_of_znodes(header: Header) -> str:
+    flawed, unloadable = no_controller_because(header), header.damaged.unloadable
+    if flawed is not None:
+        return f", because {flawed.path} cannot be read ({flawed.flaw.value})"
     return f", because none can load {topic_znodes(unloadable)}" if unloadable else ""
+
+
+def _advice_on_znodes(header: Header) -> Advice | None:
+    flawed = no_controller_because(header)
+    if flawed is not None:
+        return flawed.advice
+    return kinds.TOPIC_UNLOADABLE.advice if header.damaged.unloadable else None
 
 
 def _ignored_deletions(header: Header) -> Condition | None:

@@ -7,16 +7,14 @@ and /controller names it, in either order. `controller_failover` has the steps o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.ids import NO_BROKER, BrokerEpoch, BrokerId, ControllerEpoch
 from controller.contract.metadata_rows import ControllerRow
 from controller.contract.problem import UNUSABLE
 from controller.contract.records import Record
-from controller.contract.znodes import ControllerZnode
+from controller.contract.znodes import ControllerZnode, Flaw
 from controller.events import (
     broker_change,
     controller_failover,
@@ -32,8 +30,6 @@ from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
 from controller.transaction.transaction import Transaction
 from wording.times import duration
-
-_ANY_JSON: Final = JsonDecoder(object)
 
 
 def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
@@ -136,16 +132,14 @@ def _stay_active(tx: Transaction, broker: BrokerId) -> None:
     publish_controller(tx)
 
 
-def controller_unreadable(tx: Transaction, data: bytes | None) -> None:
+def controller_unreadable(tx: Transaction, flaw: Flaw) -> None:
     """Handle content of /controller that names no broker.
 
     Brokers read content that is not JSON as no controller, and the controller resigns. The controller fails to read
     JSON without an id, and stays active. Seen on 1.1 to 3.9.
     """
-    empty = b"{}" if tx.header.profile.fails_on_an_empty_controller else b""
-    try:
-        _ANY_JSON.decode(data or empty)
-    except UndecodableError:
+    is_empty = flaw in (Flaw.NULL, Flaw.EMPTY)
+    if flaw is Flaw.UNPARSABLE or (is_empty and not tx.header.profile.fails_on_an_empty_controller):
         controller_removed(tx)
 
 

@@ -14,7 +14,8 @@ from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.records import Record
-from controller.contract.znodes import ConfigZnode, TopicZnode, ZnodeError, decode, ends_controllers
+from controller.contract.znode_table import consequence_of
+from controller.contract.znodes import ConfigZnode, TopicZnode, ZnodeError, decode
 from controller.events import controller_failover, fenced_controller, migration, topic_deletion
 from controller.machines import partition_creation, partition_machine
 from controller.model.context import FOLLOWING, Header
@@ -31,7 +32,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     """Handle the content of a topic's znode after a creation, an expansion, or a step of a reassignment."""
     tx.header.witness(topic_version=znode.version)
     before = tx.state.topic(name) or Topic(exists=False)
-    topic = replace(before, exists=True, topic_id=znode.topic_id, seen_generation=tx.state.record.generation)
+    topic = replace(before, exists=True, topic_id=znode.topic_id or None, seen_generation=tx.state.record.generation)
     if tx.header.phase is not FOLLOWING:
         partitions = {number: _loaded(before, znode, number) for number in znode.partitions}
         tx.state.put_topic(name, replace(topic, partitions=partitions, refused={}))
@@ -70,8 +71,9 @@ def decoded(tx: Transaction, name: str, record: Record) -> TopicZnode:
     """
     try:
         znode = decode(record.content, TopicZnode)
-    except ZnodeError:
-        if ends_controllers(record.raw):
+    except ZnodeError as error:
+        consequence = consequence_of(record.path, error.flaw, tx.header.profile.release)
+        if consequence is not None and consequence.stops_controllers:
             tx.header.damaged.note_unloadable(name, tx.header.time_ms)
         raise
     _note_damage(tx, name, znode, is_new=record.version == 0)
@@ -89,7 +91,7 @@ def _note_damage(tx: Transaction, name: str, znode: TopicZnode, *, is_new: bool)
         damaged.forget(name)
     elif known is not None or name in damaged.lost_ids or name in damaged.changed_ids or name in damaged.unloadable:
         damaged.load(name)
-        damaged.note_id(name, known, znode.topic_id, tx.header.time_ms)
+        damaged.note_id(name, known, znode.topic_id or None, tx.header.time_ms)
 
 
 def _without_unread(tx: Transaction, name: str, topic: Topic, znode: TopicZnode) -> Topic:

@@ -14,7 +14,7 @@ import msgspec
 
 from controller.contract.ids import NO_BROKER, UNKNOWN_ZXID, BrokerId, ControllerEpoch, Zxid
 from controller.contract.records import NOWHERE, Position
-from controller.contract.znodes import ConfigZnode, MaintenanceWindow
+from controller.contract.znodes import ConfigZnode, Flaw, MaintenanceWindow
 from controller.model.alert_state import AlertState
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker, Departures, Shutdowns
@@ -91,6 +91,7 @@ class Header(msgspec.Struct, array_like=True):
     migration: Migration = msgspec.field(default_factory=Migration)
     ensemble: EnsembleState = msgspec.field(default_factory=EnsembleState)
     damaged: DamagedTopics = msgspec.field(default_factory=DamagedTopics)
+    flawed: dict[str, Flaw] = {}  # by path, znodes that Kafka cannot read, up to a limit
 
     def copy(self) -> Header:
         """Return a copy of the header whose parts can be changed without a change of this one."""

@@ -46,6 +46,7 @@ def begin(tx: Transaction) -> None:
     topic_change.forget_settings(tx.state)
     header.configuration.dynamic = {}
     header.damaged.begin_read()
+    header.flawed = {}
     header.triggers.isr_notifications = {}
     header.triggers.reassign, header.triggers.preferred = None, None
     header.migration.exists, header.migration.offset, header.migration.deletions_asked = False, -1, ()

@@ -8,6 +8,7 @@ from typing import Final
 from controller.contract.ids import NO_BROKER
 from controller.view.advice import topic_znodes
 from controller.view.ensemble import ensemble_in_words
+from controller.view.flawed_znodes import no_controller_because
 from controller.view.migration import next_step, rollback_of
 from controller.view.types import Header
 from questions.doubts import blindness, doubts
@@ -63,7 +64,9 @@ def _headline(picture: Picture) -> str:
 
 
 def _why_none(picture: Picture) -> str:
-    unloadable = picture.header.damaged.unloadable
+    flawed, unloadable = no_controller_because(picture.header), picture.header.damaged.unloadable
+    if flawed is not None:
+        return f", because {flawed.path} cannot be read ({flawed.flaw.value}). {flawed.consequence.mend} As it is"
     return f", because none can load {topic_znodes(unloadable)}" if unloadable else ""
 
 

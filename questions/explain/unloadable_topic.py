@@ -8,7 +8,8 @@ from typing import Final
 
 from controller.contract.ids import NO_LEADER, PartitionId
 from controller.contract.remedies.topics import WRITE_TOPIC_BACK
-from controller.contract.znodes import Brokers, StateZnode, ZnodeError, decode, locate
+from controller.contract.znode_table import locate
+from controller.contract.znodes import Brokers, StateZnode, ZnodeError, decode
 from questions.doubts import blindness, doubts
 from questions.explain.causes import last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about

@@ -13,7 +13,9 @@ import msgspec
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.records import Record
 from controller.contract.row import NOT_KNOWN_MS
-from controller.contract.znodes import TopicZnode, ZnodeError, decode, decode_config, locate
+from controller.contract.znode_table import Place, consequence_of, flaw_of, locate
+from controller.contract.znodes import Flaw, TopicZnode, ZnodeError, decode, decode_config
+from controller.view.flawed_znodes import flawed_znodes as view_of_flawed
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Partition, Topic
 from questions.picture import Picture
@@ -151,6 +153,25 @@ def dead_brokers(cluster: Linted) -> Iterator[str]:
     for broker, count in sorted(replicas_by_broker(cluster.picture.header).items()):
         if count and broker not in cluster.picture.header.brokers:
             yield f"broker {broker} ({count} replicas)"
+
+
+# --- content that Kafka cannot read
+
+
+def flawed_znodes(cluster: Linted) -> Iterator[str]:
+    """Yield znodes that stop brokers, controllers or requests, each with the effect and the step that mends it."""
+    for flawed in view_of_flawed(cluster.picture.header):
+        if locate(flawed.path).place is not Place.TOPIC:  # a topic has a check of its own
+            yield f"{flawed.sentence}. {flawed.consequence.mend}"
+
+
+def unparsable_settings(cluster: Linted) -> Iterator[str]:
+    """Yield settings that are no JSON, which Kafka takes for none."""
+    for path, record in cluster.records.items():
+        if path.startswith("/config/") and flaw_of(path, record.content) is Flaw.UNPARSABLE:
+            consequence = consequence_of(path, Flaw.UNPARSABLE, cluster.picture.header.profile.release)
+            if consequence is not None:
+                yield f"{path}: {consequence.effect}"
 
 
 # --- settings

@@ -76,6 +76,21 @@ CHECKS: Final = (
         kinds.TOPIC_UNLOADABLE.advice,
     ),
     LintCheck(
+        "unreadable-znode",
+        Severity.PAGE,
+        found_in.flawed_znodes,
+        "Kafka cannot read the znode when a broker starts, a controller takes over, or a request comes.",
+        Advice("Take the step that follows the znode."),
+    ),
+    LintCheck(
+        "unparsable-settings",
+        Severity.WARN,
+        found_in.unparsable_settings,
+        "The settings are no JSON, so Kafka uses the defaults.",
+        Advice("Write the settings again with kafka-configs.sh."),
+        reads_znodes=True,
+    ),
+    LintCheck(
         "state-of-a-later-controller",
         Severity.PAGE,
         found_in.newer_than_the_controller,

@@ -158,9 +158,6 @@ ANSWERS: Mapping[str, tuple[Answer, ...]] = {
 
 # The answers that a later change makes right, and what they wait for.
 AWAITED: Mapping[str, str] = {
-    "epoch-newline": ZNODES,
-    "null-znodes": ZNODES,
-    "null-controller": ZNODES,
     "all-replicas-unknown": VERDICTS,
     "duplicate-replicas": VERDICTS,
     "empty-cluster": VERDICTS,

@@ -483,7 +483,7 @@ def topics_are_copied_with_their_ids(count: int) -> Telling:
     history.heartbeat(60_000)
     yield history
     for number in range(count):
-        history.topic(f"copy{number}", {0: [1, 2]}, topic_id=f"id-{number}")
+        history.topic(f"copy{number}", {0: [1, 2]}, topic_id=f"{f'id-{number}':A<22}")
     history.delete("/controller")
     history.controller(2, 3)
     history.heartbeat()
@@ -688,7 +688,7 @@ def a_quorum_claims_over_an_earlier_attempt_and_deletes() -> Telling:
 def a_sync_deletes_what_kraft_lacks(count: int) -> Telling:
     history = on_the_way()
     for number in range(count):
-        history.topic(f"made{number}", {0: [1, 2]}, topic_id=f"id{number}")
+        history.topic(f"made{number}", {0: [1, 2]}, topic_id=f"{f'id{number}':A<22}")
     history.kraft_claims(3000, 5, 3)
     for number in range(count):
         history.delete(f"/brokers/topics/made{number}")
@@ -862,7 +862,7 @@ def deletions_are_taken_back(count: int) -> Telling:
 
 @of("MissingTopicId", counts=True)
 def topics_are_made_by_hand_and_get_no_id(count: int) -> Telling:
-    history = a_cluster([1], [1], release=(3, 9), topic_id="an id")
+    history = a_cluster([1], [1], release=(3, 9), topic_id="an-idAAAAAAAAAAAAAAAAA")
     for number in range(count):
         history.topic(f"bare{number}", {0: [1]})
     history.the_controller_writes_its_due()
@@ -870,7 +870,7 @@ def topics_are_made_by_hand_and_get_no_id(count: int) -> Telling:
     history.heartbeat(6 * MINUTE_MS)
     yield history
     for number in range(count):
-        history.topic(f"bare{number}", {0: [1]}, topic_id=f"id {number}")
+        history.topic(f"bare{number}", {0: [1]}, topic_id=f"{f'id-{number}':A<22}")
     history.heartbeat()
 
 

@@ -453,7 +453,14 @@ def _requested(row: Request, state: RequestedState) -> str:
 
 
 def broker_znode(broker: int) -> dict[str, Any]:
-    return {"version": 5, "host": "h", "port": 9092, "endpoints": [f"PLAINTEXT://h:{9092 + broker}"], "rack": None}
+    return {
+        "version": 5,
+        "jmx_port": -1,
+        "host": "h",
+        "port": 9092,
+        "endpoints": [f"PLAINTEXT://h:{9092 + broker}"],
+        "rack": None,
+    }
 
 
 def controller_znode(broker: int) -> dict[str, Any]:

@@ -12,7 +12,10 @@ WELL = {**RACKS, **controller(1), **topic("t", [1, 2], [2, 3])}
 MANY = 20_000
 
 FOUND = {
-    "duplicate-topic-id": ({**topic("u", [1, 2], topic_id="id-of-t")}, "t and u (id-of-t)"),
+    "duplicate-topic-id": (
+        {**topic("u", [1, 2], topic_id="id-of-tAAAAAAAAAAAAAAA")},
+        "t and u (id-of-tAAAAAAAAAAAAAAA)",
+    ),
     "state-of-a-later-controller": (
         state("t", 0, 1, [1, 2], epoch=9),
         "t-0 (controller epoch 9, /controller_epoch 7)",
@@ -45,7 +48,7 @@ FOUND = {
     "all-replicas-in-one-rack": ({**broker(4, "a"), **topic("u", [1, 4])}, "u-0 (rack a)"),
     "settings-of-no-topic": ({**settings("gone", retention_ms="1"), **settings("t")}, "gone"),
     "topic-without-settings": ({**settings("t", retention_ms="1"), **topic("u", [1, 2])}, "u"),
-    "missing-topic-id": (topic("u", [1, 2], topic_id="") | {}, "u"),
+    "missing-topic-id": (topic("u", [1, 2]), "u"),
     "more-replicas-than-racks": ({**broker(4, "c"), **topic("u", [1, 2, 3, 4])}, "u (4 replicas, 3 racks)"),
     "one-replica": (topic("u", [1]), "u-0"),
     "unclean-election-enabled": (settings("t", unclean_leader_election_enable="true"), "t"),

@@ -75,9 +75,9 @@ ZOOKEEPER_ROLLED_BACK: Final = AlertKind(
 ZNODE_REFUSED: Final = AlertKind(
     name="ZnodeRefused",
     severity=Severity.WARN,
-    meaning="Kontrast could not decode a znode, and keeps its last good value.",
+    meaning="Kafka cannot read a znode as it is. The cause names the effect. Kontrast keeps the last good value.",
     advice=Advice(
-        "Look at the row in the output `refused`, which has the znode's path and bytes.",
+        "Mend the znode before the next failover or restart of a broker, because Kafka reads it then.",
     ),
     several="{count} znodes cannot be read{names}: Kontrast keeps their last good values",
     lasts_ms=10 * MINUTE_MS,
