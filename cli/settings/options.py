@@ -131,6 +131,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "timeout_seconds": "Longest answer time of an Alertmanager.",
         "resend_interval_seconds": "Interval at which an open alert is sent again.",
         "resolve_timeout_seconds": "Time after which Alertmanager ends an alert that is no longer sent.",
+        "crash_without_damage": "Severity of BrokerCrashed while clients can use every partition, page or warn.",
         "stale_after_seconds": "Age of the newest heartbeat after which a cluster's alerts are unknown.",
         "external_labels": "Labels of every alert, like those of a Prometheus.",
         "generator_url": "Target of Alertmanager's source link. No link if unset.",

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import accumulate
+from operator import itemgetter
 from typing import Final
 
 import msgspec
 
 from controller.alerts.conditions import excuse_of, explanation
-from controller.alerts.incidents import causes, incident_by_broker
+from controller.alerts.incidents import causes, incident_by_broker, newest_of
 from controller.contract.ids import BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
@@ -43,6 +44,7 @@ class Group(msgspec.Struct, frozen=True):
     excuse: str | None
     lacking: int = 1  # of the brokers, before the issue ends
     internal: int = 0  # partitions of internal topics
+    ranks: tuple[int, ...] = ()  # of the examples
 
 
 def read_group(key: str, group: IssueGroup, header: Header) -> Group:
@@ -50,8 +52,8 @@ def read_group(key: str, group: IssueGroup, header: Header) -> Group:
     issue, brokers, others, lacking = parse_group(key)
     in_failed_dirs = issue is PartitionIssue.OFFLINE and header.brokers.keys() >= set(brokers)
     excuse = None if in_failed_dirs else explanation(brokers, header)
-    count, since_ms, examples, internal = msgspec.structs.astuple(group)
-    return Group(issue, brokers, others, count, since_ms, examples, excuse, lacking, internal)
+    count, since_ms, examples, internal, ranks = msgspec.structs.astuple(group)
+    return Group(issue, brokers, others, count, since_ms, examples, excuse, lacking, internal, ranks)
 
 
 class Affected(msgspec.Struct, frozen=True):
@@ -86,10 +88,25 @@ class Affected(msgspec.Struct, frozen=True):
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """Return the names of some partitions, one of each group before the second of any."""
+        """Return the names of some partitions, the most important topics first.
+
+        Of equally important ones, one of each group comes before the second of any.
+        """
+        return tuple(self.ranked)[:EXAMPLES_NAMED]
+
+    @property
+    def ranked(self) -> dict[str, int]:
+        """Return the examples with the ranks of their topics, the most important first."""
         rounds = range(max((len(group.examples) for group in self.groups), default=0))
-        named = [group.examples[at] for at in rounds for group in self.groups if at < len(group.examples)]
-        return tuple(dict.fromkeys(named))[:EXAMPLES_NAMED]
+        found = [
+            (group.ranks[at], group.examples[at]) for at in rounds for group in self.groups if at < len(group.examples)
+        ]
+        return {name: rank for rank, name in sorted(found, key=itemgetter(0))}
+
+    @property
+    def rank(self) -> int:
+        """Return the rank of the most important topic, the smallest of all."""
+        return min(self.ranked.values(), default=0)
 
     @property
     def excuse(self) -> str | None:
@@ -112,8 +129,7 @@ def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affe
     groups: dict[str | None, list[Group]] = {}
     for key, group in header.tally.issues.items():
         read = read_group(key, group, header)
-        brokers = causes(read.issue, read.brokers, header)
-        incident = incidents[brokers[0]] if brokers else None
+        incident = newest_of(causes(read.issue, read.brokers, header), incidents, header)
         groups.setdefault(incident.name if incident else None, []).append(read)
     for incident in header.alerts.incidents:
         if incident.name in groups:
@@ -138,16 +154,22 @@ def worst_topics(affected: Affected, header: Header) -> str:
     return ". Most are in " + ", ".join(f"{topic} ({count})" for topic, count in worst)
 
 
-def _order_of(affected: Affected, header: Header) -> tuple[Return, ...]:
-    """Return the absent brokers whose return helps clients, the one that restores most first."""
+def _order_of(groups: Iterable[Group], header: Header) -> Iterator[Return]:
+    """Yield the absent brokers whose return helps clients, the one that restores most first."""
     waiting = [
         Waiting(
             frozenset(group.brokers), group.lacking, group.count, group.issue in _ENDED_BY_ANY_RETURN, group.internal
         )
-        for group in affected.groups
+        for group in groups
     ]
     away = {broker for group in waiting for broker in group.brokers}.difference(header.brokers)
-    return tuple(order_of_return(waiting, away))
+    return order_of_return(waiting, away)
+
+
+def next_step(groups: Iterable[Group], header: Header) -> str:
+    """Return the broker to start first, as a clause, empty if none helps."""
+    first = next(_order_of(groups, header), None)
+    return "" if first is None else f"start broker {first.broker}"
 
 
 def returns(lost: Affected, refusing: Affected, header: Header) -> str:
@@ -160,9 +182,7 @@ def returns(lost: Affected, refusing: Affected, header: Header) -> str:
     away = [frozenset(group.brokers).difference(header.brokers) for group in lost.groups]
     enough = frozenset.intersection(*filter(None, away)) if any(away) else frozenset()
     said = (
-        f" until {one_of(enough)} returns"
-        if enough
-        else _in_order(_order_of(together((*lost.groups, *refusing.groups)), header))
+        f" until {one_of(enough)} returns" if enough else _in_order(_order_of((*lost.groups, *refusing.groups), header))
     )
     on_live = Affected(
         tuple(group for group in lost.groups if group.brokers and header.brokers.keys() >= set(group.brokers))

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from controller.alerts.affected import Affected, toll
-from controller.alerts.conditions import Condition, excuse_of, maintained
+from controller.alerts.conditions import UNSENT_MS, Condition, excuse_of, maintained
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
@@ -27,9 +27,6 @@ from wording.times import duration
 
 _FLAPPING_DEPARTURES: Final = 3
 _FLAPPING_WITHIN_MS: Final = 10 * 60_000
-
-# A page of this age may have been sent. The Alertmanager example waits as long for further alerts (`group_wait`).
-_UNSENT_MS: Final = 5_000
 
 _NOTHING: Final = Affected(())
 
@@ -119,7 +116,7 @@ def _still_pages(condition: Condition, header: Header, *, otherwise: bool) -> bo
     before = header.alerts.open.get(condition.id)
     if before is None or before.severity is Severity.INFO:
         return otherwise
-    was_sent = header.time_ms - before.since_ms >= _UNSENT_MS
+    was_sent = header.time_ms - before.since_ms >= UNSENT_MS
     return before.severity is Severity.PAGE and (otherwise or was_sent)
 
 

@@ -6,7 +6,7 @@ Conditions are made from the header alone, in `partition_conditions`, `broker_co
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -23,6 +23,10 @@ from wording.sentences import listed
 # How long after a controlled shutdown, and after the broker's return, lagging replicas are explained by it.
 _AWAY_IN_ORDER_MS: Final = 10 * 60_000
 _CATCHING_UP_MS: Final = 5 * 60_000
+
+
+# An alert of this age may have been sent. The Alertmanager example waits as long for further alerts (`group_wait`).
+UNSENT_MS: Final = 5_000
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +48,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     broker: BrokerId | None = None
     brokers: tuple[BrokerId, ...] = ()  # where it may concern more than one
     replaces: tuple[AlertKind, ...] = ()  # kinds whose alert on this subject resolves into this one
+    damage: Mapping[str, str] = {}  # kinds of damage to clients, with a sentence each. A further kind is news
+    next_step: str = ""  # of a person, in words. Another one is news
 
     @property
     def id(self) -> str:

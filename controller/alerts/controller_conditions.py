@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from controller.alerts.conditions import Condition
@@ -32,6 +32,30 @@ _FLAPPING_WITHIN_MS: Final = 60_000
 
 # Kafka's brokers answer StopReplica first, so these writes are not the controller's delay. DeletionStuck tells of them.
 _WAIT_FOR_BROKERS: Final = frozenset({EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED})
+_NO_LEADER: Final = "partitions may lack a leader"
+_NOT_CREATED: Final = "clients cannot use new partitions"
+_NOT_MOVED: Final = "replicas do not move to the brokers of the reassignment"
+_NOT_PREFERRED: Final = "leaders do not move to the preferred replicas, so load may be uneven"
+_NOT_DELETED: Final = "topics stay, with their data, until they are deleted"
+
+# The worst first. An event that is not here changes no leader and no replica.
+_EFFECTS_OF_LATENESS: Final = (
+    (EventKind.BROKER_CHANGE, _NO_LEADER),
+    (EventKind.CONTROLLER_FAILOVER, _NO_LEADER),
+    (EventKind.LOG_DIR_EVENT_NOTIFICATION, _NO_LEADER),
+    (EventKind.LEADER_AND_ISR_RESPONSE_RECEIVED, _NO_LEADER),
+    (EventKind.UNCLEAN_LEADER_ELECTION_ENABLE, _NO_LEADER),
+    (EventKind.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE, _NO_LEADER),
+    (EventKind.CONTROLLED_SHUTDOWN, "a broker that shuts down still leads partitions"),
+    (EventKind.TOPIC_CHANGE, _NOT_CREATED),
+    (EventKind.PARTITION_MODIFICATIONS, _NOT_CREATED),
+    (EventKind.ZK_PARTITION_REASSIGNMENT, _NOT_MOVED),
+    (EventKind.API_PARTITION_REASSIGNMENT, _NOT_MOVED),
+    (EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, _NOT_MOVED),
+    (EventKind.REPLICA_LEADER_ELECTION, _NOT_PREFERRED),
+    (EventKind.AUTO_PREFERRED_REPLICA_LEADER_ELECTION, _NOT_PREFERRED),
+    (EventKind.TOPIC_DELETION, _NOT_DELETED),
+)
 _UNREGISTERED_MS: Final = 10_000
 _STORM_AT_LEAST: Final = 100
 MINUTE_MS: Final = 60_000
@@ -96,7 +120,8 @@ def _overdue(header: Header) -> Condition | None:
         kind=kinds.CONTROLLER_OVERDUE,
         group="controller",
         cause=f"controller {header.controller} in epoch {header.controller_epoch} is late with "
-        f"{counted(overdue, 'write')}: partitions may lack a leader. The oldest is due for {due[0].sentence}",
+        f"{counted(overdue, 'write')}: {_late_effect({event.kind for event in due})}. The oldest is due for "
+        f"{due[0].sentence}",
         ending="no write is overdue",
         since_ms=due[0].time_ms,
         evidence=tuple(
@@ -105,6 +130,12 @@ def _overdue(header: Header) -> Condition | None:
         ),
         broker=header.controller,
     )
+
+
+def _late_effect(late: Collection[EventKind]) -> str:
+    """Return the worst effect of events whose writes are late, as a clause."""
+    effects = (effect for kind, effect in _EFFECTS_OF_LATENESS if kind in late)
+    return next(effects, "clients and brokers read old metadata")
 
 
 def _ghost(header: Header) -> Condition | None:

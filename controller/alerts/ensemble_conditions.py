@@ -31,6 +31,10 @@ _SLOW_FSYNC_MS: Final = 100
 _SLOW_ANSWER_MS: Final = 1_000
 _LONG_QUEUE: Final = 100
 
+# Alertmanager first waits for `group_wait`, 10 s for a warning in the example. A session that expires before would be
+# resolved in the message that first names it, and nobody can act on it anyway.
+_TOO_LATE_TO_ACT_MS: Final = 10_000
+
 # A server has 2 s for each question, and a round needs two. It does not grow, because all servers are asked at once.
 _ANSWERS_MS: Final = 5_000
 
@@ -67,8 +71,11 @@ def conditions_of_left_sessions(header: Header) -> Iterator[Condition]:
     ensemble = ensemble_at(header.ensemble.newest, header.time_ms)
     for left in () if ensemble is None else ensemble.left_sessions:
         registered = header.brokers.get(left.broker)
-        if registered is not None and registered.session == left.session:
-            yield _blocked(header, left)
+        if registered is None or registered.session != left.session:
+            continue
+        blocked = _blocked(header, left)
+        if blocked.id in header.alerts.open or not 0 <= left.expires_ms < _TOO_LATE_TO_ACT_MS:
+            yield blocked
 
 
 def _quorum(header: Header, ensemble: Ensemble) -> Condition | None:

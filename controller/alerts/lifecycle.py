@@ -6,15 +6,14 @@ partitions slow this down (`may_judge_again`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import product
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
 from controller.alerts.affected import affected_by_incident
 from controller.alerts.broker_conditions import conditions_of_brokers
-from controller.alerts.conditions import Condition, maintained
+from controller.alerts.conditions import UNSENT_MS, Condition, maintained
 from controller.alerts.controller_conditions import MINUTE_MS, conditions_of_controller
 from controller.alerts.ensemble_conditions import (
     GROUP as GROUP_OF_ZOOKEEPER,
@@ -22,7 +21,7 @@ from controller.alerts.ensemble_conditions import (
     conditions_of_left_sessions,
     until_cause_is_known_ms,
 )
-from controller.alerts.incidents import brokers_away, incidents_of
+from controller.alerts.incidents import brokers_away, follow_incidents, moved_on
 from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
@@ -31,7 +30,7 @@ from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
-from controller.model.alert_state import ElectionPace, Incident, Occurrence, OpenAlert
+from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
 from controller.model.published_rows import PublishedRows
@@ -44,10 +43,16 @@ _NOT_SHOWN: Final = "KRaft leads and no longer writes to ZooKeeper, which cannot
 
 _READ_AGAIN: Final = "a complete read has arrived"
 
+_UNUSABLE: Final = (kinds.PARTITIONS_OFFLINE, kinds.UNDER_MIN_ISR)
+_OF_REPLICAS: Final = (*_UNUSABLE, kinds.UNDER_REPLICATED)
+
 OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 
 # Least time between two updates of an alert whose counts keep changing.
 _UPDATED_AGAIN_MS: Final = 5_000
+
+# Each news of an alert is one more alert to Alertmanager. Brokers that come and go could bring any number.
+_NEWS_TOLD: Final = 20
 
 # Judging takes up to 10 µs for each group of partitions. The first hundred groups never wait. Each ten more wait a
 # millisecond, so that judging takes at most a tenth of the time beside the cost of a hundred groups.
@@ -72,9 +77,8 @@ def judge(state: MutableState, rows: PublishedRows) -> None:
     forget_old(header)
     blind = _is_blind(header)
     sees_cluster = header.phase is FOLLOWING and not blind
-    incidents = header.alerts.incidents
     conditions = {condition.id: condition for condition in _conditions(state, sees_cluster=sees_cluster)}
-    replaced = dict(_replaced(header, conditions, incidents))
+    replaced = dict(_replaced(header, conditions))
     suspected_ms = {key: header.alerts.suspected_ms.get(key, header.time_ms) for key in conditions}
     if suspected_ms != header.alerts.suspected_ms:
         header.alerts.suspected_ms = suspected_ms
@@ -90,21 +94,16 @@ def judge(state: MutableState, rows: PublishedRows) -> None:
             _mark_unknown(header, rows, alert_id, alert)
 
 
-def _replaced(
-    header: Header, conditions: Mapping[str, Condition], before: Iterable[Incident]
-) -> Iterator[tuple[str, str]]:
-    """Yield ids of alerts that go on in others, because another kind or an older incident has taken them in."""
+def _replaced(header: Header, conditions: Mapping[str, Condition]) -> Iterator[tuple[str, str]]:
+    """Yield ids of alerts that go on in others, because another kind or a newer incident has their partitions now."""
     for condition in conditions.values():
         for kind in condition.replaces:
             yield id_of(kind, condition.subject), condition.id
-    now = header.alerts.incidents
-    names = {incident.name for incident in now}
-    ended = [incident for incident in before if incident.name not in names]
-    for incident, other in product(ended, now):
-        if not set(incident.brokers).isdisjoint(other.brokers):
-            for kind in ALERT_KINDS.values():
-                if (alert_id := id_of(kind, other.name)) in conditions:
-                    yield id_of(kind, incident.name), alert_id
+    for name, newest in moved_on(header).items():
+        in_newest = (id_of(kind, newest) for kind in (*_OF_REPLICAS, kinds.BROKER_CRASHED, kinds.BROKER_SHUT_DOWN))
+        taken_in = next((alert_id for alert_id in in_newest if alert_id in conditions), None)
+        if taken_in is not None:
+            yield from ((id_of(kind, name), taken_in) for kind in _OF_REPLICAS)
 
 
 def resolve_all(header: Header, rows: PublishedRows, ending: str) -> None:
@@ -119,7 +118,7 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
         yield from conditions_of_migration(header)
     elif sees_cluster:
         away = brokers_away(header)
-        _follow_incidents(header, away)
+        follow_incidents(header, away)
         by_incident = tuple(affected_by_incident(header))
         of_partitions = list(conditions_of_partitions(header, by_incident))
         yield from of_partitions
@@ -135,16 +134,9 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
     yield from _conditions_of_replica(header)
 
 
-def _follow_incidents(header: Header, away: Collection[BrokerId]) -> None:
-    incidents = incidents_of(header, away)
-    if incidents != header.alerts.incidents:
-        header.alerts.incidents = incidents
-
-
 def _paged(of_partitions: list[Condition]) -> set[str]:
     """Return the incidents whose partitions page because clients cannot use the partitions, or not with acks=all."""
-    unusable = (kinds.PARTITIONS_OFFLINE, kinds.UNDER_MIN_ISR)
-    return {found.subject for found in of_partitions if found.kind in unusable and found.severity is None}
+    return {found.subject for found in of_partitions if found.kind in _UNUSABLE and found.severity is None}
 
 
 def _is_blind(header: Header) -> bool:
@@ -236,7 +228,7 @@ def _publish(header: Header, rows: PublishedRows, condition: Condition) -> None:
     patience_ms = kind.patience_ms if condition.patience_ms is None else condition.patience_ms
     if before is None and header.time_ms - since_ms < patience_ms:
         return
-    now = _opened(condition, before, since_ms, header)
+    now = _opened(condition, before, since_ms, header, may_have_news=rows.shown.gauges)
     if before is not None and not (
         _is_another_page(before, now)
         or (rows.shown.gauges and _says_more(before, now))
@@ -256,7 +248,17 @@ def _publish(header: Header, rows: PublishedRows, condition: Condition) -> None:
     )
 
 
-def _opened(condition: Condition, before: OpenAlert | None, since_ms: int, header: Header) -> OpenAlert:
+class _Told(NamedTuple):
+    """What a pager knows of an alert."""
+
+    damage: tuple[str, ...]
+    next_step: str
+    news: tuple[str, ...] = ()
+
+
+def _opened(
+    condition: Condition, before: OpenAlert | None, since_ms: int, header: Header, *, may_have_news: bool
+) -> OpenAlert:
     severity = Severity.INFO if _is_held_back(condition, header) else condition.severity or condition.kind.severity
     return OpenAlert(
         kind=condition.kind.name,
@@ -271,7 +273,26 @@ def _opened(condition: Condition, before: OpenAlert | None, since_ms: int, heade
         broker=condition.broker,
         has_examples=bool(condition.examples),
         brokers=_brokers(condition, before),
+        opened_ms=before.opened_ms if before else header.time_ms,
+        **_told(condition, before, header, may_have_news=may_have_news)._asdict(),
     )
+
+
+def _told(condition: Condition, before: OpenAlert | None, header: Header, *, may_have_news: bool) -> _Told:
+    """Return the damage and the next step that were told, with news of what changed since the alert was sent.
+
+    What changes before that is in the first message. Later only heartbeats bring news, as they bring other sentences.
+    """
+    if before is None or header.time_ms - before.opened_ms < UNSENT_MS:
+        return _Told(tuple(condition.damage), condition.next_step)
+    told = _Told(before.damage, before.next_step, before.news)
+    further = tuple(kind for kind in condition.damage if kind not in before.damage)
+    other_step = condition.next_step if condition.next_step != before.next_step else ""
+    is_early = not may_have_news or header.time_ms - before.published_ms < _UPDATED_AGAIN_MS
+    if is_early or not (further or other_step) or len(before.news) == _NEWS_TOLD:
+        return told
+    said = [*(condition.damage[kind] for kind in further), *([f"Next: {other_step}"] if other_step else [])]
+    return _Told((*before.damage, *further), other_step or before.next_step, (*before.news, ". ".join(said)))
 
 
 def _brokers(condition: Condition, before: OpenAlert | None) -> tuple[BrokerId, ...]:
@@ -287,8 +308,9 @@ def _is_held_back(condition: Condition, header: Header) -> bool:
 
 
 def _is_another_page(before: OpenAlert, now: OpenAlert) -> bool:
-    """Return whether a pager would see another alert, which is known again, or has another severity or more brokers."""
-    return before.unknown or before.severity is not now.severity or before.brokers != now.brokers
+    """Return whether a pager would get a message, because the alert is known again, or moves, or has news."""
+    moves = before.severity is not now.severity or before.brokers != now.brokers
+    return before.unknown or moves or before.news != now.news
 
 
 def _says_more(before: OpenAlert, now: OpenAlert) -> bool:
@@ -327,6 +349,7 @@ def _row(header: Header, rows: PublishedRows, alert_id: str, alert: OpenAlert, s
         alert=alert.kind,
         state=state,
         severity=alert.severity,
+        news=alert.news,
         subject=f"cluster {cluster}" if alert.subject == THE_CLUSTER else alert.subject,
         group=alert.group,
         since_ms=alert.since_ms,

@@ -15,6 +15,7 @@ from controller.alerts.affected import (
     Affected,
     Group,
     must_stay_up,
+    next_step,
     returns,
     together,
     toll,
@@ -60,23 +61,30 @@ class Scene(msgspec.Struct, frozen=True):
 
     def condition(self, kind: kinds.AlertKind, found: Affected, cause: str, ending: str, **more: object) -> Condition:
         """Return a condition of this kind, of severity info if all its partitions have an excuse."""
-        excuse = found.excuse
-        subject = _NO_INCIDENT if self.incident is None else self.incident.name
+        excuse, incident = found.excuse, self.incident
+        subject = _NO_INCIDENT if incident is None else incident.name
         condition = Condition(
             kind=kind,
             subject=subject,
             group=subject,
             cause=cause if not excuse else f"{cause} ({excuse})",
             ending=ending,
-            since_ms=found.since_ms,
+            since_ms=self.since_ms(found),
             evidence=whereabouts(found.brokers[:EXAMPLES_NAMED], self.header),
             partitions=found.count,
             examples=found.examples,
-            broker=None if self.incident is None else self.incident.broker,
-            brokers=found.brokers,
+            broker=None if incident is None else incident.broker,
+            brokers=() if incident is None else tuple(sorted(set(found.brokers) & set(incident.brokers))),
             severity=Severity.INFO if excuse else None,
         )
         return msgspec.structs.replace(condition, **more)
+
+    def since_ms(self, found: Affected) -> int:
+        """Return when the first of these partitions got the issue, or when the brokers left if it had it before."""
+        departures = self.header.departures.last
+        lost = () if self.incident is None else self.incident.brokers
+        left_ms = min((departures[broker].time_ms for broker in lost if broker in departures), default=0)
+        return max(found.since_ms, left_ms)
 
 
 def conditions_of_partitions(
@@ -111,6 +119,8 @@ def _offline(scene: Scene, refusing: Affected) -> Condition | None:
     if not lost.groups:
         return _coming_back(scene, offline) if offline.groups else None
     cause = f"{_offline_partitions(offline, header)}{returns(lost, refusing, header)}{worst_topics(offline, header)}"
+    for rejected in _rejected(refusing).values():
+        cause = f"{rejected}. {cause}" if refusing.rank < offline.rank else f"{cause}. {rejected}"
     waiting, never = offline.of(PartitionIssue.COMING_BACK), offline.of(PartitionIssue.NEVER_CREATED)
     if waiting.count:
         cause += (
@@ -123,16 +133,26 @@ def _offline(scene: Scene, refusing: Affected) -> Condition | None:
     rest = toll(
         scene.affected.of(
             PartitionIssue.UNDER_REPLICATED,
-            PartitionIssue.UNDER_MIN_ISR,
             PartitionIssue.AT_MIN_ISR,
             PartitionIssue.ONE_LEFT,
         )
     )
     condition = scene.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
     condition = msgspec.structs.replace(
-        condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), advice=_advice(helped.count, lost)
+        condition,
+        since_ms=scene.since_ms(lost),
+        replaces=(kinds.UNDER_MIN_ISR,),
+        advice=_advice(helped.count, lost),
+        damage={Fact.OFFLINE.word: Fact.OFFLINE.of(offline.count)} | _rejected(refusing),
+        next_step=next_step((*lost.groups, *refusing.groups), header),
     )
     return _not_yet_paged(condition, lost, header)
+
+
+def _rejected(refusing: Affected) -> dict[str, str]:
+    """Return the damage of partitions that reject acks=all, with its sentence, or nothing if there are none."""
+    fact, examples = Fact.REJECTS_ACKS_ALL, in_brackets(refusing.examples, refusing.count)
+    return {fact.word: f"{fact.of(refusing.count)}{examples}"} if refusing.count else {}
 
 
 def _advice(helped: int, lost: Affected) -> Advice | None:
@@ -184,7 +204,8 @@ def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
 def _offline_partitions(offline: Affected, header: Header) -> str:
     """Return a clause that names partitions of the worst topic first."""
     by_topic, them = header.tally.offline_by_topic, plural(offline.count, "it", "them")
-    worst_first = sorted(offline.examples, key=lambda name: -by_topic.get(name.rpartition("-")[0], 0))
+    ranked = offline.ranked
+    worst_first = sorted(ranked, key=lambda name: (ranked[name], -by_topic.get(name.rpartition("-")[0], 0)))
     return f"{Fact.OFFLINE.counted(offline.count)}{in_brackets(worst_first, offline.count)}: no client can use {them}"
 
 
@@ -207,10 +228,15 @@ def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
         if refusing.brokers
         else "all replicas are in sync, but min.insync.replicas asks for more. Lower min.insync.replicas"
     )
-    named = in_brackets(refusing.examples, refusing.count)
-    cause = f"{Fact.REJECTS_ACKS_ALL.of(refusing.count)}{named}: {lacking}"
-    cause += must_stay_up(scene.affected)
-    return scene.condition(kinds.UNDER_MIN_ISR, refusing, cause, "enough replicas are in sync again")
+    damage = _rejected(refusing)
+    return scene.condition(
+        kinds.UNDER_MIN_ISR,
+        refusing,
+        f"{damage[Fact.REJECTS_ACKS_ALL.word]}: {lacking}{must_stay_up(scene.affected)}",
+        "enough replicas are in sync again",
+        damage=damage,
+        next_step=next_step(refusing.groups, scene.header),
+    )
 
 
 def _leaderless(scene: Scene, found: Affected) -> Condition | None:

@@ -39,6 +39,7 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     partitions: Int64 = 0  # how many are affected
     examples: tuple[str, ...] = ()  # some of them, e.g. orders-7
     brokers: tuple[RowBrokerId, ...] = ()  # all that were part of it since it opened; the cause names the present ones
+    news: tuple[str, ...] = ()  # further damage and other next steps since it was first sent, a sentence each
 
     def subject_key(self) -> str:
         """Key with one row an alert."""

@@ -33,6 +33,7 @@ class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
     since_ms: int
     examples: tuple[str, ...]
     internal: int = 0  # partitions of internal topics among them
+    ranks: tuple[int, ...] = ()  # of the examples, whose topics come in the order of their importance
 
 
 class WritesBefore(msgspec.Struct, frozen=True, array_like=True):

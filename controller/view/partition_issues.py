@@ -6,6 +6,7 @@ make an alert is decided in `alerts/partition_conditions.py`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
@@ -114,22 +115,30 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
     if topic.queued_for_deletion:
         left = [at for at, state in partition.replica_states.items() if state is not ReplicaState.DELETION_SUCCESSFUL]
         return (PartitionIssue.UNDELETED.of(left),) if left else ()
-    value = partition.zk_state
-    if value is None:
+    if partition.zk_state is None:
         return _without_state(partition)
+    value = _foreseen(partition, partition.zk_state)
     if partition.problem is None and _is_sound(topic, partition, value, rules):
         return ()
     unusable = _BY_PROBLEM.get(partition.problem)
-    if unusable is _ELECTION_DUE and _is_passed_over(partition, value.leader_epoch):
+    if unusable is _ELECTION_DUE and _is_passed_over(partition, partition.zk_state.leader_epoch):
         unusable = PartitionIssue.ELECTION_OWED
     keys: tuple[str, ...] = (
-        () if unusable is None else (_unusable_for(unusable, value.leader, value.isr, partition.replicas),)
+        () if unusable is None else (_unusable_for(unusable, partition.zk_state.leader, value.isr, partition.replicas),)
     )
     if partition.reassigning:
         keys += (PartitionIssue.REASSIGNING.of(set(partition.assignment.target) - set(value.isr)),)
     if unusable in _USED_AGAIN_SOON:  # else no other issue matters to clients, who cannot use it
         keys += _lacking_in(topic, partition, value, rules)
     return keys
+
+
+def _foreseen(partition: Partition, value: LeaderAndIsr) -> LeaderAndIsr:
+    """Return the state after the controller's due writes, so that a loss is told with all that follows from it.
+
+    Clients do not wait for these writes. A dead replica in an ISR holds up acks=all as a removed one does.
+    """
+    return partition.value(value.controller_epoch) or value if partition.write_due else value
 
 
 def _is_sound(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:
@@ -188,6 +197,12 @@ def _lacking(
     return tuple(keys)
 
 
+def _rank_of(topic: Topic, partition: Partition, internal: int, rules: CountingRules) -> int:
+    """Return the rank of a topic's partition in a sentence, the smallest first, as the page ranks unweighted topics."""
+    in_sync = rules.least_in_sync if topic.min_insync_replicas is None else topic.min_insync_replicas
+    return -((internal << 32) + (min(in_sync, 0xFFFF) << 16) + min(len(partition.replicas), 0xFFFF))
+
+
 class PartitionIssueIndex:
     """Groups of a cluster while a transaction changes them. They are copied at the first change."""
 
@@ -210,11 +225,12 @@ class PartitionIssueIndex:
         if not self._owned:
             self.groups, self.offline_by_topic, self._owned = self.groups.copy(), self.offline_by_topic.copy(), True
         name, internal = str(tp), int(tp.topic in INTERNAL_TOPICS)
+        rank = _rank_of(now, is_, internal, self._rules) if now and is_ else 0
         for key in come:
             if key not in gone:
                 # An owed election is due since its event came, not since the controller passed it over.
                 owed = is_.passed_over if is_ and key.startswith(_ELECTION_OWED_KEYS) else None
-                self._join(key, name, now_ms if owed is None else owed.since_ms, internal)
+                self._join(key, name, now_ms if owed is None else owed.since_ms, internal, rank)
         for key in gone:
             if key not in come:
                 self._leave(key, name, internal)
@@ -229,14 +245,18 @@ class PartitionIssueIndex:
         else:
             self.offline_by_topic.pop(topic, None)
 
-    def _join(self, key: str, name: str, now_ms: int, internal: int) -> None:
+    def _join(self, key: str, name: str, now_ms: int, internal: int, rank: int) -> None:  # noqa: PLR0913 (one call)
         group = self.groups.get(key)
         if group is None:
             self._note_change(key)
-            self.groups[key] = IssueGroup(1, now_ms, (name,), internal)
+            self.groups[key] = IssueGroup(1, now_ms, (name,), internal, (rank,))
             return
-        examples = (*group.examples, name) if len(group.examples) < EXAMPLES_NAMED else group.examples
-        self.groups[key] = IssueGroup(group.count + 1, group.since_ms, examples, group.internal + internal)
+        examples, ranks = group.examples, group.ranks
+        at = bisect_right(ranks, rank)
+        if at < EXAMPLES_NAMED:
+            examples = (*examples[:at], name, *examples[at:])[:EXAMPLES_NAMED]
+            ranks = (*ranks[:at], rank, *ranks[at:])[:EXAMPLES_NAMED]
+        self.groups[key] = IssueGroup(group.count + 1, group.since_ms, examples, group.internal + internal, ranks)
 
     def _note_change(self, key: str) -> None:
         if not key.startswith(_PATIENT_KEYS):
@@ -248,8 +268,11 @@ class PartitionIssueIndex:
             self._note_change(key)
             del self.groups[key]
             return
-        examples = tuple(other for other in group.examples if other != name)
-        self.groups[key] = IssueGroup(group.count - 1, group.since_ms, examples, group.internal - internal)
+        examples, ranks = group.examples, group.ranks
+        if name in examples:
+            at = examples.index(name)
+            examples, ranks = (*examples[:at], *examples[at + 1 :]), (*ranks[:at], *ranks[at + 1 :])
+        self.groups[key] = IssueGroup(group.count - 1, group.since_ms, examples, group.internal - internal, ranks)
 
 
 def index_issues(topics: Topics, header: Header) -> tuple[dict[str, IssueGroup], dict[str, int]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.active_alerts import ActiveAlerts, Source, source_of
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
-from dashboards.alerting.message import ALERT_ID, OTHER_BROKER, SEVERITY_LABELS, Labels, Message, messages_of
+from dashboards.alerting.message import ALERT_ID, SEVERITY_LABELS, Labels, Message, messages_of
 from dashboards.alerting.title import title_of
 
 # An output that is read again from its beginning briefly lacks active alerts. Only a longer silence is an end.
@@ -149,7 +149,7 @@ class AlertRegistry:
 
 
 def _pages_first(message: Message) -> tuple[bool, bool, int]:
-    return bool(message.label(OTHER_BROKER)), message.severity is not Severity.PAGE, message.since_ms
+    return message.is_addition, message.severity is not Severity.PAGE, message.since_ms
 
 
 def _ended(message: Message, ending: AlertRow | None, now_ms: int) -> Message:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
 from controller.contract.job_row import JobRow, ProcessUse
-from dashboards.alerting.message import NAME_PREFIX, OTHER_BROKER
+from dashboards.alerting.message import NAME_PREFIX
 from dashboards.catalogue import (
     alert_metrics,
     controller_metrics,
@@ -74,8 +74,8 @@ def _alert_since(scrape: Scrape) -> Iterator[Sample]:
 
 def _alerts_dropped(scrape: Scrape) -> Iterator[Sample]:
     for cluster in scrape.clusters:
-        messages = scrape.alerts.get(cluster.cluster, ())  # those of further brokers are last, and name no other alert
-        alerts = sum(not message.label(OTHER_BROKER) for message in messages)
+        messages = scrape.alerts.get(cluster.cluster, ())  # additions are last, and name no other alert
+        alerts = sum(not message.is_addition for message in messages)
         yield (cluster.cluster,), max(0, alerts - scrape.limits.alerts)
 
 

@@ -127,7 +127,7 @@ _PAGE = """
             }}/controller{{ else if $labels.broker }}/brokers/{{ $labels.broker }}{{ end }}
 """.lstrip("\n")
 
-_OTHER_BROKER = "{{ with $labels.other_broker }}, broker {{ . }} too{{ end }}"
+_ADDITION = "{{ with $labels.other_broker }}, broker {{ . }} too{{ end }}{{ with $labels.news }}, news {{ . }}{{ end }}"
 
 _RULE = """
       - alert: {prefix}{name}
@@ -139,7 +139,7 @@ _RULE = """
         labels:
           delivered_by: prometheus
         annotations:
-          summary: "{{{{ $labels.kafka_cluster }}}}: {{{{ $labels.subject }}}}: {name}{other}"
+          summary: "{{{{ $labels.kafka_cluster }}}}: {{{{ $labels.subject }}}}: {name}{addition}"
 {texts}
           since: "{{{{ $value | humanizeTimestamp }}}}"
           runbook_url: docs/runbooks/{prefix}{name}.md
@@ -159,7 +159,7 @@ def _rule(kind: AlertKind, board: str) -> str:
     return _RULE.format(
         prefix=NAME_PREFIX,
         name=kind.name,
-        other=_OTHER_BROKER,
+        addition=_ADDITION,
         texts="\n".join(_texts(kind)),
         board=board,
         page=_PAGE,

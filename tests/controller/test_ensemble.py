@@ -246,6 +246,17 @@ def test_a_left_session_names_owner_and_expiry():
     assert "expires after its timeout, which is unknown" in row.cause
 
 
+def test_a_session_that_expires_before_a_message_can_be_sent_is_not_told():
+    history = cluster()
+    owner = history.sessions[2]
+    described(history, ensemble(left_sessions=(LeftSession(2, owner, 3_000),)))
+    assert history.open_alerts() == {}
+    described(history, ensemble(left_sessions=(LeftSession(2, owner, 10_000),)))
+    described(history, ensemble(left_sessions=(LeftSession(2, owner, 3_000),)))
+    (row,) = history.open_alerts().values()
+    assert row.alert == "BrokerBlockedByOldSession"
+
+
 def test_the_row_of_gauges_keeps_the_newest_description():
     history = after(one_lost(), times=1)
     history.heartbeat()

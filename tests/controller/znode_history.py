@@ -385,6 +385,16 @@ def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
     return history.predicted("t", 0)
 
 
+def catch_up(history: ZnodeHistory) -> None:
+    """Let every live replica get in sync."""
+    live = history.context.header.brokers
+    for name, topic in list(history.context.topics):
+        for number, partition in topic.partitions.items():
+            value, isr = partition.zk_state, [replica for replica in partition.replicas if replica in live]
+            if value is not None and value.leader in live and set(isr) != set(value.isr):
+                history.state(name, number, value.leader, value.leader_epoch, isr)
+
+
 def assert_all_as_expected(history: ZnodeHistory) -> None:
     gauges = history.gauges()
     differing = {kind for kind in gauges.divergences if kind != "missed_changes"}

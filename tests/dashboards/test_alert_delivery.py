@@ -534,6 +534,7 @@ def test_a_file_of_authorities_that_is_none_is_refused_at_the_start(tmp_path):
         ({"urls": ("http://am:99999",)}, "is no URL"),
         ({"generator_url": "kontrast"}, "is no URL"),
         ({"page_url": "kontrast"}, "is no URL"),
+        ({"crash_without_damage": "info"}, "expected page or warn"),
         ({"resend_interval_seconds": 0}, "resend_interval_seconds"),
         ({"resend_interval_seconds": 200}, "at least twice"),
         ({"stale_after_seconds": -1}, "stale_after_seconds"),

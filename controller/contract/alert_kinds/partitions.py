@@ -89,11 +89,11 @@ UNCLEAN_ELECTION: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{partitions} may have lost records",
     step="ask the producers",
-    meaning="A replica that was not in sync became leader. Records that it did not have are lost.",
+    meaning="A replica that was not in sync became leader. If it lacked records, they are lost.",
     advice=Advice(
         "Find out with the producers which records they wrote since the replica fell out of sync.",
         (remedies.FORBID_UNCLEAN.given("this was not wanted"),),
     ),
-    several="{count} partitions{names} lost records: replicas that were not in sync became leaders",
+    several="{count} partitions{names} may have lost records: replicas that were not in sync became leaders",
     lasts_ms=30 * MINUTE_MS,
 )
