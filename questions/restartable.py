@@ -6,6 +6,7 @@ where Kontrast does not see the present, and never `yes` by default.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
@@ -15,22 +16,27 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId
 from controller.view.flawed_znodes import no_controller_because, stopping_starts
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context, Header, StoredEvent
 from questions.check import counts_in
 from questions.doubts import doubts
+from questions.known_brokers import UnknownBrokersError, refuse_unknown
 from questions.picture import Picture
 from questions.state import Counts
 from questions.whatif.consequences import PartitionChange
 from questions.whatif.hypothetical_cluster import NoControllerError
-from questions.whatif.scenario import Change, Scenario, Step, UnknownBrokersError, play
+from questions.whatif.scenario import Change, Scenario, Step, play
 from wording.facts import Fact, down
 from wording.sentences import counted, verb
+from wording.suggestions import did_you_mean, near
 from wording.times import duration
 
 _NAMED_TOPICS: Final = 20
+_WILDCARD: Final = re.compile(r"[*?[]")
 
 
 class Verdict(Enum):
@@ -44,6 +50,7 @@ class Verdict(Enum):
 class Obstacle(Enum):
     """Kind of a reason against a restart."""
 
+    CANNOT_START = "cannot-start"
     OFFLINE = "offline"
     LOSES_RECORDS = "loses-records"
     REFUSES_ACKS_ALL = "refuses-acks-all"
@@ -102,13 +109,11 @@ def restartable(picture: Picture, broker: BrokerId, *, accepted_topics: Collecti
     """Judge the restart of a broker by a controlled shutdown.
 
     Partitions of topics that match a pattern of `accepted_topics` may go offline or reject acks=all. Raises
-    UnknownBrokersError for a broker that is not registered and hosts no replica.
+    UnknownBrokersError for a broker that nothing in the cluster names, and for a topic that does not exist.
     """
     header = picture.header
-    hosting = replicas_by_broker(header)
-    if broker not in header.brokers and broker not in hosting:
-        known = ", ".join(map(str, sorted({*header.brokers, *hosting})))
-        raise UnknownBrokersError(f"there is no broker {broker} in {header.cluster}: its brokers are {known or 'none'}")
+    refuse_unknown(picture.context, (broker,))
+    _refuse_unknown_topics(picture, accepted_topics)
     found = list(doubts(picture))
     reasons: tuple[Reason, ...] = ()
     if not found:
@@ -134,6 +139,9 @@ def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
 def _reasons(picture: Picture, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
     """Yield the reasons against the restart, those that clients would feel first."""
     context, header, counts = picture.context, picture.header, counts_in(picture)
+    for failing in failing_starts(picture):
+        if not failing.brokers or broker in failing.brokers:
+            yield Reason(Obstacle.CANNOT_START, failing.cause)
     if broker in header.brokers:
         yield from _consequences(play(context, [Step(Change.SHUT_DOWN, (broker,))]), broker, accepted_topics)
     yield from _brokers_away(header)
@@ -143,6 +151,19 @@ def _reasons(picture: Picture, broker: BrokerId, accepted_topics: Collection[str
         yield Reason(Obstacle.START_FAILS, f"{flawed.sentence}. {flawed.consequence.mend.removesuffix('.')}")
     yield from _controller(header)
     yield from _work_under_way(context, counts)
+
+
+def _refuse_unknown_topics(picture: Picture, accepted: Collection[str]) -> None:
+    """Refuse the name of a topic that does not exist. A pattern may match no topic yet."""
+    for name in accepted:
+        if not _WILDCARD.search(name) and picture.topic(name) is None:
+            names = [topic for topic, _ in picture.context.topics]
+            raise UnknownBrokersError(f"there is no topic {name} to be accepted{did_you_mean(near(name, names))}")
+
+
+def failing_starts(picture: Picture) -> tuple[AlertRow, ...]:
+    """Return the alerts on brokers that would fail at their next start, on all of them if an alert names none."""
+    return tuple(row for row in picture.alerts if row.alert == kinds.START_WILL_FAIL.name)
 
 
 def _consequences(scenario: Scenario, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:

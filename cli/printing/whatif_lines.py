@@ -94,6 +94,8 @@ def print_rolling(header: Header, order: RollingOrder, *, as_json: bool) -> None
 
 
 def _rolling(header: Header, order: RollingOrder) -> Iterator[RenderableType]:
+    for sentence in order.failing_starts:
+        yield line(("do not restart: ", "bold red"), sentence)
     total = sum(map(len, order.batches))
     yield line(
         f"{counted(total, 'broker')} in {counted(len(order.batches), 'batch')}. After each, wait until all are in sync:"

@@ -178,7 +178,7 @@ def returns(lost: Affected, refusing: Affected, header: Header) -> str:
     The partitions that reject acks=all decide between brokers that bring back as many.
     """
     if not lost.brokers:
-        return ". No replica is in sync. Only an unclean election makes one leader"
+        return ". No in-sync broker is assigned, so no return and no failover elects a leader"
     away = [frozenset(group.brokers).difference(header.brokers) for group in lost.groups]
     enough = frozenset.intersection(*filter(None, away)) if any(away) else frozenset()
     said = (

@@ -25,6 +25,7 @@ from controller.alerts.incidents import brokers_away, follow_incidents, moved_on
 from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
+from controller.alerts.setting_conditions import conditions_of_settings
 from controller.alerts.topic_conditions import conditions_of_topics
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
@@ -125,6 +126,7 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
         yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions), state.count_hosted)
         yield from conditions_of_controller(header)
         yield from conditions_of_topics(header)
+        yield from conditions_of_settings(header, state.topic_exists)
         yield from conditions_of_left_sessions(header)
         yield from conditions_of_migration(header)
     for condition in _occurred(header):

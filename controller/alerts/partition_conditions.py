@@ -30,6 +30,7 @@ from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.view.advice import unless_harmful
+from controller.view.gauges import common_leader
 from controller.view.migration import never_elected_count
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from controller.view.whereabouts import whereabouts
@@ -157,7 +158,13 @@ def _rejected(refusing: Affected) -> dict[str, str]:
 
 def _advice(helped: int, lost: Affected) -> Advice | None:
     """Return advice if an unclean election helps only some of the lost partitions, or none."""
-    if not lost.brokers or helped == lost.count:
+    if not lost.brokers:
+        return Advice(
+            "Put an in-sync broker back into the assignment in the topic's znode, so that no record is lost, and "
+            "let the controller fail over.",
+            (ELECT_UNCLEAN,),
+        )
+    if helped == lost.count:
         return None
     if not lost.of(PartitionIssue.OFFLINE).groups:
         return Advice(
@@ -322,8 +329,18 @@ def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
         return None
     ripe = together(lagging.values())
     lacking = together(group for group in scene.affected.groups if group.brokers in lagging)
-    cause = f"{listed(ripe.brokers, 'lags behind')}: {toll(lacking)}"
-    return scene.condition(kinds.UNDER_REPLICATED, ripe, cause, "the replicas are in sync again")
+    ending = "the replicas are in sync again"
+    leader = common_leader(header, ripe.brokers)
+    if leader is None:
+        cause = f"{listed(ripe.brokers, 'lags behind')}: {toll(lacking)}"
+        return scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending)
+    cause = f"broker {leader} leads all partitions on which {listed(ripe.brokers, 'lags behind')}: {toll(lacking)}"
+    condition = scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending)
+    advice = Advice(
+        f"Look at the connections, disks and log of broker {leader} first, because its followers are in sync with "
+        "other leaders. Move its leaderships away once another replica is in sync."
+    )
+    return msgspec.structs.replace(condition, advice=advice, evidence=whereabouts((leader, *ripe.brokers), header))
 
 
 def _undeleted(scene: Scene, found: Affected) -> Condition | None:

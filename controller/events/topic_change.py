@@ -16,7 +16,7 @@ from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.records import Record
 from controller.contract.znode_table import consequence_of
 from controller.contract.znodes import ConfigZnode, TopicZnode, ZnodeError, decode
-from controller.events import controller_failover, fenced_controller, migration, topic_deletion
+from controller.events import controller_failover, fenced_controller, migration, topic_deletion, unparsable_settings
 from controller.machines import partition_creation, partition_machine
 from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind, UnknownBroker
@@ -168,6 +168,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     """Apply a topic's settings, which may come before the topic itself where a tool creates it."""
+    unparsable_settings.note(tx.header, f"/config/topics/{name}", znode.config)
     topic = tx.state.topic(name) or Topic(exists=False)
     settings = replace(
         topic,

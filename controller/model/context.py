@@ -29,7 +29,7 @@ from controller.model.topics import Topics
 from controller.model.triggers import Deletions, Triggers
 from controller.model.wall_clock import shown_ms
 from controller.model.watch_state import Clocks, CompleteRead, Feed
-from controller.rules.releases import NEWEST, Profile, profile_of
+from controller.rules.releases import NEWEST, Profile, Release, profile_of
 from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
 from controller.rules.timing import CONTEXT_LOADED, UNFINISHED, Time
 
@@ -176,6 +176,13 @@ class Header(msgspec.Struct, array_like=True):
         self.profile = profile or self.configuration.evidence.profile()
         release = self.profile.release if profile else self.configuration.evidence.releases()[1]
         self.settings = settings_in_force(self.configuration.given, release)
+
+    @property
+    def releases(self) -> tuple[Release, Release]:
+        """Return the oldest and newest release that the cluster may have, by the operator or by its znodes."""
+        if self.configuration.profile_is_set:
+            return self.profile.release, self.profile.release
+        return self.configuration.evidence.releases()
 
     @property
     def allows_unclean_election(self) -> bool:

@@ -80,7 +80,7 @@ def _problem_without_leader(
         return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
     if successor(partition, topic, header, predicted) is not None:
         return Problem.ELECTION_DUE
-    if any(_is_online(member, partition, header) for member in value.isr):
+    if any(_is_online(member, partition, header) for member in electable(partition, value)):
         return Problem.LEADERLESS
     return Problem.NO_LIVE_IN_SYNC_REPLICA
 
@@ -99,6 +99,14 @@ def _problem_since(partition: Partition, problem: Problem | None, now_ms: int) -
 
 def _is_online(replica: BrokerId, partition: Partition, header: Header) -> bool:
     return replica in header.brokers and replica not in partition.offline_dirs
+
+
+def electable(partition: Partition, value: LeaderAndIsr) -> tuple[BrokerId, ...]:
+    """Return the in-sync brokers that a controller elects without loss, which are the assigned ones.
+
+    It goes through the assignment and takes the first live in-sync replica (`Election.leaderForOffline`, 3.9).
+    """
+    return tuple(member for member in value.isr if member in partition.replicas)
 
 
 def successor(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> BrokerId | None:
@@ -162,7 +170,11 @@ def reason_for(
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
         if not value.isr:
             return "no live in-sync replica: the ISR is empty. Only an unclean election makes a replica leader"
-        back = "its directory is back" if partition.offline_dirs else f"{one_of(value.isr)} returns"
+        in_reach = electable(partition, value)
+        if not in_reach:
+            assigned = f"in sync {bracketed(value.isr)}, assigned {bracketed(partition.replicas)}"
+            return f"no in-sync broker is assigned: {assigned}. No return and no failover elects one"
+        back = "its directory is back" if partition.offline_dirs else f"{one_of(in_reach)} returns"
         in_sync = f"in sync {bracketed(value.isr)}, {where(value.isr)}"
         return f"no live in-sync replica: {in_sync}. It stays offline until {back}"
     gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
@@ -170,7 +182,7 @@ def reason_for(
         passed_over = header.acting and not partition.write_due
         since = ". It has passed over this election" if passed_over else ""
         return f"{gone}, and {elector} must elect broker {successor(partition, topic, header, predicted)}{since}"
-    live = [member for member in value.isr if _is_online(member, partition, header)]
+    live = [member for member in electable(partition, value) if _is_online(member, partition, header)]
     return f"{gone}. {one_of(live).capitalize()} is live and in sync, but the controller has no reason to elect it"
 
 

@@ -24,7 +24,7 @@ from controller.model.tally import CountingRules, IssueGroup
 from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.rules.states import ReplicaState
 from controller.view.gauges import REASSIGNING
-from controller.view.health import is_under_replicated, needed_in_sync
+from controller.view.health import electable, is_under_replicated, needed_in_sync
 
 
 class PartitionIssue(Enum):
@@ -123,9 +123,10 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
     unusable = _BY_PROBLEM.get(partition.problem)
     if unusable is _ELECTION_DUE and _is_passed_over(partition, partition.zk_state.leader_epoch):
         unusable = PartitionIssue.ELECTION_OWED
-    keys: tuple[str, ...] = (
-        () if unusable is None else (_unusable_for(unusable, partition.zk_state.leader, value.isr, partition.replicas),)
-    )
+    keys: tuple[str, ...] = ()
+    if unusable is not None:
+        in_sync = electable(partition, value)
+        keys = (_unusable_for(unusable, partition.zk_state.leader, in_sync, partition.replicas),)
     if partition.reassigning:
         keys += (PartitionIssue.REASSIGNING.of(set(partition.assignment.target) - set(value.isr)),)
     if unusable in _USED_AGAIN_SOON:  # else no other issue matters to clients, who cannot use it

@@ -47,6 +47,7 @@ def begin(tx: Transaction) -> None:
     header.configuration.dynamic = {}
     header.damaged.begin_read()
     header.flawed = {}
+    header.configuration.unparsable = {}
     header.triggers.isr_notifications = {}
     header.triggers.reassign, header.triggers.preferred = None, None
     header.migration.exists, header.migration.offset, header.migration.deletions_asked = False, -1, ()

@@ -13,12 +13,13 @@ from controller.contract.problem import Problem
 from controller.view.types import Context
 from dashboards.kept_rows.view import View
 from dashboards.page.answers import Answers
+from questions.known_brokers import UnknownBrokersError
 from questions.picture import Origin, Picture
 from questions.restartable import Restartable, restartable
 from questions.whatif.consequences import PartitionChange, is_offline
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.rolling import RollingOrder, rolling_order
-from questions.whatif.scenario import Change, Scenario, Step, UnknownBrokersError, play
+from questions.whatif.scenario import Change, Scenario, Step, play
 
 _NAMED: Final = 50
 

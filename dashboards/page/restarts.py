@@ -14,8 +14,8 @@ from dashboards.page.asked import found, named, now_ms, number
 from dashboards.page.hypothetical import Hypothetical
 from dashboards.page.interface import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS
 from dashboards.page.leases import Leases
+from questions.known_brokers import UnknownBrokersError
 from questions.restartable import Lease, Restartable, Verdict, under_lease
-from questions.whatif.scenario import UnknownBrokersError
 from transport.printable import printable
 
 _LONGEST_HOLDER: Final = 100

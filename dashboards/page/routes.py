@@ -38,7 +38,7 @@ from dashboards.page.subjects import page_of, subject_of
 from dashboards.page.templates import render, segment
 from dashboards.serving.pool import Pool
 from questions.explain.explanation import Explanation
-from questions.whatif.scenario import UnknownBrokersError
+from questions.known_brokers import UnknownBrokersError
 from wording.suggestions import did_you_mean
 from wording.times import moment
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from controller.contract.ids import BrokerId
 from controller.contract.row import NOT_KNOWN_MS
-from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context, Partition
 from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
@@ -15,12 +14,6 @@ from questions.explain.explanation import Certainty, Explanation, Statement, fin
 from questions.picture import Origin, Picture
 from wording.facts import Fact
 from wording.sentences import counted
-
-
-def is_known(picture: Picture, broker: BrokerId) -> bool:
-    """Return whether anything in the cluster names the broker."""
-    header = picture.header
-    return broker in header.brokers or broker in header.departures.last or broker in replicas_by_broker(header)
 
 
 class Hosted(NamedTuple):

@@ -10,7 +10,7 @@ from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
 from controller.rules.election import elect_offline
 from controller.view.advice import advice_for
-from controller.view.health import back_in_sync_for_acks_all, needed_in_sync, successor, takes_acks_all
+from controller.view.health import back_in_sync_for_acks_all, electable, needed_in_sync, successor, takes_acks_all
 from controller.view.types import Partition, Topic
 from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
@@ -188,14 +188,21 @@ class _Asked:
             elected = successor(partition, self._topic, header, self._predicted)
             return "as soon as " + (f"broker {elected} is elected" if elected is not None else "a leader is elected")
         if partition.problem is Problem.LEADERLESS:
-            live = [at for at in value.isr if at in header.brokers and at not in partition.offline_dirs]
+            in_sync = electable(partition, value)
+            live = [at for at in in_sync if at in header.brokers and at not in partition.offline_dirs]
             soon = f"within seconds, if {one_of(live)} has just returned. Otherwise " if self._is_one_look else ""
             advice = advice_for(kinds.PARTITIONS_LEADERLESS.advice, header)
             return f"{soon}when the next controller elects {one_of(live)}. {advice}"
-        away = [at for at in value.isr if at not in header.brokers]
-        failed = [at for at in value.isr if at in header.brokers]
         if not value.isr:
             return "only by an unclean election, because the ISR is empty"
+        in_sync = electable(partition, value)
+        if not in_sync:
+            return (
+                f"when the topic's znode assigns {one_of(value.isr)} again and a controller fails over, with every "
+                "acknowledged record. Neither a return nor a failover alone helps"
+            )
+        away = [at for at in in_sync if at not in header.brokers]
+        failed = [at for at in in_sync if at in header.brokers]
         ways = [f"when {one_of(away)} returns"] if away else []
         ways += [f"when the log directory of {one_of(failed)} is back"] if failed else []
         return f"{', or '.join(ways)}, with every acknowledged record"

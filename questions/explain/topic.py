@@ -13,6 +13,7 @@ from controller.contract.problem import UNUSABLE
 from controller.contract.remedies.topics import PUT_ID_BACK
 from controller.rules.states import ReplicaState
 from controller.view.types import Header, Partition, Topic
+from controller.view.unparsable import Unparsable, unparsable_at_start
 from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
@@ -37,7 +38,7 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
         is_known=known,
         subject=f"topic {name}",
         headline=_headline(topic, unwell),
-        is_well=not unwell and not topic.queued_for_deletion and known,
+        is_well=not unwell and not topic.queued_for_deletion and known and not list(_unparsable(picture, name)),
         since=None if since_ms is None else picture.since(since_ms),
         statements=tuple(_statements(picture, name, topic, unwell)),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
@@ -77,6 +78,9 @@ def _statements(
     factor = f", replication factor {joined(list(map(str, factors)), 'or')}" if factors else ""
     yield Statement("size", f"{counted(len(topic.partitions), 'partition')}{factor}")
     yield from _settings(picture, topic)
+    for each in _unparsable(picture, name):
+        says = f"{each.setting}={each.value}, but Kafka expects {each.expected}. Every broker fails at its next start"
+        yield Statement("setting", says)
     if topic.queued_for_deletion:
         yield from _deletion(picture, topic)
     moving = [number for number, partition in topic.partitions.items() if partition.reassigning]
@@ -120,6 +124,11 @@ def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:
         str(allowed).lower() + (", the brokers' own" if unclean is None else ""),
         Certainty.ASSUMED if unclean is None else Certainty.SEEN,
     )
+
+
+def _unparsable(picture: Picture, name: str) -> Iterator[Unparsable]:
+    found = unparsable_at_start(picture.header, lambda topic: topic == name)
+    return (each for each in found if each.topic == name)
 
 
 def _deletion(picture: Picture, topic: Topic) -> Iterator[Statement]:

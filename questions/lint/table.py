@@ -105,6 +105,14 @@ CHECKS: Final = (
         Advice(remedies=(LOWER_MIN_ISR, REASSIGN.given("the topic should have more replicas"))),
     ),
     LintCheck(
+        "setting-stops-start",
+        Severity.PAGE,
+        found_in.settings_that_end_a_start,
+        "Brokers parse these settings when they start. Every broker fails at a topic's, even without a replica of it.",
+        kinds.START_WILL_FAIL.advice,
+        reads_znodes=True,
+    ),
+    LintCheck(
         "child-list-too-long",
         Severity.PAGE,
         found_in.long_lists,
@@ -120,6 +128,14 @@ CHECKS: Final = (
         found_in.stray_states,
         "The state names brokers outside the replicas. The controller elects no such broker, and their ISR is lost.",
         kinds.ASSIGNMENT_EDITED.advice,
+    ),
+    LintCheck(
+        "replica-listed-twice",
+        Severity.WARN,
+        found_in.listed_twice,
+        "The partition has fewer copies than replicas, and Kafka counts it as under-replicated for ever.",
+        Advice("Reassign the partition to different brokers.", (REASSIGN,)),
+        reads_znodes=True,
     ),
     LintCheck(
         "orphan-state",
@@ -170,6 +186,24 @@ CHECKS: Final = (
         " successor.",
         kinds.NOTIFICATION_BACKLOG.advice,
         reads_znodes=True,
+    ),
+    LintCheck(
+        "setting-without-effect",
+        Severity.WARN,
+        found_in.ignored_settings,
+        "Brokers log these settings as invalid and leave them out.",
+        Advice("Correct or delete the named settings."),
+        reads_znodes=True,
+    ),
+    LintCheck(
+        "leader-alone-in-its-isrs",
+        Severity.WARN,
+        found_in.lonely_leaders,
+        "The leader is the common cause, because its followers are in sync with other leaders. Its loss takes the "
+        "partitions offline in which it is the only in-sync replica.",
+        Advice(
+            "Look at the leader's connections, disks and log. Move its leaderships once another replica is in sync."
+        ),
     ),
     LintCheck(
         "dead-replicas",

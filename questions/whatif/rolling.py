@@ -31,6 +31,7 @@ class RollingOrder(msgspec.Struct, frozen=True):
 
     batches: tuple[tuple[BrokerId, ...], ...]
     obstacles: tuple[Obstacle, ...]
+    failing_starts: tuple[str, ...] = ()  # sentences about brokers that would not start again
 
 
 def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrder:

@@ -266,6 +266,18 @@ def replicas_are_assigned_to_brokers_that_were_never_seen(count: int) -> Telling
     history.heartbeat()
 
 
+@of("StartWillFail", counts=True)
+def brokers_cannot_parse_settings(count: int) -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    settings = {"cleanup.policy": "compacted", "min.insync.replicas": "two", "segment.ms": "-1"}
+    bad = dict(list(settings.items())[:count])
+    history.write("/config/topics/t", {"version": 1, "config": bad})
+    history.heartbeat()
+    yield history
+    history.write("/config/topics/t", {"version": 1, "config": {}})
+    history.heartbeat()
+
+
 @of("BrokerBounced", counts=True)
 def a_broker_registers_again_at_once(count: int) -> Telling:
     history = a_cluster([1, 2], [1, 2])

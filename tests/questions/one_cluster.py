@@ -42,6 +42,7 @@ from questions.diff.side import Fields, Subject, of_context, of_metadata
 from questions.explain.subject import read_subject
 from questions.gathering import Gathering
 from questions.key import explain_key
+from questions.known_brokers import UnknownBrokersError
 from questions.lint.table import lint
 from questions.picture import Picture
 from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
@@ -51,7 +52,7 @@ from questions.timeline.timeline import timeline_of
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.ranking import rank_losses
 from questions.whatif.rolling import rolling_order
-from questions.whatif.scenario import Change, Step, UnknownBrokersError, brokers_in, play
+from questions.whatif.scenario import Change, Step, brokers_in, play
 from streaming.config import BrokersConfig
 from tests.archives import extract
 from tests.rows import NEVER_STALE_MS

@@ -31,6 +31,22 @@ FOUND = {
         "/config/topics (1400005 of 1048575 bytes)",
     ),
     "leader-or-isr-not-assigned": (state("t", 0, 3, [3, 1]), "t-0 [3]"),
+    "setting-stops-start": (
+        settings("t", cleanup_policy="compacted"),
+        "cleanup.policy=compacted of topic t (Kafka expects a list of compact, delete)",
+    ),
+    "setting-without-effect": (
+        {"/config/brokers/1": {"version": 1, "config": {"background.threads": "many"}}},
+        "background.threads of /config/brokers/1 (Kafka expects a whole number from 1)",
+    ),
+    "replica-listed-twice": (topic("u", [1, 2, 1]) | state("u", 0, 1, [1, 2]), "u-0 [1,2,1]"),
+    "leader-alone-in-its-isrs": (
+        {
+            **topic("u", [1, 2, 3], [1, 3, 2], [2, 3], [2, 3], [3, 2]),
+            **{path: content for number in (0, 1) for path, content in state("u", number, 1, [1]).items()},
+        },
+        "broker 1 (2 partitions, brokers 2 and 3 out of sync)",
+    ),
     "orphan-state": (state("gone", 4, 1, [1]), "gone-4"),
     "unloadable-topic": ({"/brokers/topics/gone": None}, "/brokers/topics/gone"),
     "leftover-reassignment-fields": (topic("t", [1, 2], [2, 3], adding_replicas={"1": [1]}), "t-1 (adding [1])"),

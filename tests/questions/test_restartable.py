@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from questions.known_brokers import UnknownBrokersError
 from questions.picture import Picture, Present
 from questions.restartable import Obstacle, Restartable, TopicCount, Verdict, restartable
-from questions.whatif.scenario import UnknownBrokersError
 from tests.questions.cluster import brokers, controller, look, settings, state, topic
 
 WELL = {

@@ -77,6 +77,7 @@ def place(  # noqa: PLR0913 (one parameter an option)
 
     def answer(picture: Picture) -> ExitCode:
         from controller.rules.placement import PlacementError
+        from questions.known_brokers import UnknownBrokersError
         from questions.placement import Goal, UnplaceableError, least_movement, movement_to, placed_by_kafka
 
         try:
@@ -92,7 +93,7 @@ def place(  # noqa: PLR0913 (one parameter an option)
                 shift=shift or 0,
             )
             return _print(picture, movement_to(picture.context, placed), placed)
-        except (UnplaceableError, PlacementError) as error:
+        except (UnknownBrokersError, UnplaceableError, PlacementError) as error:
             raise NotFoundError(str(error)) from error
 
     return ask(source_of(flags), EVERYTHING_NOW, answer)

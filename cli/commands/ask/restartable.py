@@ -166,7 +166,7 @@ def _own_look(
 
     def look(stop: threading.Event) -> Restartable:
         from questions import restartable as question
-        from questions.whatif.scenario import UnknownBrokersError
+        from questions.known_brokers import UnknownBrokersError
 
         try:
             picture = source.picture(EVERYTHING_NOW, stop)

@@ -115,8 +115,8 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
     answer = _each if each else _rolling(at_once) if rolling else _played(said, controlled=controlled, is_all=is_all)
 
     def answered(picture: Picture) -> int:
+        from questions.known_brokers import UnknownBrokersError
         from questions.whatif.hypothetical_cluster import NoControllerError
-        from questions.whatif.scenario import UnknownBrokersError
 
         try:
             return answer(picture, as_json)
@@ -140,12 +140,16 @@ def _each(picture: Picture, as_json: bool) -> int:
 
 def _rolling(at_once: int | None) -> _Answer:
     def answer(picture: Picture, as_json: bool) -> int:
+        from msgspec.structs import replace
+
         from cli.printing.whatif_lines import print_rolling
+        from questions.restartable import failing_starts
         from questions.whatif.rolling import rolling_order
 
         order = rolling_order(picture.context, at_once=at_once)
+        order = replace(order, failing_starts=tuple(row.cause for row in failing_starts(picture)))
         print_rolling(picture.header, order, as_json=as_json)
-        return ExitCode.FAILED if order.obstacles else ExitCode.OK
+        return ExitCode.FAILED if order.obstacles or order.failing_starts else ExitCode.OK
 
     return answer
 

@@ -64,6 +64,13 @@ BROKER_FLAPPING: Final = AlertKind(
         "return costs elections, and its replicas must catch up.",
     ),
 )
+START_WILL_FAIL: Final = AlertKind(
+    name="StartWillFail",
+    severity=Severity.WARN,
+    meaning="Brokers fail at their next start, because they cannot parse a setting in ZooKeeper. Running brokers go on "
+    "with the values that they had.",
+    advice=Advice("Restart no broker before the named settings are corrected or deleted."),
+)
 LOG_DIR_FAILED: Final = AlertKind(
     name="LogDirFailed",
     severity=Severity.PAGE,

@@ -26,6 +26,7 @@ from controller.contract.alert_kinds.brokers import (
     BROKER_FLAPPING as BROKER_FLAPPING,
     BROKER_SHUT_DOWN as BROKER_SHUT_DOWN,
     LOG_DIR_FAILED as LOG_DIR_FAILED,
+    START_WILL_FAIL as START_WILL_FAIL,
 )
 from controller.contract.alert_kinds.controller import (
     BROKER_POISONED as BROKER_POISONED,
