@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from controller.contract.forwarder_status import REPLAYED, decode_status
 from controller.contract.ids import TopicPartition
 from controller.contract.records import Position, Record, RecordKind
 from controller.contract.row import Row
 from controller.contract.znode_table import Place, ZnodePath, locate
 from controller.contract.znodes import (
-    REPLAYED,
     BrokerZnode,
     ClusterIdZnode,
     ConfigZnode,
@@ -30,7 +30,6 @@ from controller.contract.znodes import (
     decode,
     decode_config,
     decode_epoch,
-    decode_status,
 )
 from controller.events import (
     broker_change,

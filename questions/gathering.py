@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
+from controller.contract.forwarder_status import REPLAYED
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import MetadataRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from controller.contract.znodes import REPLAYED
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.one_read import context_of_read
 from controller.step import steps

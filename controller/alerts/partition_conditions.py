@@ -378,8 +378,9 @@ def _reassigning(scene: Scene, found: Affected) -> Condition | None:
     waits = f"until {listed(ripe.brokers, 'is in sync')}"
     cause += waits if ripe.brokers else "though all replicas are in sync"
     cause += f": {down(away)}" if away else ""
-    ending = "the reassignments are complete, or were cancelled"
-    return scene.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, ending, patience_ms=0)
+    return scene.condition(
+        kinds.REASSIGNMENT_STUCK, ripe, cause, "the reassignments are complete, or were cancelled", patience_ms=0
+    )
 
 
 def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms: int) -> int:

@@ -17,25 +17,19 @@ from msgspec import UNSET, UnsetType
 
 from controller.contract import kafka_json
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from controller.contract.ensemble import Ensemble
 from controller.contract.ids import (
     INT32,
-    INT64,
-    UNKNOWN_ZXID,
     BrokerId,
     ControllerEpoch,
     LeaderEpoch,
     PartitionId,
-    Zxid,
 )
-from controller.contract.records import Int64, TimeMs
+from controller.contract.records import Int64
 
 Int32 = Annotated[int, INT32]
 _BrokerId = Annotated[BrokerId, INT32]
 _PartitionId = Annotated[PartitionId, msgspec.Meta(ge=0, lt=2**31)]
 Brokers = tuple[_BrokerId, ...]
-
-REPLAYED: Final = "replay"  # the session of records that were made of ZooKeeper's files: they are of the past
 
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
@@ -310,25 +304,6 @@ class ReassignmentZnode(ZnodeContent, frozen=True, forbid_unknown_fields=True):
         return {**fields, "version": _coerced(fields["version"]), "partitions": entries}
 
 
-class MaintenanceWindow(msgspec.Struct, frozen=True):
-    """Maintenance window: while people work on these brokers, alerts that follow from it are held back."""
-
-    brokers: Brokers  # none: the whole cluster
-    until_ms: TimeMs
-    reason: str = ""
-
-
-class ForwarderStatus(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Data of a forwarder's own records: its clock, its ZooKeeper session, and the maintenance windows given to it."""
-
-    session: str = "unknown"
-    watch_mode: str = "unknown"
-    maintenance: tuple[MaintenanceWindow, ...] = ()  # the windows in force
-    clock_of: str = ""  # the host whose clock the records' times follow; given where a generation begins
-    lost_zxid: Annotated[Zxid, INT64] = UNKNOWN_ZXID  # of a published change that ZooKeeper does not have any more
-    ensemble: Ensemble | None = None  # after each round of questions to its servers
-
-
 _Content = TypeVar("_Content", bound=msgspec.Struct)
 
 # One decoder for each form: making one costs more than decoding.
@@ -424,14 +399,6 @@ def decode_config(data: bytes | None) -> ConfigZnode:
         if error.flaw not in (Flaw.UNPARSABLE, Flaw.EMPTY):
             raise
         return ConfigZnode()
-
-
-def decode_status(data: bytes | str | None) -> ForwarderStatus:
-    """Status in a forwarder's own record, an empty one where it cannot be read."""
-    try:
-        return decode(data, ForwarderStatus)
-    except ZnodeError:
-        return ForwarderStatus()
 
 
 def decode_epoch(data: bytes | None) -> ControllerEpoch:

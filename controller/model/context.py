@@ -12,9 +12,10 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.forwarder_status import MaintenanceWindow
 from controller.contract.ids import NO_BROKER, UNKNOWN_ZXID, BrokerId, ControllerEpoch, Zxid
 from controller.contract.records import NOWHERE, Position
-from controller.contract.znodes import ConfigZnode, Flaw, MaintenanceWindow
+from controller.contract.znodes import ConfigZnode, Flaw
 from controller.model.alert_state import AlertState
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker, Departures, Shutdowns

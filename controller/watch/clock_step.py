@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.znodes import decode_status
+from controller.contract.forwarder_status import decode_status
 from controller.model.mutable_state import MutableState
 from wording.times import duration
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from controller.contract.alert_row import AlertRow
+from controller.contract.forwarder_status import ForwarderStatus, MaintenanceWindow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.contract.outputs import OutputRow
 from controller.contract.records import Position, Record, RecordKind
 from controller.contract.row import MOMENT, Row
-from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
 from controller.model import clock
 from controller.model.context import Header
 from controller.rules.timing import CLOCK_STEP_MS

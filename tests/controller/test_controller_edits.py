@@ -250,7 +250,7 @@ def test_a_persistent_znode_blocks_every_later_election_and_a_page_says_so():
     assert "no broker acts as controller" in history.open_alerts()["GhostController"].cause
 
 
-def test_a_znode_that_is_found_persistent_in_place_of_the_ephemeral_one_is_published():
+def test_a_znode_that_is_found_persistent_is_published():
     history = started()
     history.write("/controller", controller_znode(1), owner=PERSISTENT)  # its removal and creation are one change
     context = of_rows(history)

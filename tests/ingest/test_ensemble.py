@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from controller.contract.forwarder_status import decode_status
 from controller.contract.records import RecordKind
-from controller.contract.znodes import decode_status
 from ingest.zookeeper.four_letter_words import read_mntr
 from tests.ingest.conftest import TREE, Watching, changes, make_cluster
 from tests.ingest.descriptions import INTERVAL_SECONDS, newest, of_address, open_alerts, slowly

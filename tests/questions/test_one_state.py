@@ -27,10 +27,10 @@ from starlette.applications import Starlette
 
 from cli.printing.check_lines import health_lines, probe_line, probe_state
 from controller.contract.alert_row import AlertRow
+from controller.contract.forwarder_status import MaintenanceWindow
 from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
 from controller.contract.row import Row
-from controller.contract.znodes import MaintenanceWindow
 from controller.view.types import Context
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
