@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from streaming.checkpoint.starts import fruitless_starts
 from streaming.errors import StalledError
 from streaming.processes import descendants
 from streaming.watchdog import Watchdog
@@ -90,6 +91,30 @@ def test_a_batch_that_ends_begins_the_time_anew(streams, java):
         _finished(streams, batch)
         watchdog.look(_LIMIT_SECONDS / 2)
     assert java.poll() is None
+
+
+def test_a_start_after_fruitless_ones_gets_more_time_until_it_finishes_a_batch(streams, java):
+    streams.append(life_of("east", topics=1).lines)
+    directory, spark = streams.checkpoint, streams.checkpoint / "spark-1"
+    _planned(streams, 0, 0)
+    assert [fruitless_starts(directory, spark) for _ in range(3)] == [0, 1, 2]
+    watchdog = Watchdog(streams.config(stalled_after_seconds=_LIMIT_SECONDS), spark, java.pid, lambda: False, 1)
+    watchdog.look(0.0)
+    watchdog.look(1.9 * _LIMIT_SECONDS)
+    assert java.poll() is None
+    _finished(streams, 0)
+    _planned(streams, 1, 0)
+    for seconds in (0.0, _LIMIT_SECONDS):
+        watchdog.look(seconds)
+    assert java.wait() == -signal.SIGKILL
+    assert fruitless_starts(directory, spark) == 0, "a finished batch begins the count anew"
+
+
+def test_under_spark_submit_the_sentence_is_logged_before_java_ends_us(streams, java, monkeypatch, caplog):
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    _planned(streams, 0, 0)
+    _look(_watchdog(streams, java))
+    assert "no batch finished for 6 s although records wait" in caplog.text
 
 
 def test_a_kafka_that_is_away_stalls_nothing(streams, java):
