@@ -16,7 +16,7 @@ from controller.contract.decoding import JsonDecoder
 from controller.contract.ids import UNKNOWN_ZXID, BrokerId, PartitionId
 from controller.contract.records import Record, RecordKind, data_fields
 from ingest.config import ZooKeeperConfig
-from ingest.errors import IngestError
+from ingest.errors import IngestError, UnreachableError
 from ingest.observed.inbox import Inbox
 from ingest.observed.observations import Value
 from ingest.observed.paths import (
@@ -256,7 +256,7 @@ def wait_for_connection(
     stop: threading.Event,
     warn_every_seconds: float = float("inf"),
 ) -> None:
-    """Wait until the session begins, its first state, or until asked to stop. Raise IngestError.
+    """Wait until the session begins, its first state, or until asked to stop. Raise IngestError, UnreachableError.
 
     A wait of more than two seconds is logged, and again at this interval.
     """
@@ -266,7 +266,7 @@ def wait_for_connection(
         zookeeper.check_login()
         now = time.monotonic()
         if now >= deadline:
-            raise IngestError(
+            raise UnreachableError(
                 f"ZooKeeper at {config.zookeeper} could not be reached within {config.connect_timeout_seconds:g} s. "
                 "Check that it runs and that the address is right"
             )

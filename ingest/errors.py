@@ -3,3 +3,7 @@
 
 class IngestError(Exception):
     """A sentence for the person who started it, with the object and the next step."""
+
+
+class UnreachableError(IngestError):
+    """ZooKeeper did not answer within connect_timeout_seconds. A later attempt may succeed."""

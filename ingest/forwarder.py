@@ -21,7 +21,7 @@ from ingest.clocks import Clocks
 from ingest.complete_read import read_everything, wait_for_connection
 from ingest.config import IngestConfig
 from ingest.election import ForwardingTerm, open_terms
-from ingest.errors import IngestError
+from ingest.errors import IngestError, UnreachableError
 from ingest.maintenance import MaintenanceFile
 from ingest.observed.batch import observe_window
 from ingest.observed.inbox import Inbox, SessionState
@@ -85,7 +85,6 @@ class Forwarder:
         self._forwarding.leads, self._forwarding.generation = True, term.generation
         try:
             zookeeper.start()
-            questions.start()
             if not self._has_connected:
                 self._connect(zookeeper, inbox, stop)
             watch = _Watch(self._config, zookeeper, questions, inbox, publisher, stop, self._forwarding)
@@ -115,6 +114,9 @@ class Forwarder:
         while not stop.is_set():
             try:
                 return open_sink(self._config, stop)
+            except UnreachableError as error:  # that the stream is not in the watched cluster could not be proved
+                _LOG.error("%s: %s. Kontrast goes on trying", self._config.cluster, error)
+                deadline = time.monotonic() + self._config.connect_timeout_seconds
             except SinkUnavailableError as error:
                 if time.monotonic() >= deadline:
                     raise IngestError(
@@ -129,9 +131,18 @@ class Forwarder:
         return None
 
     def _connect(self, zookeeper: WatchedZooKeeper, inbox: Inbox, stop: threading.Event) -> None:
-        """Wait for a readable ZooKeeper. The first state is a connected session."""
+        """Wait for a readable ZooKeeper, however long that takes. The first state is a connected session.
+
+        A watcher that gave up would stay blind when the ensemble comes back, and nobody would start it again while it
+        forwards other clusters.
+        """
         _LOG.info("%s: connecting to ZooKeeper at %s", self._config.cluster, self._config.zookeeper)
-        wait_for_connection(self._config, zookeeper, inbox, stop, _STILL_TRYING_SECONDS)
+        while not stop.is_set():
+            try:
+                wait_for_connection(self._config, zookeeper, inbox, stop, _STILL_TRYING_SECONDS)
+                break
+            except UnreachableError as error:
+                _LOG.error("%s: %s. Kontrast goes on trying", self._config.cluster, error)
         self._has_connected = True
 
 
@@ -173,6 +184,7 @@ class _Watch:
             until_heartbeat = max(0.0, self._heartbeat_at - time.monotonic())
             has_news = self._inbox.wait(min(until_heartbeat, _STOP_CHECK_SECONDS))
             self._take_states()
+            self._questions.begin_if_due()
             self._zookeeper.restart_if_dead()
             try:
                 self._forward(has_news)

@@ -1,5 +1,6 @@
 """The Kafka sink: records in one topic, keyed by cluster. A cluster's order is its partition's order.
 
+The clusters of a process share the clients of an address, because each client has a thread and connections of its own.
 This is the only module of the ingest that knows kafka-python.
 """
 
@@ -30,7 +31,7 @@ from outputs.kafka_connections import client_options, error_in_words
 from outputs.kafka_topics import create_topics, existing_topics
 from transport.address import KafkaAddress
 from transport.complete_read_requests import request_topic
-from transport.topics import ExistingTopic, RequiredTopic, refusal, stream_topics, unfit
+from transport.topics import RequiredTopic, refusal, stream_topics, unfit
 
 _LOG = logging.getLogger("kontrast.ingest.kafka")
 
@@ -40,16 +41,136 @@ _BLOCK_MS = 5_000
 _MAX_RECORD_BYTES = 16 * 1024**2  # the broker's own limit applies, while a znode has up to 1 MB, more as JSON
 _CLOSE_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
+_LOOK_FOR_REQUESTS_SECONDS = 0.5  # at most, however many clusters ask
 # Each watcher sends a heartbeat per second. In a topic of ten clusters, this is the last minute and a half.
 _NEWEST_RECORDS = 1_000
+
+
+class _Clients:
+    """The producer of an address, the consumer of its topic of requests, and how many sinks use them.
+
+    The producer is idempotent with acks=all. After a failure of any sink, a new producer sends every sink's records
+    again, because the old one may not have sent them.
+    """
+
+    def __init__(self, address: KafkaAddress) -> None:
+        self.address = address
+        self.users = 0
+        self._lock = threading.Lock()
+        self._identity: KafkaIdentity | None = None
+        self._topics_exist = False
+        self._producer: KafkaProducer | None = None
+        self._requests: KafkaConsumer | None = None
+        self._requested = 0
+        self._look_at = 0.0
+
+    def identity(self) -> KafkaIdentity:
+        """Return what the brokers report of themselves. Raise KafkaError."""
+        with self._lock:
+            if self._identity is None:
+                with closing(self._admin()) as admin:
+                    self._identity = identity_of(admin)
+            return self._identity
+
+    def ensure_topics(self, *, creates: bool) -> None:
+        """Create the missing topics, or refuse if it may not. Raise IngestError, KafkaError."""
+        with self._lock:
+            if self._topics_exist:
+                return
+            with closing(self._admin()) as admin:
+                existing = existing_topics(admin, stream_topics(self.address))
+                wrong = unfit(self.address, existing)
+                if wrong.refused:
+                    raise IngestError(wrong.refused)
+                present = {found.topic for found in existing}
+                missing = [topic for topic in stream_topics(self.address) if topic not in present]
+                if missing and not creates:
+                    raise IngestError(f"{self.address} does not exist. Name the stream that `kontrast stream` reads")
+                _create_topics(self.address, admin, missing)
+            self._topics_exist = True
+
+    def _admin(self) -> KafkaAdminClient:
+        return KafkaAdminClient(
+            **client_options(self.address),
+            client_id="kontrast-watch",
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            bootstrap_timeout_ms=_BLOCK_MS,
+        )
+
+    def producer(self) -> KafkaProducer:
+        """Return the producer. Raise KafkaError."""
+        with self._lock:
+            if self._producer is None:
+                self._producer = KafkaProducer(
+                    **client_options(self.address),
+                    client_id="kontrast-watch",
+                    acks="all",
+                    enable_idempotence=True,
+                    compression_type="gzip",
+                    batch_size=1024**2,
+                    max_request_size=_MAX_RECORD_BYTES,
+                    request_timeout_ms=_REQUEST_TIMEOUT_MS,
+                    delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
+                    max_block_ms=_BLOCK_MS,
+                    bootstrap_timeout_ms=_BLOCK_MS,
+                    reconnect_backoff_max_ms=1000,
+                )
+            return self._producer
+
+    def drop(self, producer: KafkaProducer) -> None:
+        """End a producer that failed, unless another sink has replaced it already."""
+        with self._lock:
+            if producer is not self._producer:
+                return
+            self._producer = None
+        _end_at_once(producer)
+
+    def requested(self) -> int:
+        """Return how many complete reads were requested since the first sink opened. Raise KafkaError."""
+        with self._lock:
+            if self._requests is None:
+                self._requests = self._listen_for_requests()
+            if time.monotonic() >= self._look_at:
+                self._look_at = time.monotonic() + _LOOK_FOR_REQUESTS_SECONDS
+                self._requested += sum(map(len, self._requests.poll(timeout_ms=0).values()))
+            return self._requested
+
+    def _listen_for_requests(self) -> KafkaConsumer:
+        consumer = self.consumer()
+        partition = TopicPartition(request_topic(self.address), 0)
+        consumer.assign([partition])
+        consumer.seek(partition, consumer.end_offsets([partition])[partition])
+        return consumer
+
+    def consumer(self) -> KafkaConsumer:
+        """Return a new consumer. Raise KafkaError."""
+        return KafkaConsumer(
+            **client_options(self.address),
+            client_id="kontrast-watch",
+            enable_auto_commit=False,
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            bootstrap_timeout_ms=_BLOCK_MS,
+            reconnect_backoff_max_ms=1000,
+        )
+
+    def close(self) -> None:
+        """End all clients. Every append has been acknowledged or has failed."""
+        if self._producer is not None:
+            self.drop(self._producer)
+        if self._requests is not None:
+            with suppress(KafkaError):
+                self._requests.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
+
+
+_open_clients: dict[KafkaAddress, _Clients] = {}
+_opening = threading.Lock()
 
 
 class KafkaSink:
     """A Kafka topic, created with one partition if missing, and a second topic for requests of complete reads.
 
-    The producer is idempotent with acks=all. After a failure a new producer sends the records again. Readers drop
-    repeated places. `check` sees the identity of the brokers before any write and may raise IngestError. Unless it
-    `creates_topics`, missing ones raise IngestError.
+    Readers drop repeated places. `check` sees the identity of the brokers before any write and may raise IngestError.
+    Unless it `creates_topics`, missing ones raise IngestError.
     """
 
     def __init__(
@@ -66,34 +187,41 @@ class KafkaSink:
         self._stop = stop
         self._check = check
         self._creates_topics = creates_topics
-        self._producer: KafkaProducer | None = None
-        self._requests: KafkaConsumer | None = None
-        self._topics_exist = False
-        self._connect()
+        with _opening:
+            self._clients = _open_clients.setdefault(address, _Clients(address))
+            self._clients.users += 1
+        self._seen = 0
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
         self.complete_read_requested()  # the first complete read answers earlier requests
 
     def append(self, records: Sequence[Record]) -> None:
         """Return when all in-sync replicas of the topic have the records."""
         try:
-            producer = self._producer or self._connect()
+            producer = self._clients.producer()
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+        try:
             sent = [
                 producer.send(self._address.topic, key=self._key, value=encode_record(record)) for record in records
             ]
             for delivery in sent:
                 self._wait_for(delivery)
         except (AuthorizationError, MessageSizeTooLargeError) as error:
-            self._drop_producer()
+            self._clients.drop(producer)
             raise IngestError(f"{self._address} refuses records, change the topic's settings: {error}") from error
         except KafkaError as error:
-            self._drop_producer()
+            self._clients.drop(producer)
             raise self._unavailable(error) from error
 
     def complete_read_requested(self) -> bool:
         """Return whether a reader asked for a complete read since the last call. Return False while Kafka is away."""
         try:
-            if self._requests is None:
-                self._requests = self._listen_for_requests()
-            return bool(self._requests.poll(timeout_ms=0))
+            before, self._seen = self._seen, self._clients.requested()
+            return self._seen > before
         except KafkaError as error:
             _LOG.debug("%s: cannot find out whether a complete read is requested (%s)", self._address, error)
             return False
@@ -101,7 +229,7 @@ class KafkaSink:
     def has_records(self) -> bool:
         """Return whether the topic ever had a record. Raise SinkUnavailableError."""
         try:
-            with closing(self._consumer()) as consumer:
+            with closing(self._clients.consumer()) as consumer:
                 return any(consumer.end_offsets(self._partitions(consumer)).values())
         except KafkaError as error:
             raise self._unavailable(error) from error
@@ -119,7 +247,7 @@ class KafkaSink:
 
     def _newest_records(self) -> list[Record]:
         try:
-            consumer = self._consumer()
+            consumer = self._clients.consumer()
         except KafkaError as error:
             raise self._unavailable(error) from error
         try:
@@ -152,93 +280,22 @@ class KafkaSink:
         return [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
 
     def close(self) -> None:
-        """Close the producer. Every append has been acknowledged or has failed."""
-        self._drop_producer()
-        if self._requests is not None:
-            with suppress(KafkaError):
-                self._requests.close(timeout_ms=int(_CLOSE_SECONDS * 1000))
+        """End the clients with their last user."""
+        with _opening:
+            self._clients.users -= 1
+            if self._clients.users == 0:
+                del _open_clients[self._address]
+                self._clients.close()
 
-    def _listen_for_requests(self) -> KafkaConsumer:
-        consumer = self._consumer()
-        partition = TopicPartition(request_topic(self._address), 0)
-        consumer.assign([partition])
-        consumer.seek(partition, consumer.end_offsets([partition])[partition])
-        return consumer
-
-    def _consumer(self) -> KafkaConsumer:
-        return KafkaConsumer(
-            **client_options(self._address),
-            client_id="kontrast-watch",
-            enable_auto_commit=False,
-            request_timeout_ms=_REQUEST_TIMEOUT_MS,
-            bootstrap_timeout_ms=_BLOCK_MS,
-            reconnect_backoff_max_ms=1000,
-        )
-
-    def _connect(self) -> KafkaProducer:
+    def _connect(self) -> None:
         try:
-            self._ensure_topics()
-            self._producer = KafkaProducer(
-                **client_options(self._address),
-                client_id="kontrast-watch",
-                acks="all",
-                enable_idempotence=True,
-                compression_type="gzip",
-                batch_size=1024**2,
-                max_request_size=_MAX_RECORD_BYTES,
-                request_timeout_ms=_REQUEST_TIMEOUT_MS,
-                delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
-                max_block_ms=_BLOCK_MS,
-                bootstrap_timeout_ms=_BLOCK_MS,
-                reconnect_backoff_max_ms=1000,
-            )
+            self._check(self._clients.identity())
+            self._clients.ensure_topics(creates=self._creates_topics)
+            self._clients.producer()
         except AuthorizationError as error:
             raise IngestError(f"{self._address} may not be used: {error}") from error
         except KafkaError as error:
             raise self._unavailable(error) from error
-        return self._producer
-
-    def _ensure_topics(self) -> None:
-        if self._topics_exist:
-            return
-        admin = KafkaAdminClient(
-            **client_options(self._address),
-            client_id="kontrast-watch",
-            request_timeout_ms=_REQUEST_TIMEOUT_MS,
-            bootstrap_timeout_ms=_BLOCK_MS,
-        )
-        try:
-            self._check(identity_of(admin))
-            existing = existing_topics(admin, stream_topics(self._address))
-            self._refuse_unfit(existing)
-            present = {found.topic for found in existing}
-            self._create_topics(admin, [topic for topic in stream_topics(self._address) if topic not in present])
-        finally:
-            admin.close()
-        self._topics_exist = True
-
-    def _refuse_unfit(self, existing: Sequence[ExistingTopic]) -> None:
-        wrong = unfit(self._address, existing)
-        if wrong.refused:
-            raise IngestError(wrong.refused)
-
-    def _create_topics(self, admin: KafkaAdminClient, missing: Sequence[RequiredTopic]) -> None:
-        if not missing:
-            return
-        if not self._creates_topics:
-            raise IngestError(f"{self._address} does not exist. Name the stream that `kontrast stream` reads")
-        try:
-            refused = create_topics(admin, missing)
-        except IncompatibleBrokerVersion as error:  # before 2.4 the client must name the number of replicas
-            raise IngestError(refusal(self._address, missing, str(error))) from error
-        for refusing in refused.values():
-            if refusing.retriable:
-                raise refusing
-        if refused:
-            reasons = "; ".join(dict.fromkeys(map(str, refused.values())))
-            raise IngestError(refusal(self._address, list(refused), reasons))
-        for topic in missing:
-            _LOG.info("created the topic %s with one partition", topic.name)
 
     def _wait_for(self, delivery: FutureRecordMetadata) -> None:
         """Wait for the acknowledgement. A forwarder that stops waits only briefly."""
@@ -255,17 +312,32 @@ class KafkaSink:
                     if time.monotonic() > given_up_at:
                         raise
 
-    def _drop_producer(self) -> None:
-        if self._producer is None:
-            return
-        # Otherwise a slow close leaves the sending thread at work. Its late records would come between newer ones.
-        self._producer._sender.force_close()
-        with suppress(KafkaError):
-            self._producer.close(timeout=_CLOSE_SECONDS)
-        self._producer = None
-
     def _unavailable(self, error: KafkaError) -> SinkUnavailableError:
         return SinkUnavailableError(f"{self._address}: {error_in_words(error)}")
+
+
+def _end_at_once(producer: KafkaProducer) -> None:
+    # Otherwise a slow close leaves the sending thread at work. Its late records would come between newer ones.
+    producer._sender.force_close()
+    with suppress(KafkaError):
+        producer.close(timeout=_CLOSE_SECONDS)
+
+
+def _create_topics(address: KafkaAddress, admin: KafkaAdminClient, missing: Sequence[RequiredTopic]) -> None:
+    if not missing:
+        return
+    try:
+        refused = create_topics(admin, missing)
+    except IncompatibleBrokerVersion as error:  # before 2.4 the client must name the number of replicas
+        raise IngestError(refusal(address, missing, str(error))) from error
+    for refusing in refused.values():
+        if refusing.retriable:
+            raise refusing
+    if refused:
+        reasons = "; ".join(dict.fromkeys(map(str, refused.values())))
+        raise IngestError(refusal(address, list(refused), reasons))
+    for topic in missing:
+        _LOG.info("created the topic %s with one partition", topic.name)
 
 
 def identity_of(admin: KafkaAdminClient) -> KafkaIdentity:

@@ -40,6 +40,7 @@ from ingest.zookeeper.multi_reads import MultiReads
 from ingest.zookeeper.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
 from ingest.zookeeper.requests import AddWatch, MultiRead
 from ingest.zookeeper.restorable import KAZOO_LOG, RestorableConnection, login_of, tls_of
+from ingest.zookeeper.shared_threads import SharedThreadsHandler
 from ingest.zookeeper.single_reads import SingleReads
 from transport.complaints import Complaints
 from transport.forwarding import Forwarding
@@ -120,6 +121,7 @@ class _Client(KazooClient):
             hosts=config.servers + config.chroot,
             timeout=config.session_timeout_seconds,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 3.0},
+            handler=SharedThreadsHandler(),
             logger=KAZOO_LOG,
             **tls_of(config),
         )

@@ -1,4 +1,4 @@
-"""Rounds of questions to every server of the watched ensemble, in a thread that never delays the watcher."""
+"""Rounds of questions to every server of the watched ensemble, in threads that never delay a watcher."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
@@ -34,6 +35,9 @@ _MODES: Final = ("leader", "follower", "observer", "standalone")
 # A client whose server left has found another one by then.
 _CONFIRM_SECONDS: Final = 2.0
 _UNKNOWN: Final = Sessions({}, {}, None)
+# The rounds of all clusters of a process. A round of three servers takes some 10 ms, and a server that hangs 2 s, so
+# eight threads keep 40 clusters with a hanging server each within the interval of 10 s.
+_rounds: Final = ThreadPoolExecutor(max_workers=8, thread_name_prefix="ask an ensemble")
 
 
 class _Memory:
@@ -48,7 +52,7 @@ class _Memory:
 
 
 class EnsembleQuestions:
-    """Asks the servers of one ensemble, from `start` to `stop`."""
+    """Asks the servers of one ensemble. The forwarder's loop calls `begin_if_due`, so no thread of its own waits."""
 
     def __init__(self, config: IngestConfig) -> None:
         self._config = config
@@ -56,26 +60,27 @@ class EnsembleQuestions:
         self._configuration: bytes | None = None
         self._memories: dict[Server, _Memory] = {}
         self._left_before: frozenset[tuple[int, int]] = frozenset()
-        self._is_unsure = False
         self._newest: Ensemble | None = None
-        self._stop, self._wake = threading.Event(), threading.Event()
-        self._started_at = time.monotonic()
+        self._stop = threading.Event()
+        self._round: Future[None] | None = None
+        self._started_at = self._due_at = time.monotonic()
 
-    def start(self) -> None:
-        """Begin in the background, unless the questions are switched off."""
-        if self._config.ensemble_interval_seconds is not None:
-            interval_seconds = self._config.ensemble_interval_seconds
-            name = f"ask the ensemble of {self._config.cluster}"
-            threading.Thread(target=self._run, args=(interval_seconds,), name=name, daemon=True).start()
+    def begin_if_due(self) -> None:
+        """Begin a round in the background if it is due, unless the questions are switched off."""
+        interval_seconds = self._config.ensemble_interval_seconds
+        if interval_seconds is None or time.monotonic() < self._due_at or self._stop.is_set():
+            return
+        if self._round is None or self._round.done():
+            self._due_at = time.monotonic() + interval_seconds
+            self._round = _rounds.submit(self._ask_all, interval_seconds)
 
     def stop(self) -> None:
         """End after the present question, without a wait."""
         self._stop.set()
-        self._wake.set()
 
     def ask_now(self) -> None:
-        """Begin a round at once, because the session was lost."""
-        self._wake.set()
+        """Let the next round be due at once, because the session was lost."""
+        self._due_at = time.monotonic()
 
     def learn(self, configuration: bytes | None) -> None:
         """Take over the content of /zookeeper/config, None if it cannot be read."""
@@ -89,14 +94,6 @@ class EnsembleQuestions:
     def ask_once(self) -> list[ZooKeeperServer]:
         """Ask every server that the settings name, in this thread."""
         return [self._ask_one(server, _Memory())[0] for server in servers_of(self._named, ())]
-
-    def _run(self, interval_seconds: float) -> None:
-        while True:
-            self._wake.clear()
-            if self._stop.is_set():
-                return
-            self._ask_all(interval_seconds)
-            self._wake.wait(_CONFIRM_SECONDS if self._is_unsure else interval_seconds)
 
     def _ask_all(self, interval_seconds: float) -> None:
         members = read_members(self._configuration)
@@ -121,7 +118,8 @@ class EnsembleQuestions:
         """Return the sessions that were left in the round before too. Others lead to an early round."""
         left = list(found)
         before, self._left_before = self._left_before, frozenset((one.broker, one.session) for one in left)
-        self._is_unsure = not self._left_before <= before
+        if not self._left_before <= before:
+            self._due_at = min(self._due_at, time.monotonic() + _CONFIRM_SECONDS)
         return tuple(one for one in left if (one.broker, one.session) in before)
 
     def _ask_one(self, server: Server, memory: _Memory) -> tuple[ZooKeeperServer, Sessions]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import shutil
-import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -213,19 +211,6 @@ def test_it_ends_soon_after_it_is_asked_to(zookeeper: ZooKeeper, watch: Watch) -
         zookeeper.resume()
 
 
-def test_an_unreachable_zookeeper_is_named_in_time(tmp_path: Path) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{unused.getsockname()[1]}"
-        config = IngestConfig(
-            cluster="c", zookeeper=address, to=JournalAddress(tmp_path), connect_timeout_seconds=1, coalesce_ms=1
-        )
-        started = time.monotonic()
-        with pytest.raises(IngestError, match=f"ZooKeeper at {address} could not be reached within 1 s"):
-            Forwarder(config).run(threading.Event())
-        assert 1 <= time.monotonic() - started < 10
-
-
 def test_a_zookeeper_that_comes_late_is_waited_for(
     zookeeper: ZooKeeper, watch: Watch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -234,6 +219,26 @@ def test_a_zookeeper_that_comes_late_is_waited_for(
     eventually(lambda: f"ZooKeeper at {zookeeper.connect_string} is not reachable, trying again" in caplog.text)
     zookeeper.start()
     eventually(lambda: late.count(RecordKind.SNAPSHOT_END) == 1)
+
+
+def test_a_zookeeper_that_is_away_for_longer_than_the_timeout_is_not_given_up(
+    zookeeper: ZooKeeper, watch: Watch, caplog: pytest.LogCaptureFixture
+) -> None:
+    zookeeper.kill()
+    late = watch(connect_timeout_seconds=1, wait=False)
+    given_up = f"test: ZooKeeper at {zookeeper.connect_string} could not be reached within 1 s"
+    eventually(lambda: caplog.text.count(given_up) >= 2)
+    assert "Kontrast goes on trying" in caplog.text
+    zookeeper.start()
+    eventually(lambda: late.count(RecordKind.SNAPSHOT_END) == 1)
+
+
+def test_sessions_of_a_process_share_their_threads(zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch) -> None:
+    make_cluster(kafka)
+    watch().settled()
+    one = threading.active_count()
+    watch(journal="second").settled()
+    assert threading.active_count() - one == 2  # the forwarder's and kazoo's connection
 
 
 def test_a_journal_that_another_process_writes_is_one_sentence(tmp_path: Path) -> None:
