@@ -57,8 +57,8 @@ class ZooKeeperConfig:
 
     `zookeeper` is HOST:PORT[,HOST:PORT…][/chroot]. A request reads at most `multi_read_paths` znodes, all reads
     together at most `read_budget_znodes_per_second` (None is unlimited). A question gives up after
-    `connect_timeout_seconds`. `kontrast watch` only logs then, and retries for ever. Secrets are in files or in the environment, not here. A username
-    logs in by DIGEST-MD5, a principal by Kerberos.
+    `connect_timeout_seconds`, but `kontrast watch` only logs then, and retries for ever. Secrets are in files or in the
+    environment, not here. A username logs in by DIGEST-MD5, a principal by Kerberos.
     """
 
     zookeeper: str
