@@ -115,7 +115,7 @@ class Forwarder:
             try:
                 return open_sink(self._config, stop)
             except UnreachableError as error:  # that the stream is not in the watched cluster could not be proved
-                _LOG.error("%s: %s. Kontrast goes on trying", self._config.cluster, error)
+                self._goes_on(error)
                 deadline = time.monotonic() + self._config.connect_timeout_seconds
             except SinkUnavailableError as error:
                 if time.monotonic() >= deadline:
@@ -130,6 +130,9 @@ class Forwarder:
             stop.wait(_SINK_RETRY_SECONDS)
         return None
 
+    def _goes_on(self, error: UnreachableError) -> None:
+        _LOG.error("%s: %s. Kontrast goes on trying", self._config.cluster, error)
+
     def _connect(self, zookeeper: WatchedZooKeeper, inbox: Inbox, stop: threading.Event) -> None:
         """Wait for a readable ZooKeeper, however long that takes. The first state is a connected session.
 
@@ -142,7 +145,7 @@ class Forwarder:
                 wait_for_connection(self._config, zookeeper, inbox, stop, _STILL_TRYING_SECONDS)
                 break
             except UnreachableError as error:
-                _LOG.error("%s: %s. Kontrast goes on trying", self._config.cluster, error)
+                self._goes_on(error)
         self._has_connected = True
 
 

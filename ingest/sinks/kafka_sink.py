@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
@@ -42,6 +42,7 @@ _MAX_RECORD_BYTES = 16 * 1024**2  # the broker's own limit applies, while a znod
 _CLOSE_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
 _LOOK_FOR_REQUESTS_SECONDS = 0.5  # at most, however many clusters ask
+_CONNECT_AGAIN_SECONDS = 1.0  # clusters that wait for one connection learn of its failure within milliseconds
 # Each watcher sends a heartbeat per second. In a topic of ten clusters, this is the last minute and a half.
 _NEWEST_RECORDS = 1_000
 
@@ -63,12 +64,25 @@ class _Clients:
         self._requests: KafkaConsumer | None = None
         self._requested = 0
         self._look_at = 0.0
+        self._failure: KafkaError | None = None
+        self._connect_again_at = 0.0
+
+    @contextmanager
+    def _connecting(self) -> Iterator[None]:
+        """Share a failed connection with the clusters that wait for the lock, so that they do not repeat it in turn."""
+        if self._failure is not None and time.monotonic() < self._connect_again_at:
+            raise self._failure
+        try:
+            yield
+        except KafkaError as error:
+            self._failure, self._connect_again_at = error, time.monotonic() + _CONNECT_AGAIN_SECONDS
+            raise
 
     def identity(self) -> KafkaIdentity:
         """Return what the brokers report of themselves. Raise KafkaError."""
         with self._lock:
             if self._identity is None:
-                with closing(self._admin()) as admin:
+                with self._connecting(), closing(self._admin()) as admin:
                     self._identity = identity_of(admin)
             return self._identity
 
@@ -77,7 +91,7 @@ class _Clients:
         with self._lock:
             if self._topics_exist:
                 return
-            with closing(self._admin()) as admin:
+            with self._connecting(), closing(self._admin()) as admin:
                 existing = existing_topics(admin, stream_topics(self.address))
                 wrong = unfit(self.address, existing)
                 if wrong.refused:
@@ -101,20 +115,21 @@ class _Clients:
         """Return the producer. Raise KafkaError."""
         with self._lock:
             if self._producer is None:
-                self._producer = KafkaProducer(
-                    **client_options(self.address),
-                    client_id="kontrast-watch",
-                    acks="all",
-                    enable_idempotence=True,
-                    compression_type="gzip",
-                    batch_size=1024**2,
-                    max_request_size=_MAX_RECORD_BYTES,
-                    request_timeout_ms=_REQUEST_TIMEOUT_MS,
-                    delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
-                    max_block_ms=_BLOCK_MS,
-                    bootstrap_timeout_ms=_BLOCK_MS,
-                    reconnect_backoff_max_ms=1000,
-                )
+                with self._connecting():
+                    self._producer = KafkaProducer(
+                        **client_options(self.address),
+                        client_id="kontrast-watch",
+                        acks="all",
+                        enable_idempotence=True,
+                        compression_type="gzip",
+                        batch_size=1024**2,
+                        max_request_size=_MAX_RECORD_BYTES,
+                        request_timeout_ms=_REQUEST_TIMEOUT_MS,
+                        delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
+                        max_block_ms=_BLOCK_MS,
+                        bootstrap_timeout_ms=_BLOCK_MS,
+                        reconnect_backoff_max_ms=1000,
+                    )
             return self._producer
 
     def drop(self, producer: KafkaProducer) -> None:
@@ -129,7 +144,8 @@ class _Clients:
         """Return how many complete reads were requested since the first sink opened. Raise KafkaError."""
         with self._lock:
             if self._requests is None:
-                self._requests = self._listen_for_requests()
+                with self._connecting():
+                    self._requests = self._listen_for_requests()
             if time.monotonic() >= self._look_at:
                 self._look_at = time.monotonic() + _LOOK_FOR_REQUESTS_SECONDS
                 self._requested += sum(map(len, self._requests.poll(timeout_ms=0).values()))

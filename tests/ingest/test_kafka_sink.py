@@ -6,17 +6,20 @@ import random
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import KafkaConnectionError
 
 from cli.embedded.cluster import KafkaCluster
 from controller.contract.records import Record, RecordKind, decode_record
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.forwarder import Forwarder
+from ingest.sinks import kafka_sink
 from ingest.sinks.kafka_sink import KafkaSink
 from ingest.sinks.sink import SinkUnavailableError
 from tests.waiting import eventually
@@ -154,3 +157,28 @@ def test_a_topic_knows_each_clusters_newest_generation(sink: KafkaSink, changes:
     other = KafkaSink(changes, "green", threading.Event(), lambda _: None)
     assert (sink.newest_generation(), other.newest_generation()) == (10**15, -1)
     other.close()
+
+
+def test_clusters_that_wait_for_one_connection_share_its_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    clusters, attempts = 5, []
+    all_wait = threading.Barrier(clusters)
+
+    def refuse(**_options: object) -> None:
+        attempts.append(1)
+        raise KafkaConnectionError("no broker")
+
+    def open_one() -> None:
+        all_wait.wait()
+        with pytest.raises(SinkUnavailableError, match="no connection is accepted"):
+            KafkaSink(address, "blue", threading.Event(), lambda _identity: None)
+
+    monkeypatch.setattr(kafka_sink, "KafkaAdminClient", refuse)
+    monkeypatch.setattr(kafka_sink, "_CONNECT_AGAIN_SECONDS", 3600.0)
+    address = KafkaAddress("127.0.0.1:1", "changes")
+    clients = kafka_sink._open_clients[address] = kafka_sink._Clients(address)
+    clients.users = 1  # another cluster keeps the clients open
+    with ThreadPoolExecutor(clusters) as threads:
+        for opening in [threads.submit(open_one) for _ in range(clusters)]:
+            opening.result()
+    del kafka_sink._open_clients[address]
+    assert len(attempts) == 1
