@@ -150,11 +150,16 @@ def sentences(text: str) -> list[str]:
     return [" ".join(sentence.split()) for sentence in _SENTENCE_END.split(text) if sentence.strip()]
 
 
+def _lengths(text: str) -> list[int]:
+    """Return the words of each sentence of more than three, because shorter ones are headings and cells."""
+    return [length for one in sentences(text) if (length := len(re.findall(r"[\w']+", one))) > 3]
+
+
 def figures(text: str) -> Figures:
     """Measure a text."""
     words = len(_WORD.findall(text)) or 1
     marks = tuple(1_000 * len(pattern.findall(text)) / words for pattern in MARKS.values())
-    lengths = sorted(length for one in sentences(text) if (length := len(re.findall(r"[\w']+", one))) > 3)
+    lengths = sorted(_lengths(text))
     return Figures(words, marks, lengths[int(len(lengths) * 0.9)] if lengths else 0)
 
 
@@ -163,7 +168,7 @@ def rhythm(root: Path = ROOT) -> Rhythm:
     lengths: list[int] = []
     for page in (page for pattern in _EXPLAINING for page in root.glob(pattern)):
         text = re.sub(r"(?m)^[|#].*$", "", of_markdown(page.read_text(encoding="utf-8")))
-        lengths += [length for one in sentences(text) if (length := len(re.findall(r"[\w']+", one))) > 3]
+        lengths += _lengths(text)
     short = sum(length <= _SHORT_WORDS for length in lengths)
     return Rhythm(fmean(lengths), pstdev(lengths), 100 * short / len(lengths))
 

@@ -67,7 +67,6 @@ class _Reader:
             eventually(lambda: self.runs(pages), lambda answer: "audit-1" in answer[1])
             return {command: self.runs(command)[1] for command in questions}
         finally:
-            process.ask_to_stop()
             process.stop(timeout_seconds=60)
 
     def watches(self, zookeeper: str) -> dict[str, tuple[int, str]]:
@@ -87,7 +86,6 @@ class _Reader:
             return answers
         finally:
             if running is not None:
-                running.ask_to_stop()
                 running.stop(timeout_seconds=60)
 
 
