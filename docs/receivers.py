@@ -79,7 +79,14 @@ def message(recorded_files: Path) -> dict[str, Any]:
     ]
     common = dict(sorted(set.intersection(*(set(each.labels) for each in sent))))
     group = {"kafka_cluster": "orders", "group": _GROUP}
-    return {"receiver": "page", "status": "firing", "alerts": alerts, "groupLabels": group, "commonLabels": common}
+    return {
+        "receiver": "page",
+        "status": "firing",
+        "alerts": alerts,
+        "groupLabels": group,
+        "commonLabels": common,
+        "externalURL": "https://alertmanager.example",
+    }
 
 
 def rendered(text: str, sent: Mapping[str, Any]) -> str:

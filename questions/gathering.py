@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
+from controller.contract.forwarder_status import REPLAYED
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import MetadataRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from controller.contract.znodes import REPLAYED
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.one_read import context_of_read
 from controller.step import steps
@@ -114,8 +114,12 @@ def picture_of_rows(  # noqa: PLR0913 (all that the job published)
     alerts: Collection[AlertRow],
     story: tuple[Row, ...] | None = None,
     as_of_ms: int | None = None,
+    lacking: tuple[str, ...] = (),
 ) -> Picture:
-    """Build the picture from the newest rows. Its time is that of the gauges, unless `as_of_ms` corrects it."""
+    """Build the picture from the newest rows. Its time is that of the gauges, unless `as_of_ms` corrects it.
+
+    `lacking` names the outputs that lost rows.
+    """
     return Picture(
         origin=Origin.HISTORY,
         context=context_of_rows(empty, metadata, gauges),
@@ -123,6 +127,7 @@ def picture_of_rows(  # noqa: PLR0913 (all that the job published)
         story=story,
         as_of_ms=gauges.time_ms if as_of_ms is None else as_of_ms,
         is_replayed=gauges.is_replayed,
+        lacking=lacking,
     )
 
 

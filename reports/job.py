@@ -53,6 +53,7 @@ class SparkResources:
     driver_memory: str
     shuffle_partitions: int = 1
     file_system: str = "hadoop"
+    library_parents: tuple[Path, ...] = ()  # without state it needs no RocksDB
 
 
 def run(config: ReportConfig, stop: threading.Event) -> tuple[ClusterReport, ...]:

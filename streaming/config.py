@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -172,6 +173,12 @@ class StreamConfig:
         """Return the place of the checkpoint, if it is on a file system of Hadoop."""
         is_uri = _URI.match(self.checkpoint) and not self.checkpoint.startswith(f"{_LOCAL}:")
         return self.checkpoint.rstrip("/") if is_uri else None
+
+    @property
+    def library_parents(self) -> tuple[Path, ...]:
+        """Return the directories into which Java may unpack RocksDB, of which some may be mounted noexec."""
+        usual = Path(tempfile.gettempdir())
+        return (usual, self.checkpoint_directory.parent) if self.checkpoint_uri is None else (usual,)
 
     def with_shuffle_partitions(self, fixed: int | None) -> StreamConfig:
         """Return the settings with a number of shuffle partitions, either given, fixed, or sensible."""

@@ -27,7 +27,7 @@ from streaming.checkpoint.directory import (
     damaged_settings,
 )
 from streaming.checkpoint.fence import Fence
-from streaming.checkpoint.files import CheckpointFiles, drop_torn, source_of
+from streaming.checkpoint.files import CheckpointFiles, drop_torn, require_checksums, source_of
 from streaming.checkpoint.place import HadoopPath, Place, hadoop_path
 from streaming.checkpoint.settings import (
     BEGINS_AGAIN,
@@ -38,7 +38,6 @@ from streaming.checkpoint.settings import (
 )
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
-from streaming.java.artifacts import LOCAL_FILE_SYSTEM, SPARK_KAFKA_CONNECTOR, jars
 from streaming.progress import JobProgress, observed
 from streaming.published import OUTPUT_SCHEMA
 from streaming.replica import ReplicaProcessor
@@ -49,13 +48,14 @@ from streaming.sources.kafka_reach import KafkaReach
 from streaming.sources.newest_complete_reads import Starts, as_text, from_text, newest_complete_reads
 from streaming.sources.records import check_journal, read_records, wait_for_kafka
 from streaming.spark.failure import is_full_disk, stream_error
+from streaming.spark.needs import jars_before, jars_behind
 from streaming.spark.session import java_process, spark_session
-from streaming.spark.submitted import submitted
 from streaming.topics import AskedKafka, prepare_topics
 from streaming.watchdog import Watchdog
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import no_room
 from transport.journal import JournalError, JournalFullError
+from transport.scratch import NoScratchError
 
 logger = logging.getLogger("kontrast.streaming")
 
@@ -76,12 +76,28 @@ def run(
     rebuild: bool = False,
     started: Callable[[], object] = lambda: None,
 ) -> None:
-    """Run the job until `stop` is set or, with `available_now`, until the source's present end. Raise StreamError.
+    """Run the job until `stop` is set or, with `available_now`, until the source's present end.
 
-    The running batch completes first. Kontrast rejects impossible settings before it starts or changes anything. With
-    `rebuild` it drops the checkpoint and begins at the newest complete read in the source. It calls `started` when the
-    job reads.
+    Raise StreamError or NoScratchError. The running batch completes first. Kontrast rejects impossible settings before
+    it starts or changes anything. While a disk is full, the job waits for room, also at its start. With `rebuild` it
+    drops the checkpoint and begins at the newest complete read in the source. It calls `started` when the job reads.
     """
+    pause_seconds = _FIRST_PAUSE_SECONDS
+    while not stop.is_set():
+        try:
+            _run(config, stop, available_now=available_now, rebuild=rebuild, started=started)
+            return
+        except (StreamError, NoScratchError) as error:
+            if not is_full_disk(error) or stop.is_set():
+                raise
+            logger.warning("%s. The job waits for room", error)
+        stop.wait(pause_seconds)
+        pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+
+
+def _run(
+    config: StreamConfig, stop: threading.Event, *, available_now: bool, rebuild: bool, started: Callable[[], object]
+) -> None:
     if config.checkpoint_uri is not None:  # which only Java can read
         with (
             _stopped_in_order(stop),
@@ -111,7 +127,13 @@ def _stopped_in_order(stop: threading.Event) -> Iterator[None]:
 def _session(
     config: StreamConfig, stop: threading.Event, locks: Sequence[int] = ()
 ) -> contextlib.AbstractContextManager[SparkSession]:
-    return spark_session(config, stop, jars=_jars(config), class_path=fast_files(config), inherited_files=locks)
+    return spark_session(
+        config,
+        stop,
+        jars=jars_behind(config),
+        class_path=jars_before(config),
+        inherited_files=locks,
+    )
 
 
 @contextlib.contextmanager
@@ -305,6 +327,7 @@ class Job:
         assert stored is not None, "a job without a beginning"
         self.fence.require()
         drop_torn(self.checkpoint.spark_directory)
+        require_checksums(self.checkpoint.spark_directory)
         files = CheckpointFiles(self.checkpoint.directory)
         first_batch = self.checkpoint.number(_FIRST_BATCH)  # the sink's number of Spark's batch 0
 
@@ -315,7 +338,8 @@ class Job:
                     raise _StoppedError
                 self.fence.require()
                 source = source_of(self.checkpoint.spark_directory, batch)
-                self.sink.write(rows, Batch(first_batch + batch, source, progress.take_row(), files.force, self.fence))
+                number, row = first_batch + batch, progress.take_row()
+                self.sink.write(rows, Batch(number, source, batch > 0, row, files.force, self.fence))
                 progress.written(batch)
             except Exception as error:
                 failures.append(error)
@@ -356,20 +380,3 @@ def _wait(
         java_answered()
         time.sleep(_LOOK_SECONDS)
     query.stop()
-
-
-def _jars(config: StreamConfig) -> tuple[Path, ...]:
-    if submitted():  # by --packages or --jars of spark-submit
-        return ()
-    connector = jars(SPARK_KAFKA_CONNECTOR, report=logger.info) if config.kafka_addresses else ()
-    if config.hadoop_directory is None:
-        return connector
-    directory = Path(config.hadoop_directory).expanduser().absolute()
-    return (*connector, directory, directory / "*")  # in Java's notation, its files and its jars
-
-
-def fast_files(config: StreamConfig) -> tuple[Path, ...]:
-    """Return the jar for the fast way of writing checkpoints, if it is configured."""
-    if submitted() or config.file_system != "fast":
-        return ()
-    return jars(LOCAL_FILE_SYSTEM, report=logger.info)

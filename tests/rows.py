@@ -14,6 +14,7 @@ from controller.contract.row import Row
 from tests.controller.ensembles import ensemble
 
 TIME_MS = 1_700_000_000_000
+NEVER_STALE_MS = 10**15  # rows of TIME_MS are old
 NO_COUNTS: dict[str, Any] = dict.fromkeys(
     (
         "offline_partitions",

@@ -22,7 +22,7 @@ SAMPLES: Mapping[type[msgspec.Struct], tuple[str, dict[str, Any]]] = {
     znodes.ControllerZnode: ("/controller", {"brokerid": 1, "version": 2, "kraftControllerEpoch": -1}),
     znodes.BrokerZnode: (
         "/brokers/ids/2",
-        {"version": 5, "host": "h", "port": 1, "endpoints": ["A://h:1"], "rack": "r"},
+        {"version": 5, "jmx_port": -1, "host": "h", "port": 1, "endpoints": ["A://h:1"], "rack": "r"},
     ),
     znodes.TopicZnode: (
         "/brokers/topics/topic-0",

@@ -100,7 +100,7 @@ class WhatIf(Question):
 
     lose_brokers: Annotated[_Brokers, _said("Brokers that are lost at once.")] = ()
     lose_racks: Annotated[_Texts, _said("Racks whose brokers are lost at once.")] = ()
-    controlled: Annotated[bool, _said("The brokers shut down in order. By default they crash.")] = False
+    controlled: Annotated[bool, _said("The brokers shut down cleanly. By default they crash.")] = False
     then_restore: Annotated[_Brokers, _said("Brokers that return afterwards and catch up.")] = ()
 
     def arguments(self) -> Iterator[str]:

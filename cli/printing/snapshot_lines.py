@@ -76,12 +76,12 @@ def _cluster_lines(snapshot: JudgedCluster) -> Iterator[str]:
     partitions = snapshot.partitions
     led, hosted = Counter(line.leader for line in partitions), Counter(b for line in partitions for b in line.replicas)
     controller = snapshot.controller
-    who = f"broker {controller.broker}" if controller.broker >= 0 else "nobody"
+    who = f"broker {controller.broker}" if controller.broker >= 0 else "none"
     yield f"controller: {who}, epoch {controller.epoch}"
     for broker in snapshot.brokers:
         hosts = counted(hosted[broker.broker], "partition")
         if not broker.registered:
-            yield f"broker {broker.broker}: not registered, hosts {hosts}"
+            yield f"broker {broker.broker}: down, hosts {hosts}"
             continue
         rack = f", rack {broker.rack}" if broker.rack else ""
         where = ",".join(broker.endpoints) or "no endpoint"

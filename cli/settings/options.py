@@ -40,6 +40,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "multi_read_paths": "Most znodes per request.",
         "read_budget_znodes_per_second": "Most znodes read per second. Unlimited if unset.",
         "resync_jitter_seconds": "Longest random pause before the complete read after a lost connection.",
+        "sweep_seconds": "Time in which every znode is read once more, a few per heartbeat, to find changes and ACLs "
+        "that no watch reports. none reads no znode twice.",
         "ensemble_interval_seconds": "Interval between two rounds of questions to the servers of the ensemble "
         "(four-letter words). none asks no server.",
         "zookeeper_admin_port": "Port of the servers' AdminServer, to ask there if the four-letter word mntr is not "
@@ -129,6 +131,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "timeout_seconds": "Longest answer time of an Alertmanager.",
         "resend_interval_seconds": "Interval at which an open alert is sent again.",
         "resolve_timeout_seconds": "Time after which Alertmanager ends an alert that is no longer sent.",
+        "crash_without_damage": "Severity of BrokerCrashed while clients can use every partition, page or warn.",
         "stale_after_seconds": "Age of the newest heartbeat after which a cluster's alerts are unknown.",
         "external_labels": "Labels of every alert, like those of a Prometheus.",
         "generator_url": "Target of Alertmanager's source link. No link if unset.",

@@ -117,12 +117,13 @@ def _written_source(settings: Settings, flags: Mapping[str, Any], patience_secon
         from cli.sources.files import FilesSource
 
         return FilesSource(flags["directories"], flags["chroot"], flags["until"], cluster or UNNAMED, brokers)
-    from cli.followed_outputs import Where
+    from cli.followed_outputs import Where, stale_after_ms_of
     from cli.sources.stream import StreamSource
 
     default = patience_seconds or keys_of(ZooKeeperConfig)[_CONNECT_TIMEOUT].default
     timeout_seconds = flags[_CONNECT_TIMEOUT] or default
-    return StreamSource(Where(reached(settings, flags["stream"]), float(str(timeout_seconds))), cluster, brokers)
+    where = Where(reached(settings, flags["stream"]), float(str(timeout_seconds)), stale_after_ms_of(settings))
+    return StreamSource(where, cluster, brokers)
 
 
 def _only_cluster(settings: Settings) -> str | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
+
+import msgspec
 
 from cli.followed_outputs import Where, followed, lines_until_now, without_waiting_words
 from cli.printing import output
@@ -23,7 +26,7 @@ from ingest.files.data_directory import Until
 from outputs import OutputsError, SourceDownError, open_changes
 from questions.diff.side import Side
 from questions.gathering import Gathering, picture_of_rows
-from questions.picture import Picture
+from questions.picture import Picture, Present
 from streaming.config import BrokersConfig
 from transport.address import JournalAddress
 
@@ -42,6 +45,10 @@ class StreamSource:
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return the cluster as it was written last."""
+        present = Present(time.time_ns() // 1_000_000, self.where.stale_after_ms)
+        return msgspec.structs.replace(self._newest(scope, stop), present=present)
+
+    def _newest(self, scope: Scope, stop: threading.Event) -> Picture:
         address = self.where.address
         beginnings = self._beginnings(Until(), stop)
         if not beginnings:
@@ -88,12 +95,13 @@ class StreamSource:
             rows: tuple[MetadataRow, ...] = (*outputs.view.topics(cluster), *outputs.view.partitions(cluster).values())
             if cluster in outputs.newer():
                 raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {cluster}. Upgrade this one")
+            lacking = outputs.lacking(cluster)
         found = known[cluster]
         if found.gauges is None or not found.ready or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has arrived yet (see `kontrast status`)")
         empty, story = new_context(cluster), self._story(scope, cluster, stop)
         metadata = (*found.cluster_rows, *rows)
-        return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms)
+        return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms, lacking)
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:
         """Return the rows that the question keeps, in order, if every output is readable."""

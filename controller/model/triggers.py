@@ -22,6 +22,7 @@ class IsrNotification(msgspec.Struct, frozen=True, array_like=True):
 
     since_ms: int
     partitions: tuple[TopicPartition, ...]
+    is_published: bool = False  # brokers were told its states together with those of another one
 
 
 class Triggers(msgspec.Struct, array_like=True):

@@ -134,7 +134,9 @@ def _judged_without_patience(context: Context) -> Outcome:
     alerts = suspected.header.alerts
     old = suspected.header.copy()
     begun = dict.fromkeys(alerts.suspected_ms, NOT_KNOWN_MS)
-    old.alerts = AlertState(incidents=alerts.incidents, occurrences=happened, suspected_ms=begun)
+    # Each found incident may have begun long ago.
+    incidents = tuple(msgspec.structs.replace(incident, since_ms=NOT_KNOWN_MS) for incident in alerts.incidents)
+    old.alerts = AlertState(incidents=incidents, occurrences=happened, suspected_ms=begun)
     return _heartbeat(Context(old, suspected.topics))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
 from controller.contract.gauges_row import GaugesRow, Maintenance
+from controller.contract.ids import BrokerId
 from controller.contract.row import Stamp
 from controller.model.context import FOLLOWING, Header
 from controller.model.gauge_counts import ByBroker
@@ -19,6 +21,20 @@ REASSIGNING: Final = "reassigning"  # the groups of `partition_issues` whose par
 def replicas_by_broker(header: Header) -> ByBroker:
     """Return the number of replicas on each broker, registered or not."""
     return header.tally.gauges.replicas_on
+
+
+def common_leader(header: Header, lagging: Collection[BrokerId]) -> BrokerId | None:
+    """Return the one leader of all under-replicated partitions, if several followers lag there and nowhere else.
+
+    Then the leader's own connections or disks are the likelier cause than several followers at once.
+    """
+    led = header.tally.gauges.under_replicated
+    if len(led) != 1 or len(lagging) < 2:
+        return None
+    ((leader, count),) = led.items()
+    hosted = replicas_by_broker(header)
+    follow_others = all(hosted.get(broker, 0) > count for broker in lagging)
+    return leader if count > 1 and leader not in lagging and follow_others else None
 
 
 def _offline_partitions(header: Header) -> int:

@@ -172,13 +172,13 @@ def missing_brokers(header: Header) -> tuple[BrokerId, ...]:
 
 def _to_be_deleted(header: Header, broker: BrokerId) -> int:
     groups = ((parse_group(key), group.count) for key, group in header.tally.issues.items())
-    return sum(count for (issue, of, _), count in groups if issue is PartitionIssue.UNDELETED and broker in of)
+    return sum(count for key, count in groups if key.issue is PartitionIssue.UNDELETED and broker in key.brokers)
 
 
 def _waits_for(header: Header, broker: BrokerId) -> str:
     """Return the broker and why the quorum waits for it, with a partition that lacks it, if known."""
     for key, group in header.tally.issues.items():
-        issue, brokers, _ = parse_group(key)
+        issue, brokers, *_ = parse_group(key)
         if issue is not PartitionIssue.UNDELETED and broker in brokers and group.examples:
             return f"broker {broker} (in the assignment of {group.examples[0]})"
     return f"broker {broker} (has replicas)"
@@ -216,7 +216,7 @@ def next_step(header: Header) -> str:
 _NEXT_STEPS: Final = {
     Phase.ZOOKEEPER: "no step, because no quorum is there",
     Phase.CLAIMED: "the KRaft controller copies ZooKeeper, which takes half a second for a small cluster",
-    Phase.SYNCING: "the KRaft controller makes ZooKeeper equal to its log, then it writes /migration every half second",
+    Phase.SYNCING: "the KRaft controller makes ZooKeeper equal to its log. Then it writes /migration every half second",
     Phase.SILENT: "restart the active KRaft controller, unless the migration is finalized",
     Phase.ROLLED_BACK: "delete /migration and restart brokers without the migration flag",
 }

@@ -73,11 +73,12 @@ SHORTEST_LEASE_SECONDS: Final = 10
 LONGEST_LEASE_SECONDS: Final = 3600  # the holder extends it, so that a lost holder blocks restarts for an hour at most
 _LEASE_SECONDS: Final = {"type": "integer", "minimum": SHORTEST_LEASE_SECONDS, "maximum": LONGEST_LEASE_SECONDS}
 _ACCEPT_TOPIC: Final = Query(
-    "accept_topic", "Topics that may go offline or refuse acks=all, for example scratch-*.", _TEXT, repeats=True
+    "accept_topic", "Topics that may go offline or reject acks=all, for example scratch-*.", _TEXT, repeats=True
 )
 
 FLEET: Final = Path("/clusters", "Every cluster on one screen, the worst first", tuple[Overview, ...], ())
-CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (404,))
+CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (400, 404), (AT,))
+WHAT_IF: Final = Path(f"{_CLUSTER}/whatif", "Brokers and racks to choose from", Overview, (404,))
 TOPICS: Final = Path(
     f"{_CLUSTER}/topics",
     "Fifty of the cluster's topics, by name",
@@ -132,7 +133,7 @@ CONSEQUENCES: Final = Path(
     (
         Query("broker", "A lost broker. Name at least one broker or rack.", _NUMBER, repeats=True),
         Query("rack", "A lost rack.", _TEXT, repeats=True),
-        Query("controlled", "1 shuts them down in order, one after the other. Otherwise they crash at once.", _TEXT),
+        Query("controlled", "1 shuts them down cleanly, one after the other. Otherwise they crash at once.", _TEXT),
     ),
 )
 RESTARTABLE: Final = Path(

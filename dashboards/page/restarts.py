@@ -14,8 +14,8 @@ from dashboards.page.asked import found, named, now_ms, number
 from dashboards.page.hypothetical import Hypothetical
 from dashboards.page.interface import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS
 from dashboards.page.leases import Leases
+from questions.known_brokers import UnknownBrokersError
 from questions.restartable import Lease, Restartable, Verdict, under_lease
-from questions.whatif.scenario import UnknownBrokersError
 from transport.printable import printable
 
 _LONGEST_HOLDER: Final = 100
@@ -67,7 +67,7 @@ class Restarts:
         asked, cluster = request.query_params, named(request, "cluster")
         broker, accepted_topics = BrokerId(number(asked.get("broker", ""), "broker")), asked.getlist("accept_topic")
         try:
-            answer = self._hypothetical.restartable(cluster, broker, now_ms(), accepted_topics)
+            answer = self._hypothetical.restartable(cluster, broker, accepted_topics)
         except UnknownBrokersError as error:
             raise HTTPException(404, f"{error}.") from error
         return found(answer, f"There is no cluster {cluster}.")
@@ -81,7 +81,10 @@ class Restarts:
 
 
 def _is_this_machine(host: str) -> bool:
-    address = ip_address(host)
+    try:
+        address = ip_address(host)
+    except ValueError:  # a proxy on this machine may forward any text as the client's address
+        return False
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return (mapped or address).is_loopback
 

@@ -36,10 +36,19 @@ _HEADERS = (
 class HttpServer:
     """uvicorn in a thread, so that the caller handles signals. Raise ServeError at once.
 
-    With `lifespan` the application starts and ends with the server.
+    With `lifespan` the application starts and ends with the server. An answer must be made and taken in
+    `answer_seconds`, by default those of a page.
     """
 
-    def __init__(self, app: Starlette, listening: Listening, figures: HttpFigures, *, lifespan: bool = False) -> None:
+    def __init__(
+        self,
+        app: Starlette,
+        listening: Listening,
+        figures: HttpFigures,
+        *,
+        lifespan: bool = False,
+        answer_seconds: float | None = None,
+    ) -> None:
         self._certificate = None if listening.tls_certificate_file is None else Certificate(listening)
         guarded = _guarded(app, listening, figures)
         self._socket = _listening_socket(listening, figures)
@@ -48,7 +57,7 @@ class HttpServer:
         self.address = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         config = uvicorn.Config(
             guarded,
-            http=partial(BoundedProtocol, figures),  # type: ignore[arg-type]  # a factory
+            http=partial(BoundedProtocol, figures, answer_seconds),  # type: ignore[arg-type]  # a factory
             ws="none",
             backlog=_BACKLOG,
             log_config=None,

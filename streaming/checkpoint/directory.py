@@ -20,6 +20,7 @@ from streaming.checkpoint.fence import EPOCH_FILE
 from streaming.checkpoint.place import DRAFT, HadoopPath, Place, remove_directory, replace_content
 from streaming.errors import StreamError
 from transport.disk import force, make_private
+from transport.holders import holders
 
 CHECKPOINT_FORMAT = 1
 STATE_FORMAT = "state format"  # a value that no user can give
@@ -183,11 +184,13 @@ def _lock(path: Path, wait_seconds: float) -> int:
             if time.monotonic() < deadline:
                 time.sleep(0.1)
                 continue
-            owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            # The first holder wrote its number, but another process may have inherited the lock and outlived it.
+            written = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            owner = holders(descriptor) or f"process {written or 'unknown'}"
             os.close(descriptor)
             raise StreamError(
-                f"checkpoint {path.parent} is in use by process {owner or 'unknown'}. "
-                "Stop that one first, or give another directory with --checkpoint"
+                f"checkpoint {path.parent} is in use by {owner}. "
+                "End that one first, or give another directory with --checkpoint"
             ) from None
         with contextlib.suppress(OSError):  # on a full disk the holder stays unnamed
             os.ftruncate(descriptor, 0)

@@ -222,8 +222,9 @@ def test_the_status_of_all_parts_and_what_is_wrong_with_them(derived, settings, 
     write(derived, rows.job(time_ms=now_ms() - 60_000, clusters=fresh))
     code, told = parts(settings)
     assert code == 1
-    assert told["watch"]["wrong"] == "no heartbeat arrives"
-    assert told["stream"]["wrong"].startswith("it has finished no batch for 1m ")
+    assert (told["watch"]["wrong"], told["watch"]["ok"]) == ("", False), "only the stream is known to be silent"
+    assert told["watch"]["note"] == "`kontrast stream` passes nothing on, so no heartbeat can be seen"
+    assert told["stream"]["wrong"].startswith("it has finished no batch for 1 min")
     write(derived, rows.job(time_ms=now_ms()), rows.gauges(time_ms=now_ms(), session="suspended"))
     assert parts(settings)[1]["watch"]["wrong"] == "its ZooKeeper session is suspended"
 

@@ -28,6 +28,7 @@ from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.lint.table import lint
 from questions.picture import Beginning, Picture
+from questions.state import State
 from tests.kept_texts import assert_as_before
 from tests.questions.cluster import broker, brokers, controller, look, state, topic
 from tests.recorded_moment import MOMENT_MS
@@ -203,12 +204,18 @@ def test_watching_shows_a_look_that_differs_from_the_last_until_it_is_stopped(wh
     watched = ask("check --watch --every 0.5", *where).stdout
     assert len(looks) == 3
     assert watched.startswith(once)
-    assert watched.removeprefix(once).splitlines()[0].startswith("shop: well")
+    assert watched.removeprefix(once).splitlines()[0].startswith("shop: degraded  as of"), (
+        "partitions are still offline"
+    )
 
 
 def health(*findings: Finding, doubts: tuple[str, ...] = ()) -> Health:
     well = check(look({**brokers(1, 2), **controller(1), **topic("t", [1, 2])}))
-    return msgspec.structs.replace(well, findings=findings, doubts=doubts)
+    severities = {each.severity for each in findings}
+    state = State.AFFECTED if Severity.PAGE in severities else State.DEGRADED if Severity.WARN in severities else None
+    state = state or (State.UNKNOWN if doubts else State.WELL)
+    judged = msgspec.structs.replace(well.state, state=state)
+    return msgspec.structs.replace(well, findings=findings, doubts=doubts, state=judged)
 
 
 def finding(severity: Severity, cause: str = "it broke") -> Finding:

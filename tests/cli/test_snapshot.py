@@ -55,7 +55,9 @@ def cluster(kafka: KazooClient) -> dict[int, int]:
     for parent in ("/brokers/ids", "/brokers/topics", "/admin/delete_topics"):
         kafka.ensure_path(parent)
     epochs = {
-        2: put(kafka, "/brokers/ids/2", {"version": 5, "endpoints": ["PLAINTEXT://b2:9092"], "rack": "r2"}),
+        2: put(
+            kafka, "/brokers/ids/2", {"version": 5, "jmx_port": -1, "endpoints": ["PLAINTEXT://b2:9092"], "rack": "r2"}
+        ),
         1: put(kafka, "/brokers/ids/1", {"version": 1, "host": "b1", "port": 9092}),
     }
     put(kafka, "/controller", {"version": 2, "brokerid": 2, "timestamp": "1"})

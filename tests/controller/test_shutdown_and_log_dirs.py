@@ -276,7 +276,7 @@ def test_a_topic_created_without_a_live_broker_shows_that_it_is_shutting_down(le
     history = ZnodeHistory().start(*ALL)
     history.topic("new", {0: [2, 3, 1], 1: [1, 2, 3]})
     if gets_its_id:
-        history.topic("new", {0: [2, 3, 1], 1: [1, 2, 3]}, topic_id="aWQ")
+        history.topic("new", {0: [2, 3, 1], 1: [1, 2, 3]}, topic_id="aWQAAAAAAAAAAAAAAAAAAA")
     staying = [broker for broker in (2, 3, 1) if broker != left_out]
     history.state("new", 0, staying[0], 0, staying)
     history.state("new", 1, 1, 0, [broker for broker in (1, 2, 3) if broker != left_out])

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from controller.contract.forwarder_status import MaintenanceWindow
 from controller.contract.ids import BrokerId
-from controller.contract.znodes import MaintenanceWindow
 from controller.model.watch_state import Quarantines
 from controller.restore.quarantine import quarantine
 from controller.restore.stored_context import new_context

@@ -25,7 +25,7 @@ from tests.deploy.test_image import _words
 from tests.programs import program
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900), pytest.mark.xdist_group("pipelines")]
+pytestmark = [pytest.mark.deploy, pytest.mark.xdist_group("pipelines")]
 
 ROOT = Path(__file__).parents[2]
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "deploy" / "compose" / "compose.yml").read_text())[
@@ -152,6 +152,11 @@ def test_each_image_may_be_named_by_digest_and_only_loopback_is_listened_on():
     listening = [line for file in ("broker", "stream") for line in _properties(file) if line.startswith("listeners=")]
     assert all("127.0.0.1" in line for line in listening)
     assert "clientPortAddress=127.0.0.1" in _properties("zookeeper")
+
+
+def test_java_may_load_libraries_from_the_temporary_directory():
+    """Docker mounts a tmpfs noexec without this word."""
+    assert SERVICES["kontrast"]["tmpfs"] == ["/tmp:exec"]
 
 
 def _properties(name: str) -> list[str]:

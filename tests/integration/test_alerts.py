@@ -94,7 +94,7 @@ def test_a_stuck_deletion_and_an_unclean_election_name_the_brokers(cluster: Kafk
     zookeeper.create("/admin/delete_topics/gone")
     stuck = told(pipeline, f"DeletionStuck/broker {first}")
     assert in_time(stuck)
-    assert f"deletion of gone waits for broker {first}, which is away: 1 partition is not deleted" in stuck.cause
+    assert f"deletion of gone waits for broker {first}, which is down: 1 partition is not deleted" in stuck.cause
     assert stuck.examples == ("gone-0",)
 
     cluster.brokers[second].kill()

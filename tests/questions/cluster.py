@@ -20,7 +20,9 @@ HOUR_MS = 60 * MINUTE_MS
 
 def broker(number: int, rack: str | None = None) -> dict[str, object]:
     """Return a registered broker."""
-    content = {"version": 5, "endpoints": [f"PLAINTEXT://b{number}:9092"]} | ({"rack": rack} if rack else {})
+    content = {"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://b{number}:9092"]} | (
+        {"rack": rack} if rack else {}
+    )
     return {f"/brokers/ids/{number}": content}
 
 
@@ -37,7 +39,7 @@ def controller(number: int, epoch: int = 7) -> dict[str, object]:
 def topic(name: str, *replicas: list[int], topic_id: str | None = None, **fields: object) -> dict[str, object]:
     """Return a topic whose partitions are led by their first replica and in sync."""
     assignment = {str(number): hosts for number, hosts in enumerate(replicas)}
-    content = {"version": 3, "partitions": assignment, "topic_id": topic_id or f"id-of-{name}", **fields}
+    content = {"version": 3, "partitions": assignment, "topic_id": topic_id or f"{f'id-of-{name}':A<22}", **fields}
     found: dict[str, object] = {f"/brokers/topics/{name}": content}
     for number, hosts in enumerate(replicas):
         found |= state(name, number, hosts[0], hosts)

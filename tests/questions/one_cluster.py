@@ -42,6 +42,7 @@ from questions.diff.side import Fields, Subject, of_context, of_metadata
 from questions.explain.subject import read_subject
 from questions.gathering import Gathering
 from questions.key import explain_key
+from questions.known_brokers import UnknownBrokersError
 from questions.lint.table import lint
 from questions.picture import Picture
 from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
@@ -51,9 +52,10 @@ from questions.timeline.timeline import timeline_of
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.ranking import rank_losses
 from questions.whatif.rolling import rolling_order
-from questions.whatif.scenario import Change, Step, UnknownBrokersError, brokers_in, play
+from questions.whatif.scenario import Change, Step, brokers_in, play
 from streaming.config import BrokersConfig
 from tests.archives import extract
+from tests.rows import NEVER_STALE_MS
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
@@ -125,7 +127,7 @@ class Cluster:
             view.apply(row)
         reading.source_is(up=True)
         reading.caught_up()
-        page = LivePage(view, reading, _Stored(self.rows), PageConfig(), _NO_STOP, str)
+        page = LivePage(view, reading, _Stored(self.rows), PageConfig(stale_after_ms=NEVER_STALE_MS), _NO_STOP, str)
         return Starlette(routes=page.routes())
 
     def _read(self) -> CompleteRead:
@@ -147,7 +149,7 @@ class Cluster:
         return replace(record, data=json.dumps({**json.loads(record.data), "rack": rack}))
 
     def _from(self, directory: Path) -> Picture:
-        where = Where(JournalAddress(directory), 5.0)
+        where = Where(JournalAddress(directory), 5.0, NEVER_STALE_MS)
         return StreamSource(where, CLUSTER, BrokersConfig()).picture(_PAST, _NO_STOP)
 
 

@@ -12,7 +12,10 @@ WELL = {**RACKS, **controller(1), **topic("t", [1, 2], [2, 3])}
 MANY = 20_000
 
 FOUND = {
-    "duplicate-topic-id": ({**topic("u", [1, 2], topic_id="id-of-t")}, "t and u (id-of-t)"),
+    "duplicate-topic-id": (
+        {**topic("u", [1, 2], topic_id="id-of-tAAAAAAAAAAAAAAA")},
+        "t and u (id-of-tAAAAAAAAAAAAAAA)",
+    ),
     "state-of-a-later-controller": (
         state("t", 0, 1, [1, 2], epoch=9),
         "t-0 (controller epoch 9, /controller_epoch 7)",
@@ -28,8 +31,24 @@ FOUND = {
         "/config/topics (1400005 of 1048575 bytes)",
     ),
     "leader-or-isr-not-assigned": (state("t", 0, 3, [3, 1]), "t-0 [3]"),
+    "setting-stops-start": (
+        settings("t", cleanup_policy="compacted"),
+        "cleanup.policy=compacted of topic t (Kafka expects a list of compact, delete)",
+    ),
+    "setting-without-effect": (
+        {"/config/brokers/1": {"version": 1, "config": {"background.threads": "many"}}},
+        "background.threads of /config/brokers/1 (Kafka expects a whole number from 1)",
+    ),
+    "replica-listed-twice": (topic("u", [1, 2, 1]) | state("u", 0, 1, [1, 2]), "u-0 [1,2,1]"),
+    "leader-alone-in-its-isrs": (
+        {
+            **topic("u", [1, 2, 3], [1, 3, 2], [2, 3], [2, 3], [3, 2]),
+            **{path: content for number in (0, 1) for path, content in state("u", number, 1, [1]).items()},
+        },
+        "broker 1 (2 partitions, brokers 2 and 3 out of sync)",
+    ),
     "orphan-state": (state("gone", 4, 1, [1]), "gone-4"),
-    "partitions-of-no-topic": ({"/brokers/topics/gone": None}, "/brokers/topics/gone"),
+    "unloadable-topic": ({"/brokers/topics/gone": None}, "/brokers/topics/gone"),
     "leftover-reassignment-fields": (topic("t", [1, 2], [2, 3], adding_replicas={"1": [1]}), "t-1 (adding [1])"),
     "leftover-request": (
         {"/admin/reassign_partitions": {"version": 1, "partitions": []}},
@@ -45,7 +64,7 @@ FOUND = {
     "all-replicas-in-one-rack": ({**broker(4, "a"), **topic("u", [1, 4])}, "u-0 (rack a)"),
     "settings-of-no-topic": ({**settings("gone", retention_ms="1"), **settings("t")}, "gone"),
     "topic-without-settings": ({**settings("t", retention_ms="1"), **topic("u", [1, 2])}, "u"),
-    "missing-topic-id": (topic("u", [1, 2], topic_id="") | {}, "u"),
+    "missing-topic-id": (topic("u", [1, 2]), "u"),
     "more-replicas-than-racks": ({**broker(4, "c"), **topic("u", [1, 2, 3, 4])}, "u (4 replicas, 3 racks)"),
     "one-replica": (topic("u", [1]), "u-0"),
     "unclean-election-enabled": (settings("t", unclean_leader_election_enable="true"), "t"),

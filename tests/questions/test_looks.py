@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
 from ingest.complete_read import CompleteRead
@@ -13,7 +15,8 @@ from questions.explain.controller import explain_controller
 from questions.explain.explanation import Certainty, Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
-from questions.picture import Picture
+from questions.picture import Picture, Present
+from questions.state import State
 from tests.questions.cluster import MINUTE_MS, broker, brokers, controller, look, settings, state, topic
 
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -37,6 +40,13 @@ def test_a_cluster_that_is_well_has_no_finding():
     assert health.is_well
     assert (health.findings, health.doubts) == ((), ())
     assert (health.counts.brokers, health.counts.topics, health.counts.partitions) == (3, 1, 2)
+
+
+def test_a_cluster_with_leaderless_partitions_is_not_well_even_without_an_alert():
+    found = look({**WELL, **state("t", 0, -1, [9])})
+    health = check(msgspec.structs.replace(found, alerts=()))
+    assert (health.is_well, health.counts.leaderless) == (False, 1)
+    assert health.doubts == ("1 partition without a leader, but no alert names it yet",)
 
 
 def test_a_partition_without_a_leader_is_offline_since_the_controller_wrote_it():
@@ -81,7 +91,7 @@ def test_the_settings_of_a_topic_are_seen_and_those_of_brokers_files_assumed():
     assert said(explain_partition(needy, tp), "acks=all") == [
         ("refused: 1 in sync, min.insync.replicas needs 2, and 1 of [2] must get in sync", Certainty.SEEN)
     ]
-    assert explain_topic(needy, "t").headline == "of 2 partitions 1 refusing acks=all"
+    assert explain_topic(needy, "t").headline == "of 2 partitions 1 rejecting acks=all"
 
 
 def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed():
@@ -106,7 +116,7 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
         ),
         (
             state("t", 0, -1, [2]),
-            "within seconds, if broker 2 has just returned. Otherwise when the next controller elects broker 2. Delete",
+            "within seconds, if broker 2 has just returned. Otherwise when the next controller elects broker 2. If",
         ),
         (state("t", 0, 9, [9, 2]), "as soon as broker 2 is elected"),
         (state("t", 0, -1, [8, 9]), "when broker 8 or 9 returns, with every acknowledged record"),
@@ -161,10 +171,13 @@ def test_a_reassignment_under_way_is_named_with_its_brokers():
 
 def test_what_may_not_be_read_or_is_old_is_a_doubt():
     picture = look(WELL)
-    old = check(picture, now_ms=picture.as_of_ms + 31_000)
-    assert not old.is_well
-    assert old.doubts == ("the newest data is 31 s old, so this may have changed (see `kontrast status`)",)
-    assert check(picture, now_ms=picture.as_of_ms + 29_000).is_well
+    old = check(replace(picture, present=Present(picture.as_of_ms + 31_000, 30_000, "kontrast stream")))
+    assert (old.is_well, old.state.state) == (False, State.UNKNOWN)
+    assert old.doubts == (
+        "the state is not known, last known 31 s ago: `kontrast stream` is silent (see `kontrast status`)",
+    )
+    assert check(replace(picture, present=Present(picture.as_of_ms + 29_000, 30_000))).is_well
+    assert check(replace(picture, forbidden=frozenset({"/config"}))).state.state is State.UNKNOWN
 
 
 def test_in_a_read_the_states_of_a_topic_stand_together_whenever_they_were_written() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from msgspec.structs import replace
 
-from questions.picture import Picture
+from questions.known_brokers import UnknownBrokersError
+from questions.picture import Picture, Present
 from questions.restartable import Obstacle, Restartable, TopicCount, Verdict, restartable
-from questions.whatif.scenario import UnknownBrokersError
 from tests.questions.cluster import brokers, controller, look, settings, state, topic
 
 WELL = {
@@ -102,10 +101,10 @@ def test_an_unclean_election_in_the_restart_is_a_reason():
 
 def test_an_old_picture_gives_no_answer():
     picture: Picture = look(WELL)
-    later_ms = picture.as_of_ms + 3_600_000 + time.time_ns() // 1_000_000
-    answer = restartable(picture, 2, later_ms)
+    later = Present(picture.as_of_ms + 3_600_000, 30_000)
+    answer = restartable(replace(picture, present=later), 2)
     assert (answer.verdict, answer.reasons) == (Verdict.UNKNOWN, ())
-    assert "old" in answer.doubts[0]
+    assert "last known 1 h ago" in answer.doubts[0]
 
 
 def test_a_broker_that_the_cluster_does_not_have_is_named():

@@ -1,6 +1,6 @@
 """kill -9 at many moments. The merged output must equal that of an undisturbed job.
 
-The long tests of the job's processes belong here. `make test-faults` and `make test-nightly` run them.
+The long tests of the job's processes belong here. `make test-all` and `make test-nightly` run them.
 """
 
 from __future__ import annotations

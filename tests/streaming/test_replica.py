@@ -280,7 +280,7 @@ def test_a_cluster_that_fails_each_complete_read_fills_no_output_with_its_record
     size = len(life.lines)
     assert kept == [size, 0, 0, size, 0]
     assert causes[0].endswith("can't convert int)")
-    assert causes[1].endswith(f"failure 2 in a row ({size} records not kept in `refused`)")
+    assert causes[1].endswith(f"failure 2 in a row. {size} records are not kept in `refused`")
     assert f"failure 5 in a row ({3 * size} records" in causes[4]
 
 

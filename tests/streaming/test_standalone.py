@@ -19,7 +19,7 @@ from transport.journal import JournalWriter, end_offset
 
 _DEADLINE_SECONDS = 240
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("spark-submit")]
+pytestmark = [pytest.mark.xdist_group("spark-submit")]
 
 
 @pytest.fixture

@@ -22,21 +22,23 @@ from cli.printing.standard_output import (
     print_renderables,
     reader_has_left,
 )
-from cli.printing.tables import age_of, table_of
+from cli.printing.tables import table_of
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
 from dashboards.kept_rows.view import ClusterSnapshot
+from questions.doubts import rows_lost
+from questions.picture import Present
 from transport.printable import printable
 from wording.sentences import counted
+from wording.times import age, duration
 
 if TYPE_CHECKING:
     from rich.console import Group
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
-_STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
 _LOOK_SECONDS: Final = 1.0
 _EXAMPLES: Final = 3
 _LINES_AROUND: Final = 3  # of the live picture, for the title, the table's head and the rule
@@ -87,7 +89,9 @@ def alerts(
     settings = read_settings(config_file, os.environ)
     where = where_outputs_are(settings, read_flags("serve", flags))
     expected = frozenset(clusters or known_clusters(settings))
-    shown = _Shown(frozenset(clusters), Severity(severity), expected, is_long=is_long, as_json=as_json)
+    shown = _Shown(
+        frozenset(clusters), Severity(severity), expected, where.stale_after_ms, is_long=is_long, as_json=as_json
+    )
     findings: list[bool] = []
 
     def run(stop: threading.Event) -> None:
@@ -114,12 +118,14 @@ class _Shown:
         clusters: frozenset[str],
         least: Severity,
         expected: frozenset[str],
+        stale_after_ms: int,
         *,
         is_long: bool,
         as_json: bool,
     ) -> None:
         self.clusters = clusters
         self._expected = expected  # to be known, whether something is open there or not
+        self._stale_after_ms = stale_after_ms
         self.is_long = is_long
         self.as_json = as_json
         self._least = _WORST_FIRST[least]
@@ -135,26 +141,29 @@ class _Shown:
     def doubts(self, outputs: Followed, snapshots: Collection[ClusterSnapshot]) -> dict[str, str]:
         """Return a sentence for each cluster whose silence is no proof of health."""
         known = {snapshot.cluster: snapshot for snapshot in snapshots}
-        newer = outputs.newer()
+        newer, present = outputs.newer(), Present(time.time_ns() // 1_000_000, self._stale_after_ms)
         found = {}
         for cluster in sorted(self.clusters or known.keys() | self._expected):
-            doubt = (
-                "a newer Kontrast wrote its rows. Upgrade this one" if cluster in newer else _doubt(known.get(cluster))
-            )
+            if cluster in newer:
+                doubt = "a newer Kontrast wrote its rows. Upgrade this one"
+            elif cluster in known and (lost := outputs.lacking(cluster)):
+                doubt = rows_lost(lost)
+            else:
+                doubt = _doubt(known.get(cluster), present)
             if doubt:
                 found[cluster] = f"{cluster}: {doubt}"
         return found if found or known else {"": "no cluster is known yet (see `kontrast status`)"}
 
 
-def _doubt(snapshot: ClusterSnapshot | None) -> str:
+def _doubt(snapshot: ClusterSnapshot | None, present: Present) -> str:
     heard_ms = None if snapshot is None else snapshot.heartbeat_ms
     if snapshot is None or heard_ms is None:
         return "the cluster is unknown. Check the name, and that `kontrast watch` forwards it"
     if snapshot.is_replayed:
         return "this shows a past that `kontrast replay` published, not the present"
-    age_seconds = time.time() - heard_ms / 1000
-    if age_seconds > _STALE_SECONDS:
-        return f"the newest heartbeat is {age_of(age_seconds)} old, so this may have changed (see `kontrast status`)"
+    if present.is_stale(heard_ms):
+        old = duration((present.now_ms - heard_ms) // 1_000 * 1_000)
+        return f"the newest heartbeat is {old} old, so this may have changed (see `kontrast status`)"
     return "" if snapshot.ready else "its first complete read has not arrived yet"
 
 
@@ -187,7 +196,7 @@ def _counted_to_ms(snapshots: Collection[ClusterSnapshot]) -> dict[str, int]:
 
 def _cells(row: AlertRow, counted_to_ms: int) -> Sequence[str]:
     severity = row.severity.value if row.state == "open" else row.state
-    return severity, age_of((counted_to_ms - row.since_ms) / 1000), row.cluster, *_said(row)
+    return severity, age(row.since_ms, counted_to_ms), row.cluster, *_said(row)
 
 
 def _said(row: AlertRow) -> tuple[str, str]:

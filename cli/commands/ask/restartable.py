@@ -22,7 +22,7 @@ from cli.settings.duration import Duration
 from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, ask_as_long_as, present_ms
+from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, ask_as_long_as
 from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
@@ -118,7 +118,7 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
 ) -> int:
     """Answer whether a broker may be restarted now, with every reason against it.
 
-    The controller's own rules decide which partitions would go offline or refuse acks=all. Brokers that are down or
+    The controller's own rules decide which partitions would go offline or reject acks=all. Brokers that are down or
     catch up, a busy controller, reassignments and deletions are reasons to wait. A lease in `kontrast serve` keeps two
     automations from restarting two brokers at once.
     """
@@ -166,11 +166,11 @@ def _own_look(
 
     def look(stop: threading.Event) -> Restartable:
         from questions import restartable as question
-        from questions.whatif.scenario import UnknownBrokersError
+        from questions.known_brokers import UnknownBrokersError
 
         try:
             picture = source.picture(EVERYTHING_NOW, stop)
-            return question.restartable(picture, broker, present_ms(source), accepted_topics=accepted_topics)
+            return question.restartable(picture, broker, accepted_topics=accepted_topics)
         except UnknownBrokersError as error:
             raise NotFoundError(str(error)) from error
 

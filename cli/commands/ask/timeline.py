@@ -14,7 +14,7 @@ from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
 from cli.sources.moments import MomentParameter
 from cli.sources.options import source_of, source_options
-from cli.sources.source import NotFoundError, Scope, Source, ask, present_ms
+from cli.sources.source import NotFoundError, Scope, Source, ask
 from controller.contract.ids import BrokerId
 from questions.doubts import doubts
 from wording.suggestions import did_you_mean
@@ -122,7 +122,7 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
             similar = did_you_mean(_similar(selection, picture))
             raise NotFoundError(f"the kept data of cluster {picture.header.cluster} lacks {named}{similar}")
         if html_file is not None:
-            _write(html_file, found, doubts(picture, present_ms(source)))
+            _write(html_file, found, doubts(picture))
         else:
             _print(found, as_json=as_json)
         return ExitCode.OK

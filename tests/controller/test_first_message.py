@@ -1,0 +1,80 @@
+"""The first message of a loss has its worst damage, and what a person must learn later is news, once."""
+
+from __future__ import annotations
+
+from controller.contract.alert_row import AlertRow
+from tests.controller.znode_history import ZnodeHistory
+
+TOPICS = {
+    "a-scratch": {0: ([1], 1, 0, [1])},
+    "ledger": {number: ([1, 2, 3], 1, 0, [1, 2, 3]) for number in range(6)},
+    "orders": {0: ([1, 2], 1, 0, [1, 2]), 1: ([3], 3, 0, [3])},
+}
+
+
+def a_cluster() -> ZnodeHistory:
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, 4, controller=4, topics=TOPICS)
+    history.write("/config/topics/ledger", {"version": 1, "config": {"min.insync.replicas": "3"}})
+    history.heartbeat()
+    return history
+
+
+def offline(history: ZnodeHistory, subject: str) -> list[AlertRow]:
+    return [row for row in history.effects if isinstance(row, AlertRow) and row.id == f"PartitionsOffline/{subject}"]
+
+
+def test_the_first_message_has_the_damage_of_due_writes_worst_topic_first():
+    history = a_cluster()
+    history.broker_leaves(1)  # and the controller has written nothing yet
+    (first,) = offline(history, "broker 1")
+    assert first.cause.startswith(
+        "6 partitions reject acks=all (ledger-0, ledger-1, …). 1 partition offline (a-scratch-0): no client can use it "
+        "until broker 1 returns. 7 partitions are under-replicated"
+    )
+
+
+def test_an_incident_without_new_damage_has_no_news():
+    history = a_cluster()
+    history.broker_leaves(1)
+    (first,) = offline(history, "broker 1")
+    history.the_controller_writes_its_due()
+    for _ in range(600):
+        history.heartbeat()
+    rows = offline(history, "broker 1")
+    assert {(row.news, row.brokers, row.severity) for row in rows} == {((), (1,), first.severity)}
+
+
+def test_further_damage_and_another_next_step_are_news_and_each_is_told_once():
+    history = a_cluster()
+    history.delete_topic("ledger")
+    history.the_controller_writes_its_due()
+    history.topic_vanishes("ledger", *range(6))
+    history.broker_leaves(1)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+    assert offline(history, "broker 1")[-1].news == ()
+    history.write("/config/topics/orders", {"version": 1, "config": {"min.insync.replicas": "2"}})
+    for _ in range(60):
+        history.heartbeat()
+    news = "1 partition rejects acks=all (orders-0)"
+    assert offline(history, "broker 1")[-1].news == (news,)
+    history.write("/config/topics/orders", {"version": 1, "config": {}})
+    history.heartbeat(6_000)
+    history.write("/config/topics/orders", {"version": 1, "config": {"min.insync.replicas": "2"}})
+    history.heartbeat(6_000)
+    assert offline(history, "broker 1")[-1].news == (news,)
+
+
+def test_another_broker_to_start_first_is_news():
+    topics = {"t": {0: ([1], 1, 0, [1]), 1: ([1], 1, 0, [1]), 2: ([2], 2, 0, [2])}}
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 4, controller=4, topics=topics)
+    history.broker_leaves(1)
+    history.broker_leaves(2)
+    history.heartbeat(6_000)
+    assert "Broker 1 brings back 2, then broker 2 makes it all 3" in offline(history, "broker 1")[-1].cause
+    history.broker(1)
+    history.the_controller_writes_its_due()
+    for _ in range(10):
+        history.heartbeat()
+    assert offline(history, "broker 1")[-1].news == ("Next: start broker 2",)
+    assert offline(history, "broker 1")[-1].state == "open"
