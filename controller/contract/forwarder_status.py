@@ -7,7 +7,8 @@ from typing import Annotated, Final
 import msgspec
 
 from controller.contract.ensemble import Ensemble
-from controller.contract.ids import INT64, UNKNOWN_ZXID, TimeMs, Zxid
+from controller.contract.ids import INT64, UNKNOWN_ZXID, Zxid
+from controller.contract.records import TimeMs
 from controller.contract.znodes import Brokers, ZnodeError, decode
 
 REPLAYED: Final = "replay"  # the session of records that were made of ZooKeeper's files: they are of the past

@@ -44,10 +44,19 @@ def judged(  # noqa: PLR0913 (all that decides it)
         lacking = _lacking_of_led(value, replicas, topic, rules)
         problem = _UNDER_REPLICATED if is_under_replicated(in_sync, replicas, len(partition.adding)) else None
         problem = _UNDER_MIN_ISR if lacking else problem
-    if problem is partition.problem and lacking == partition.in_sync_lacking:
+    absent = () if header.acting or header.led_by_kraft else _absent(value, header)
+    if problem is partition.problem and lacking == partition.in_sync_lacking and absent == partition.absent:
         return partition
     since_ms = _problem_since(partition, problem, now_ms)
-    return msgspec.structs.replace(partition, problem=problem, problem_since_ms=since_ms, in_sync_lacking=lacking)
+    return msgspec.structs.replace(
+        partition, problem=problem, problem_since_ms=since_ms, in_sync_lacking=lacking, absent=absent
+    )
+
+
+def _absent(value: LeaderAndIsr | None, header: Header) -> tuple[BrokerId, ...]:
+    """Return the in-sync replicas that the next controller will remove, which leaves the last one in any case."""
+    gone = () if value is None else tuple(broker for broker in value.isr if broker not in header.brokers)
+    return () if value is None or len(gone) == len(value.isr) else gone
 
 
 def in_sync_lacking(partition: Partition, topic: Topic, header: Header, rules: CountingRules) -> int:

@@ -135,11 +135,15 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
 
 
 def _foreseen(partition: Partition, value: LeaderAndIsr) -> LeaderAndIsr:
-    """Return the state after the controller's due writes, so that a loss is told with all that follows from it.
+    """Return the state after the due writes of this controller or the next, so that a loss is told with its damage.
 
     Clients do not wait for these writes. A dead replica in an ISR holds up acks=all as a removed one does.
     """
-    return partition.value(value.controller_epoch) or value if partition.write_due else value
+    if partition.write_due:
+        return partition.value(value.controller_epoch) or value
+    if not partition.absent:
+        return value
+    return msgspec.structs.replace(value, isr=tuple(broker for broker in value.isr if broker not in partition.absent))
 
 
 def _is_sound(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:

@@ -33,6 +33,21 @@ def test_the_first_message_has_the_damage_of_due_writes_worst_topic_first():
     )
 
 
+def test_the_first_message_has_the_damage_though_the_controller_died_with_its_broker():
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, controller=1, topics=TOPICS)
+    history.write("/config/topics/ledger", {"version": 1, "config": {"min.insync.replicas": "3"}})
+    history.heartbeat()
+    history.controller_dies(1)
+    (first,) = offline(history, "broker 1")
+    assert first.cause.startswith(
+        "6 partitions reject acks=all (ledger-0, ledger-1, …). 1 partition offline (a-scratch-0)"
+    )
+    history.controller(2, 2)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+    assert offline(history, "broker 1")[-1].news == ()
+
+
 def test_an_incident_without_new_damage_has_no_news():
     history = a_cluster()
     history.broker_leaves(1)

@@ -621,9 +621,8 @@ def test_of_many_missing_brokers_two_are_named():
 def test_a_broker_whose_death_shows_in_no_state_yet_is_missing_too():
     history = a_cluster(isr=(2, 1))
     history.migration()
-    history.delete("/controller")  # so that nobody writes the state without it
-    history.broker_leaves(1)
-    assert "broker 1 (has replicas), which is not registered" in shown(history).next_step
+    history.topic("new", {0: [2, 9]})
+    assert "broker 9 (has replicas), which is not registered" in shown(history).next_step
 
 
 def test_a_broker_that_only_a_deletion_waits_for_is_not_missing():
