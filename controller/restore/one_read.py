@@ -32,7 +32,7 @@ from controller.view.partition_issues import issues_of
 _STATUS: Final = '{"session":"look"}'
 _BROKERS: Final = "/brokers/ids/"
 _NO_SESSION: Final = -1  # ZooKeeper's are positive
-_REGISTRATION: Final = '{"version":0,"endpoints":[]}'
+_REGISTRATION: Final = '{"version":1,"host":"gone","port":-1,"jmx_port":-1}'
 
 
 def context_of_read(

@@ -888,19 +888,19 @@ def topics_are_made_by_hand_and_get_no_id(count: int) -> Telling:
 
 @of("TopicIdChanged", counts=True)
 def a_failover_gives_a_topic_without_an_id_another(count: int) -> Telling:
-    history = a_cluster([1], [1], release=(3, 9), topic_id="an id")
+    history = a_cluster([1], [1], release=(3, 9), topic_id="an-idAAAAAAAAAAAAAAAAA")
     for number in range(count):
-        history.topic(f"moved{number}", {0: [1]}, topic_id=f"id {number}")
+        history.topic(f"moved{number}", {0: [1]}, topic_id=f"{f'id-{number}':A<22}")
     history.the_controller_writes_its_due()
     for number in range(count):
         history.topic(f"moved{number}", {0: [1]})
     history.heartbeat()
     for number in range(count):
-        history.topic(f"moved{number}", {0: [1]}, topic_id=f"new {number}")
+        history.topic(f"moved{number}", {0: [1]}, topic_id=f"{f'new-{number}':A<22}")
     history.heartbeat()
     yield history
     for number in range(count):
-        history.topic(f"moved{number}", {0: [1]}, topic_id=f"id {number}")
+        history.topic(f"moved{number}", {0: [1]}, topic_id=f"{f'id-{number}':A<22}")
     history.heartbeat()
 
 

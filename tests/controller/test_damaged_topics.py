@@ -7,26 +7,27 @@ from controller.view.advice import harm_of_failover
 from tests.controller.znode_history import ZnodeHistory
 
 TOPIC = "/brokers/topics/t"
+OLD, NEW, ANOTHER = "b2xkLW9sZC1vbGQtb2xkLQ", "bmV3LW5ldy1uZXctbmV3LQ", "YW5vdGhlci1hbm90aGVyLQ"
 STATES = {"t": {0: ([1, 2], 1, 0, [1, 2])}}
 
 
 def a_cluster_with_ids() -> ZnodeHistory:
     history = ZnodeHistory()
     history.start(1, 2, topics=STATES)
-    history.topic("t", {0: [1, 2]}, topic_id="old")
-    history.topic("u", {0: [1, 2]}, topic_id="another")
+    history.topic("t", {0: [1, 2]}, topic_id=OLD)
+    history.topic("u", {0: [1, 2]}, topic_id=ANOTHER)
     return history
 
 
 def test_a_changed_id_is_kept_until_the_former_one_is_back():
     history = a_cluster_with_ids()
     history.topic("t", {0: [1, 2]})
-    assert history.context.header.damaged.lost_ids == {"t": "old"}
-    history.topic("t", {0: [1, 2]}, topic_id="new")
-    history.topic("t", {0: [1, 2]}, topic_id="new")
+    assert history.context.header.damaged.lost_ids == {"t": OLD}
+    history.topic("t", {0: [1, 2]}, topic_id=NEW)
+    history.topic("t", {0: [1, 2]}, topic_id=NEW)
     changed = history.context.header.damaged.changed_ids["t"]
-    assert (changed.former, changed.present) == ("old", "new")
-    history.topic("t", {0: [1, 2]}, topic_id="old")
+    assert (changed.former, changed.present) == (OLD, NEW)
+    history.topic("t", {0: [1, 2]}, topic_id=OLD)
     assert history.context.header.damaged.changed_ids == {}
 
 
@@ -46,7 +47,7 @@ def test_a_complete_read_forgets_the_damage_to_topics_that_are_gone():
     for gone in (False, True):
         history.generation += 1
         history.snapshot(*((path, content) for path, content in kept.items() if not (gone and path.startswith(TOPIC))))
-        assert history.context.header.damaged.lost_ids == ({} if gone else {"t": "old"})
+        assert history.context.header.damaged.lost_ids == ({} if gone else {"t": OLD})
 
 
 def test_flapping_controllers_name_the_topic_that_ends_them():
