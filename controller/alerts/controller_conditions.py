@@ -15,9 +15,9 @@ from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.controllership import Ownership
 from controller.model.event import EventKind
-from controller.view.advice import topic_znodes, unless_harmful
+from controller.view.advice import unless_harmful
 from controller.view.ensemble import ensemble_in_words
-from controller.view.flawed_znodes import no_controller_because
+from controller.view.flawed_znodes import no_controller_because, why_no_controller
 from controller.view.partition_issues import PartitionIssue
 from controller.view.whereabouts import whereabouts
 from wording.sentences import counted, in_brackets, listed, one_of, plural
@@ -86,10 +86,12 @@ def conditions_of_controller(header: Header) -> Iterator[Condition]:
 def _absent(header: Header) -> Condition | None:
     if header.controller != NO_BROKER:
         return None
+    reason = why_no_controller(header)
+    because = reason and f", because {reason}"
     return Condition(
         kind=kinds.NO_CONTROLLER,
         group="controller",
-        cause=f"no broker is controller{_because_of_znodes(header)}: partitions of dead brokers get no new leader, and "
+        cause=f"no broker is controller{because}: partitions of dead brokers get no new leader, and "
         "topics are neither created nor deleted",
         ending="a broker is controller again",
         since_ms=header.term.since_ms,
@@ -186,10 +188,8 @@ def _flapping(header: Header) -> Condition | None:
     is_page = len(recent) >= _FLAPPING_TERMS
     cause = f"{len(recent)} controllers took over within a minute (epoch {header.controller_epoch}): each "
     cause += "term is too short to replace dead leaders" if is_page else "failover delays elections"
-    if (flawed := no_controller_because(header)) is not None:
-        cause += f". {flawed.path} cannot be read ({flawed.flaw.value})"
-    elif header.damaged.unloadable:
-        cause += f". None can load {topic_znodes(header.damaged.unloadable)}"
+    if reason := why_no_controller(header):
+        cause += f". {reason[0].upper()}{reason[1:]}"
     elif header.triggers.preferred is not None:
         cause += ". If /admin/preferred_replica_election names a partition without a state, delete it"
     return Condition(
@@ -201,13 +201,6 @@ def _flapping(header: Header) -> Condition | None:
         severity=None if is_page else Severity.WARN,
         advice=_advice_on_znodes(header),
     )
-
-
-def _because_of_znodes(header: Header) -> str:
-    flawed, unloadable = no_controller_because(header), header.damaged.unloadable
-    if flawed is not None:
-        return f", because {flawed.path} cannot be read ({flawed.flaw.value})"
-    return f", because none can load {topic_znodes(unloadable)}" if unloadable else ""
 
 
 def _advice_on_znodes(header: Header) -> Advice | None:

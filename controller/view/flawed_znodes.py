@@ -9,6 +9,7 @@ from controller.contract.remedies.remedy import Advice
 from controller.contract.znode_table import Consequence, Place, consequence_of, locate
 from controller.contract.znodes import Flaw
 from controller.model.context import Header
+from controller.view.advice import topic_znodes
 
 
 class FlawedZnode(NamedTuple):
@@ -42,6 +43,14 @@ def no_controller_because(header: Header) -> FlawedZnode | None:
     stopping = [each for each in flawed_znodes(header) if each.consequence.stops_controllers]
     others = [each for each in stopping if locate(each.path).place is not Place.TOPIC]
     return others[0] if others else None
+
+
+def why_no_controller(header: Header) -> str:
+    """Return the znodes at which every new controller fails, as a clause, empty if none is known."""
+    flawed, unloadable = no_controller_because(header), header.damaged.unloadable
+    if flawed is not None:
+        return f"{flawed.path} cannot be read ({flawed.flaw.value})"
+    return f"none can load {topic_znodes(unloadable)}" if unloadable else ""
 
 
 def stopping_starts(header: Header) -> Iterator[FlawedZnode]:

@@ -8,7 +8,7 @@ from typing import Final
 from controller.contract.ids import NO_BROKER
 from controller.view.advice import topic_znodes
 from controller.view.ensemble import ensemble_in_words
-from controller.view.flawed_znodes import no_controller_because
+from controller.view.flawed_znodes import no_controller_because, why_no_controller
 from controller.view.migration import next_step, rollback_of
 from controller.view.types import Header
 from questions.doubts import blindness, doubts
@@ -52,7 +52,9 @@ def _acts(picture: Picture) -> bool:
 def _headline(picture: Picture) -> str:
     header = picture.header
     if header.controller == NO_BROKER:
-        because = _why_none(picture)
+        reason, flawed = why_no_controller(header), no_controller_because(header)
+        mend = f". {flawed.consequence.mend} As it is" if flawed is not None else ""
+        because = reason and f", because {reason}{mend}"
         return f"no broker is controller{because}, so dead leaders stay unreplaced, and no topic is created or deleted"
     who = f"broker {header.controller} in epoch {header.controller_epoch}"
     if header.kraft_owns_controller:
@@ -61,13 +63,6 @@ def _headline(picture: Picture) -> str:
     if _acts(picture):
         return f"{who} is active"
     return f"/controller names {who}, but {_why_not(picture)}"
-
-
-def _why_none(picture: Picture) -> str:
-    flawed, unloadable = no_controller_because(picture.header), picture.header.damaged.unloadable
-    if flawed is not None:
-        return f", because {flawed.path} cannot be read ({flawed.flaw.value}). {flawed.consequence.mend} As it is"
-    return f", because none can load {topic_znodes(unloadable)}" if unloadable else ""
 
 
 def _why_not(picture: Picture) -> str:

@@ -67,3 +67,10 @@ def test_a_notification_of_very_many_partitions_is_sent_too():
     history = a_cluster((1, 1), partitions=150)
     notify(history, 1, *range(150))
     assert told(history.delete(PATH.format(1))) == [150]
+
+
+def test_brokers_hear_the_topics_id_with_an_isr_change():
+    history = a_cluster((3, 9))
+    history.topic("t", {0: [1, 2, 3]}, topic_id="b2xkLW9sZC1vbGQtb2xkLQ")
+    (request,) = [row for row in history.state("t", 0, 1, 0, [1, 2]) if isinstance(row, Request)]
+    assert request.topic_ids == {"t": "b2xkLW9sZC1vbGQtb2xkLQ"}

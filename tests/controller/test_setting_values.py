@@ -106,7 +106,10 @@ def test_every_broker_fails_at_a_setting_of_a_topic():
 
 
 def test_settings_without_a_topic_matter_to_3_9_only():
-    assert causes(history((2, 8), gone={"preallocate": "x"})) == {}
+    told = history((2, 8), gone={"preallocate": "x"})
+    assert causes(told) == {}
+    told.heartbeat()
+    assert not [alert for alert in told.open_alerts().values() if alert.alert == "StartWillFail"]
     assert list(causes(history((3, 9), gone={"preallocate": "x"}))) == ["topics' settings"]
 
 
@@ -119,6 +122,8 @@ def test_a_broker_fails_at_its_own_rate_and_leaves_out_the_rest():
     ignored = [each.sentence for each in ignored_by_brokers(told.context.header)]
     assert "background.threads of /config/brokers/1 (Kafka expects a whole number from 1)" in ignored
     assert len(ignored) == 3
+    unknown_yet = history((1, 1), b1={"log.message.downconversion.enable": "x"})
+    assert list(ignored_by_brokers(unknown_yet.context.header)) == []
 
 
 def test_settings_are_forgotten_with_their_znode():
