@@ -99,6 +99,12 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     migration: WayToKRaft | None = None  # while one is under way, or left something
     lease: Lease | None = None  # of a restart
 
+    @property
+    def effect(self) -> str:
+        """Return the effect on clients, by topic where the incident that gives the title has topics."""
+        is_known = self.state.state is not State.UNKNOWN
+        return (self.incidents[0].effect if is_known and self.incidents else "") or self.state.effect
+
 
 class OverviewMaker:
     """Maker of overviews from snapshots."""
@@ -128,8 +134,6 @@ class OverviewMaker:
         made = (card_of(each, found, picture, troubled, self._config) for each in incidents)
         cards = tuple(within(card, counts) for card in made)
         state = state_of(picture, counts, incidents)
-        if cards and cards[0].effect and state.state is not State.UNKNOWN:
-            state = msgspec.structs.replace(state, effect=cards[0].effect)
         is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
         health = health_of(picture, counts, state)
         acts = (picture.header.acting and not is_ghost) or health.led_by_kraft

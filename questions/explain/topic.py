@@ -12,7 +12,8 @@ from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.problem import UNUSABLE
 from controller.contract.remedies.topics import PUT_ID_BACK
 from controller.rules.states import ReplicaState
-from controller.view.types import Header, Partition, Topic
+from controller.view.advice import topics_without_id
+from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
 from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
@@ -72,7 +73,7 @@ def _statements(
 ) -> Iterator[Statement]:
     if topic.topic_id:
         yield Statement("id", topic.topic_id)
-    elif _may_have_lost_its_id(picture.header):
+    elif name in picture.header.damaged.lost_ids or topics_without_id(picture.header):
         yield from _missing_id(picture, name)
     factors = sorted({len(partition.replicas) for partition in topic.partitions.values()})
     factor = f", replication factor {joined(list(map(str, factors)), 'or')}" if factors else ""
@@ -91,12 +92,6 @@ def _statements(
         yield Statement("partitions" if at == 0 else "", f"{name}-{number}: {reason}")
     if len(unwell) > _NAMED:
         yield Statement("", f"and {len(unwell) - _NAMED:,} more")
-
-
-def _may_have_lost_its_id(header: Header) -> bool:
-    """Return whether the release gives ids to topics. A question about one topic reads no other one to compare."""
-    gauges = header.tally.gauges
-    return header.profile.sends_topic_ids and (gauges.topics <= 1 or gauges.topics_with_id > 0)
 
 
 def _missing_id(picture: Picture, name: str) -> Iterator[Statement]:

@@ -18,6 +18,7 @@ from cli.followed_outputs import Where
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from cli.sources.stream import StreamSource
+from controller.contract.forwarder_status import REPLAYED
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind, encode_record
@@ -67,6 +68,8 @@ _PAST: Final = Scope(past=True, keeps=lambda _: True, past_outputs=("transitions
 _REFUSED: Final = (UnknownBrokersError, NoControllerError, UnplaceableError, PlacementError)
 _ARCHIVES: Final = Path(__file__).parents[1] / "conformance" / "recordings"
 _BROKERS: Final = "/brokers/ids/"
+_REPLAYED: Final = f'"session":"{REPLAYED}"'
+_WATCHED: Final = '"session":"connected"'
 _NO_STOP: Final = threading.Event()
 
 
@@ -83,7 +86,8 @@ class Cluster:
 
     def __init__(self, data: Path, at_ms: int, directory: Path, racks: Mapping[int, str] = NO_RACKS) -> None:
         self._data, self._directory, self._until, self._racks = data, directory, Until(time_ms=at_ms), racks
-        self.records = [self._in_rack(record) for record in History((data,), CLUSTER, until=self._until).records()]
+        history = History((data,), CLUSTER, until=self._until).records()
+        self.records = [self._in_rack(_as_watched(record)) for record in history]
         self.rows = steps(new_context(CLUSTER), self.records).effects
 
     def from_files(self) -> Picture:
@@ -151,6 +155,11 @@ class Cluster:
     def _from(self, directory: Path) -> Picture:
         where = Where(JournalAddress(directory), 5.0, NEVER_STALE_MS)
         return StreamSource(where, CLUSTER, BrokersConfig()).picture(_PAST, _NO_STOP)
+
+
+def _as_watched(record: Record) -> Record:
+    """Return the record as a watcher has it. A past that replay published is never current, so it gets no verdict."""
+    return record if record.data is None else replace(record, data=record.data.replace(_REPLAYED, _WATCHED))
 
 
 class _Stored(Transitions):

@@ -54,8 +54,9 @@ MOMENTS: Final = {
 EVENTS_COMPARED: Final = 50
 # A page has no steps, because its timeline shows them. Its present is now, and the recordings are old.
 NOT_ON_THE_PAGE: Final = frozenset({"causes", "doubts"})
-# The past of a look is the last write of each znode. Alerts that need a history or patience need more.
-NOT_IN_A_LOOK: Final = frozenset({"causes", "findings", "since"})
+# The past of a look is the last write of each znode. Alerts that need a history or patience need more, and so does the
+# state of the cluster, which follows from alerts.
+NOT_IN_A_LOOK: Final = frozenset({"causes", "findings", "since", "state"})
 # While the controller has writes due, its next step also depends on its events. A look does not show these.
 NOT_IN_A_LOOK_AT_WORK: Final = frozenset({"headline", "is_well", *NOT_IN_A_LOOK})
 # In a migration, the age of the last pulse decides. A look does not see whether it goes on.
