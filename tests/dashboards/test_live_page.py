@@ -118,7 +118,7 @@ def test_a_killed_broker_shows_within_two_seconds_of_its_row(exporter, rows, vis
     assert visit.findings() == []
     page.get_by_role("link", name="broker 2").first.click()
     page.get_by_role("heading", name="Broker 2", exact=True).wait_for()
-    assert "1 partition is offline without it" in page.inner_text("main")
+    assert "1 partition is offline, because no other in-sync replica is alive" in page.inner_text("main")
     page.locator("summary", has_text="payments").click()
     assert page.get_by_role("link", name="payments-0").count() == 2  # its consequences, and the alert
     assert visit.findings() == []
