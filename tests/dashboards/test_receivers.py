@@ -25,9 +25,9 @@ TEXTS: dict[str, dict[str, str]] = RECEIVERS.texts()
 
 @pytest.fixture(scope="module")
 def message(recorded_files) -> dict[str, Any]:
-    """Return a message with several alerts."""
+    """Return the message of the page of receivers."""
     sent: dict[str, Any] = RECEIVERS.message(recorded_files)
-    assert len(sent["alerts"]) > 1
+    assert sent["alerts"]
     return sent
 
 
