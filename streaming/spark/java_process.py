@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -223,7 +224,8 @@ def session_of(gateway: ClientServer, conf: SparkConf, settings: Mapping[str, st
     try:
         yield SparkSession(context)
     finally:
-        with suppress(Py4JError, ConnectionError):
+        # Pyspark warns on standard error when Java was killed and its port still accepts a connection.
+        with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
             context.stop()
 
 

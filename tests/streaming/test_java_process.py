@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyspark
 import pytest
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 
 from streaming.errors import StreamError
+from streaming.spark import java_process
 from streaming.spark.java_process import SPARK_OPTIONS, JavaProcess
 
 _SPARK = Path(pyspark.__file__).parent
@@ -48,6 +53,21 @@ def test_a_python_process_of_spark_does_without_pandas():
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout
     assert said == "False\n"
+
+
+def test_a_session_of_a_killed_java_ends_without_a_warning(monkeypatch):
+    def stop():
+        raise Py4JError("An error occurred while calling o1.stop")
+
+    context = SparkContext.__new__(SparkContext)
+    context._jsc = SimpleNamespace(stop=stop)
+    context._accumulatorServer = SimpleNamespace(shutdown=lambda: None)
+    monkeypatch.setattr(java_process, "SparkContext", lambda **_: context)
+    monkeypatch.setattr(java_process, "SparkSession", lambda of: of)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", SparkContext._active_spark_context)
+    with warnings.catch_warnings(action="error"), java_process.session_of(None, SparkConf(loadDefaults=False), {}):
+        pass
+    assert context._jsc is None
 
 
 def test_a_java_that_does_not_start_is_one_sentence(java):
