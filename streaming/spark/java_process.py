@@ -224,8 +224,9 @@ def session_of(gateway: ClientServer, conf: SparkConf, settings: Mapping[str, st
     try:
         yield SparkSession(context)
     finally:
-        # Pyspark warns on standard error when Java was killed and its port still accepts a connection.
-        with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        with suppress(Py4JError, ConnectionError), warnings.catch_warnings():
+            # Pyspark warns on standard error when Java was killed and its port still accepts a connection.
+            warnings.simplefilter("ignore", RuntimeWarning)
             context.stop()
 
 

@@ -65,8 +65,10 @@ def test_a_session_of_a_killed_java_ends_without_a_warning(monkeypatch):
     monkeypatch.setattr(java_process, "SparkContext", lambda **_: context)
     monkeypatch.setattr(java_process, "SparkSession", lambda of: of)
     monkeypatch.setattr(SparkContext, "_active_spark_context", SparkContext._active_spark_context)
-    with warnings.catch_warnings(action="error"), java_process.session_of(None, SparkConf(loadDefaults=False), {}):
-        pass
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with java_process.session_of(None, SparkConf(loadDefaults=False), {}):
+            pass
     assert context._jsc is None
 
 
