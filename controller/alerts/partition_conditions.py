@@ -75,7 +75,7 @@ class Scene(msgspec.Struct, frozen=True):
             partitions=found.count,
             examples=found.examples,
             broker=None if incident is None else incident.broker,
-            brokers=() if incident is None else tuple(sorted(set(found.brokers) & set(incident.brokers))),
+            brokers=() if incident is None else tuple(sorted({*found.brokers, *found.others} & {*incident.brokers})),
             severity=Severity.INFO if excuse else None,
         )
         return msgspec.structs.replace(condition, **more)

@@ -33,7 +33,7 @@ def test_the_first_message_has_the_damage_of_due_writes_worst_topic_first():
     )
 
 
-def test_the_first_message_has_the_damage_though_the_controller_died_with_its_broker():
+def test_the_first_message_has_the_damage_though_the_controller_died():
     history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, controller=1, topics=TOPICS)
     history.write("/config/topics/ledger", {"version": 1, "config": {"min.insync.replicas": "3"}})
     history.heartbeat()
@@ -46,6 +46,17 @@ def test_the_first_message_has_the_damage_though_the_controller_died_with_its_br
     history.the_controller_writes_its_due()
     history.heartbeat(6_000)
     assert offline(history, "broker 1")[-1].news == ()
+
+
+def test_a_broker_that_joins_the_incident_is_told_at_once_with_what_it_took_offline():
+    history = a_cluster()
+    history.broker_leaves(1)
+    history.now_ms += 1_500
+    history.broker_leaves(2)
+    alone, both = offline(history, "broker 1")
+    assert (alone.brokers, alone.partitions) == ((1,), 1)
+    assert (both.brokers, both.partitions) == ((1, 2), 2)
+    assert "2 partitions offline (orders-0, a-scratch-0)" in both.cause
 
 
 def test_an_incident_without_new_damage_has_no_news():
