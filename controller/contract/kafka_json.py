@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 # A long number is no number to Jackson, and Python's own limit is higher.
 _LONGEST_NUMBER: Final = 1_000
@@ -114,3 +114,10 @@ def _decoded(data: bytes, encoding: str) -> str:
     if encoding == "utf-8":
         return data.decode(encoding, "surrogateescape")
     return data.decode(encoding, "replace")
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """Return the value, if it is a JSON object. Raise ValueError."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{type(value).__name__} in place of an object")
+    return value

@@ -10,20 +10,15 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, TypeGuard, TypeVar
+from typing import Annotated, Final, Literal, TypeGuard, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from controller.contract import kafka_json
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from controller.contract.ids import (
-    INT32,
-    BrokerId,
-    ControllerEpoch,
-    LeaderEpoch,
-    PartitionId,
-)
+from controller.contract.ids import INT32, BrokerId, ControllerEpoch, LeaderEpoch, PartitionId
+from controller.contract.kafka_json import object_of
 from controller.contract.records import Int64
 
 Int32 = Annotated[int, INT32]
@@ -164,10 +159,10 @@ class TopicZnode(ZnodeContent, frozen=True):
         value = _without_odd_version(value)
         if not isinstance(value, dict):
             return value
-        numbers = {text: _partition_number(text) for text in _object(value.get("partitions", {}))}
+        numbers = {text: _partition_number(text) for text in object_of(value.get("partitions", {}))}
         maps: dict[str, dict[int, Brokers]] = {}
         for field in ("partitions", "adding_replicas", "removing_replicas"):
-            given = _object(value.get(field, {}))
+            given = object_of(value.get(field, {}))
             lists = {text: msgspec.convert(given.get(text, ()), Brokers) for text in numbers}
             maps[field] = {numbers[text]: replicas for text, replicas in lists.items()}
         return value | maps
@@ -293,12 +288,12 @@ class ReassignmentZnode(ZnodeContent, frozen=True, forbid_unknown_fields=True):
     @staticmethod
     def read_from(value: object) -> object:
         """Take texts and fractions for numbers."""
-        fields = {"version": 1, **_object(value)}
+        fields = {"version": 1, **object_of(value)}
         entries = fields.get("partitions")
         if not isinstance(entries, list):
             return value
         entries = [
-            {**_object(entry), "topic": _text(entry.get("topic")), "partition": _coerced(entry.get("partition"))}
+            {**object_of(entry), "topic": _text(entry.get("topic")), "partition": _coerced(entry.get("partition"))}
             for entry in entries
         ]
         return {**fields, "version": _coerced(fields["version"]), "partitions": entries}
@@ -348,12 +343,6 @@ def _tolerantly(data: bytes | None, content: type[_Content]) -> _Content:
         raise ZnodeError(str(error), Flaw.WRONG_VERSION if is_version else Flaw.WRONG_TYPE) from error
 
 
-def _object(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{type(value).__name__} in place of an object")
-    return value
-
-
 def _is_int32(value: object) -> TypeGuard[int]:
     return type(value) is int and -(2**31) <= value < 2**31
 
@@ -385,8 +374,7 @@ def _coerced(value: object) -> object:
 
 
 def _partition_number(text: str) -> int:
-    number = kafka_json.integer_in(text)
-    if number is None:
+    if (number := kafka_json.integer_in(text)) is None:
         raise ValueError(f"{text[:40]!r} is no partition")
     return number
 
