@@ -118,7 +118,7 @@ class OnCall:
         return [message for _, receiver, message in told if receiver == "page" and message["status"] == "firing"]
 
     def first_page(self, since: int, about: str) -> dict[str, Any]:
-        """Wait for the first page whose group begins so. A broker that was killed three times also pages as flapping."""
+        """Wait for the first page whose group begins so, but not for that of a broker that was killed three times."""
         deadline = time.monotonic() + HEARD_WITHIN_SECONDS
         while time.monotonic() < deadline:
             for page in self.pages(since):
