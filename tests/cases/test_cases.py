@@ -56,7 +56,7 @@ ANSWERS: Mapping[str, tuple[Answer, ...]] = {
         Answer("restartable --broker 1", 1, ("/controller_epoch",)),
     ),
     "hidden-by-acl": (
-        Answer("check", 1, ("not known to be well", "/brokers/topics/hidden")),
+        Answer("check", 3, ("cluster: not known", "/brokers/topics/hidden"), ("cluster: well",)),
         Answer("restartable --broker 1", 3, ("/brokers/topics/hidden",)),
     ),
     "isr-only-outside": (
@@ -113,7 +113,7 @@ ANSWERS: Mapping[str, tuple[Answer, ...]] = {
     "reassign-empty": (
         Answer("check", 1, ("InvalidReassignment", "[Dd]elete /admin/reassign_partitions, then /controller")),
     ),
-    "reassign-malformed": (Answer("check", 1, ("/admin/reassign_partitions", "JSON", "trailing comma")),),
+    "reassign-malformed": (Answer("check", 1, ("/admin/reassign_partitions", "not JSON")),),
     "reassign-unknown-broker": (
         Answer("check", 1, ("broker 9 has never registered here", "typing error in the reassignment"), _NO_OUTAGE),
         Answer("explain broker 9", 1, ("never registered here", "typing error"), ("is down",)),

@@ -204,7 +204,8 @@ def _registrations_of_all_releases() -> Case:
                 **new,
                 **{"features": {}, "listener_security_protocol_map": {"INSIDE": "PLAINTEXT", "OUT": "SSL"}},
                 "endpoints": ["INSIDE://c4458563815b:9092", "OUT://[2001:db8::7]:9094"],
-                **{"host": "c4458563815b", "port": 9092, "version": 5, "rack": "/fd1/ud2", "tags": {"a": "b"}},
+                **{"host": "c4458563815b", "port": 9092, "version": 5, "jmx_port": -1},
+                **{"rack": "/fd1/ud2", "tags": {"a": "b"}},
             }
         ).encode()
         + b"\n",

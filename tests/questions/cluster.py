@@ -71,7 +71,8 @@ def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None,
     for at, (path, content) in enumerate(znodes.items(), start=100):
         written_ms = now_ms - (ages_ms or {}).get(path, HOUR_MS)
         stat = (Zxid(at), Zxid(at), 0, owner(path, content), written_ms, written_ms)
-        values[path] = Value(b"" if content is None else json.dumps(content).encode(), *stat)
+        raw = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
+        values[path] = Value(raw, *stat)
     read = CompleteRead(values)
     major, minor = map(int, release.split("."))
     gathering = Gathering(new_context("shop", profile=profile_of((major, minor)), chunk_count=8))

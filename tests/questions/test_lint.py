@@ -47,6 +47,12 @@ FOUND = {
         },
         "broker 1 (2 partitions, brokers 2 and 3 out of sync)",
     ),
+    "unreadable-znode": (
+        {"/feature": b"{"},
+        "/feature is not JSON: every broker that becomes controller fails at it and gives up, so no controller stays. "
+        "Delete /feature. The next controller writes it again.",
+    ),
+    "unparsable-settings": ({"/config/topics/t": b"{"}, "/config/topics/t: the topic has the brokers' defaults"),
     "orphan-state": (state("gone", 4, 1, [1]), "gone-4"),
     "unloadable-topic": ({"/brokers/topics/gone": None}, "/brokers/topics/gone"),
     "leftover-reassignment-fields": (topic("t", [1, 2], [2, 3], adding_replicas={"1": [1]}), "t-1 (adding [1])"),
