@@ -151,6 +151,10 @@ def _ends_controllers(mend: str, flaws: tuple[Flaw, ...] = (Flaw.NULL, *_ODD)) -
 
 _NOBODY = "no broker becomes controller, because /controller exists and names nobody"
 _NO_START = "a broker that starts reads it and ends"
+_WRITE_STATE = (
+    "Write the state back with its last leader, isr of that leader alone, and a leader_epoch above the leader's last. "
+    "Then delete /controller."
+)
 _WRITE_SETTINGS = "Write the settings again with every value in quotation marks, before a broker restarts."
 _WRITE_BACK = "Write the topic's assignment and topic_id back from a backup or from the brokers' partition.metadata."
 
@@ -178,6 +182,14 @@ ZNODES: Final[Mapping[Place, Znode]] = {
     Place.CONTROLLER_EPOCH: Znode(
         None,
         (
+            Consequence(  # its writes check the version of /controller_epoch
+                "the present controller can write nothing, and no broker can be elected after it",
+                "Write the highest controller epoch as digits, without a line end. Then delete /controller. If no "
+                "broker is controller, restart one.",
+                _UNREADABLE,
+                since=(2, 1),
+                stops_controllers=True,
+            ),
             Consequence(
                 "the present controller goes on, but no broker can be elected after it",
                 "Write the highest controller epoch as digits, without a line end, before /controller goes.",
@@ -208,7 +220,14 @@ ZNODES: Final[Mapping[Place, Znode]] = {
     ),
     Place.MIGRATION: Znode(
         MigrationZnode,
-        (Consequence("a migration to KRaft does not begin", "Delete /migration.", _UNREADABLE, since=(3, 4)),),
+        (
+            Consequence(
+                "a migration to KRaft does not begin",
+                "If no KRaft controller has copied ZooKeeper, delete /migration.",
+                _UNREADABLE,
+                since=(3, 4),
+            ),
+        ),
     ),
     Place.REASSIGN_PARTITIONS: Znode(
         ReassignmentZnode,
@@ -216,7 +235,7 @@ ZNODES: Final[Mapping[Place, Znode]] = {
             *_ends_controllers("Delete /admin/reassign_partitions.", (Flaw.NULL,)),
             Consequence(
                 "Kafka ignores it as long as it exists, and every later request in it",
-                "Delete /admin/reassign_partitions.",
+                "Delete /admin/reassign_partitions, then /controller.",
                 (Flaw.UNPARSABLE, *_ODD),
             ),
         ),
@@ -227,7 +246,7 @@ ZNODES: Final[Mapping[Place, Znode]] = {
         (
             Consequence(
                 "every broker that starts, and every controller that loads, reads it and fails",
-                "Delete it, then restart the broker of this id if it runs.",
+                "Stop its broker, delete the znode if it stays, start the broker.",
                 _UNREADABLE,
                 stops_start=True,
                 stops_controllers=True,
@@ -245,7 +264,7 @@ ZNODES: Final[Mapping[Place, Znode]] = {
             *_ends_controllers(_WRITE_BACK),
             Consequence(
                 "the next controller loads a topic without partitions, and elects no leaders for it",
-                _WRITE_BACK,
+                f"{_WRITE_BACK} Then delete /controller.",
                 (Flaw.UNPARSABLE,),
             ),
         ),
@@ -253,10 +272,10 @@ ZNODES: Final[Mapping[Place, Znode]] = {
     Place.PARTITION_STATE: Znode(
         StateZnode,
         (
-            *_ends_controllers("Write the state back from the leader's last one, with a higher leader_epoch."),
+            *_ends_controllers(_WRITE_STATE),
             Consequence(
                 "the next controller takes the partition for new, and cannot elect a leader",
-                "Write the state back from the leader's last one, with a higher leader_epoch.",
+                _WRITE_STATE,
                 (Flaw.UNPARSABLE,),
             ),
         ),
