@@ -50,10 +50,17 @@ class Group(msgspec.Struct, frozen=True):
 def read_group(key: str, group: IssueGroup, header: Header) -> Group:
     """Decode the key of a group of the header, and look up its excuse."""
     issue, brokers, others, lacking = parse_group(key)
-    in_failed_dirs = issue is PartitionIssue.OFFLINE and header.brokers.keys() >= set(brokers)
-    excuse = None if in_failed_dirs else explanation(brokers, header)
     count, since_ms, examples, internal, ranks = msgspec.structs.astuple(group)
+    excuse = None if _in_failed_log_dirs(issue, brokers, since_ms, header) else explanation(brokers, header)
     return Group(issue, brokers, others, count, since_ms, examples, excuse, lacking, internal, ranks)
+
+
+def _in_failed_log_dirs(issue: PartitionIssue, brokers: Collection[BrokerId], since_ms: int, header: Header) -> bool:
+    """Return whether the partitions went offline while their brokers were live, which no later shutdown explains."""
+    if issue is not PartitionIssue.OFFLINE:
+        return False
+    departures, away = header.departures.last, [broker for broker in brokers if broker not in header.brokers]
+    return all(broker in departures and since_ms < departures[broker].time_ms for broker in away)
 
 
 class Affected(msgspec.Struct, frozen=True):

@@ -59,15 +59,19 @@ class Deletions(msgspec.Struct, array_like=True):
 
     def note_unheeded(self, topic: str, time_ms: int) -> None:
         """Note an entry that deletes no topic, unless it is known."""
-        self.unheeded = {**self.unheeded, topic: self.unheeded.get(topic, time_ms)}
+        if topic not in self.unheeded:
+            self.unheeded = {**self.unheeded, topic: time_ms}
 
     def heed(self, topic: str) -> None:
         """Forget an entry that deleted no topic, and is gone."""
-        self.unheeded = _without(self.unheeded, topic)
+        if topic in self.unheeded:
+            self.unheeded = _without(self.unheeded, topic)
 
-    def keep_unheeded(self, topics: Collection[str]) -> None:
-        """Forget the entries that are not among these topics'."""
-        self.unheeded = {topic: ms for topic, ms in self.unheeded.items() if topic in topics}
+    def note_all_unheeded(self, topics: Collection[str], time_ms: int) -> None:
+        """Note that no other entries than these delete no topic."""
+        wanted = frozenset(topics)
+        known = {topic: ms for topic, ms in self.unheeded.items() if topic in wanted}
+        self.unheeded = {**known, **{topic: time_ms for topic in topics if topic not in known}}
 
     def leave_ineligible(self, topic: str) -> None:
         """Note that the controller still lists a deleted topic as ineligible."""

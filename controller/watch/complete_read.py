@@ -70,13 +70,12 @@ def end(tx: Transaction) -> None:
     forget_unseen_brokers(header)
     adopt(tx.state)
     migration.adopt(tx)
+    queued = frozenset(header.read.deletions)
     for name, topic in tx.state.topics:
         if topic.exists:
-            tx.state.put_topic(name, _set_up(tx, topic, queued=name in header.read.deletions))
+            tx.state.put_topic(name, _set_up(tx, topic, queued=name in queued))
     partition_reassignment.adopt(tx)
-    header.deletions.keep_unheeded(header.read.deletions)
-    for name in header.read.deletions:
-        deletion_requests.note_unheeded(tx.state, name)
+    deletion_requests.note_read(tx.state, header.read.deletions)
     header.read.deletions = ()
     publish_controller(tx)
     for broker in sorted({*header.brokers, *header.departures.last}):
