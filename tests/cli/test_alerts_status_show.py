@@ -210,6 +210,7 @@ def test_the_status_of_all_parts_and_what_is_wrong_with_them(derived, settings, 
         rows.gauges(time_ms=now_ms(), agreement_of_last_hour=0.9979),
         rows.job(time_ms=now_ms(), clusters=fresh, version="9.9"),
         rows.alert("a"),
+        rows.broker(1),  # the job has all outputs from its start on
     )
     code, told = eventually(lambda: parts(settings), lambda answer: answer[0] == 0)
     assert {part: line["wrong"] for part, line in told.items()} == {"watch": "", "stream": "", "serve": ""}
