@@ -81,7 +81,7 @@ def _cluster_lines(snapshot: JudgedCluster) -> Iterator[str]:
     for broker in snapshot.brokers:
         hosts = counted(hosted[broker.broker], "partition")
         if not broker.registered:
-            yield f"broker {broker.broker}: down, hosts {hosts}"
+            yield f"broker {broker.broker}: not registered, hosts {hosts}"
             continue
         rack = f", rack {broker.rack}" if broker.rack else ""
         where = ",".join(broker.endpoints) or "no endpoint"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 
@@ -39,11 +40,16 @@ def controller(number: int, epoch: int = 7) -> dict[str, object]:
 def topic(name: str, *replicas: list[int], topic_id: str | None = None, **fields: object) -> dict[str, object]:
     """Return a topic whose partitions are led by their first replica and in sync."""
     assignment = {str(number): hosts for number, hosts in enumerate(replicas)}
-    content = {"version": 3, "partitions": assignment, "topic_id": topic_id or f"{f'id-of-{name}':A<22}", **fields}
+    content = {"version": 3, "partitions": assignment, "topic_id": topic_id or id_of(name), **fields}
     found: dict[str, object] = {f"/brokers/topics/{name}": content}
     for number, hosts in enumerate(replicas):
         found |= state(name, number, hosts[0], hosts)
     return found
+
+
+def id_of(name: str) -> str:
+    """Return a topic's id, of 22 characters of base64 whatever the name is."""
+    return f"id-of-{re.sub('[^A-Za-z0-9]', '-', name)[:16]:A<16}"
 
 
 def state(name: str, number: int, leader: int, isr: list[int], *, epoch: int = 7) -> dict[str, object]:
