@@ -27,11 +27,12 @@ def propose_deletion(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothes
 
 
 def propose_failover(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """Propose that the found controller loads the cluster now. The state names a dead broker or no leader."""
-    before = write.before
-    if tx.header.term.began_ms or before is None:
+    """Propose that the found controller loads the cluster now. The read lacked a broker that the state names."""
+    header, before = tx.header, write.before
+    if header.term.began_ms or before is None:
         return
-    if any(broker not in tx.header.brokers for broker in (before.leader, *before.isr)):
+    seen = header.brokers.keys() | header.departures.last.keys()
+    if not seen.issuperset((before.leader, *before.isr)):
         yield _fail_over
 
 
