@@ -38,6 +38,14 @@ Watch = Callable[..., Watching]
 LONG_WINDOW_MS = 3_000  # longer than a few writes take where other tests use every core
 
 
+def create_and_delete(kafka: KazooClient, path: str) -> None:
+    """Do both in one transaction, so that nobody can read the value in between."""
+    transaction = kafka.transaction()
+    transaction.create(path)
+    transaction.delete(path)
+    assert transaction.commit() == [path, True]
+
+
 @pytest.mark.parametrize("chroot", ["", "/kafka/blue"])
 def test_the_first_read_holds_every_recorded_znode_in_order(kafka: KazooClient, watch: Watch, chroot: str) -> None:
     make_cluster(kafka, chroot)
@@ -268,8 +276,7 @@ def test_records_wait_for_a_journal_without_room_and_none_is_lost(
     segment = next((tmp_path / "journal").glob("*.log"))
     with no_room_beyond(segment.stat().st_size):
         kafka.set("/brokers/topics/t", b"in need")
-        kafka.create("/admin/delete_topics/t")
-        kafka.delete("/admin/delete_topics/t")
+        create_and_delete(kafka, "/admin/delete_topics/t")
         eventually(lambda: "records cannot be delivered" in caplog.text)
         assert "no room left" in caplog.text
         assert changes(watching.after(seq)) == []
@@ -294,8 +301,7 @@ def test_after_too_many_changes_only_what_no_read_can_show_is_sent_before_the_re
     with no_room_beyond(segment.stat().st_size):
         kafka.set("/brokers/topics/t", b"in need")
         eventually(lambda: "records cannot be delivered" in caplog.text)
-        kafka.create("/admin/delete_topics/t")
-        kafka.delete("/admin/delete_topics/t")
+        create_and_delete(kafka, "/admin/delete_topics/t")
         for number in range(30):
             kafka.set("/brokers/topics/t/partitions/0/state", str(number).encode())
         assert watching.forwarding.sink_is_up is False

@@ -12,6 +12,7 @@ from kazoo.client import KazooClient
 
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import RecordKind
+from ingest.zookeeper.shared_threads import SharedThreadsHandler
 from tests.ingest.conftest import Watching, make_cluster, replayed_tree, server_tree
 from tests.relay import Relay
 from tests.waiting import eventually
@@ -42,10 +43,19 @@ def change_at_random(kafka: KazooClient, chance: random.Random, count: int) -> N
             kafka.delete(path)
 
 
+def threads_that_stay() -> set[threading.Thread]:
+    """Return the present threads, with those that all sessions of the process share."""
+    SharedThreadsHandler().start()
+    return set(threading.enumerate())
+
+
 def assert_nothing_is_left(relay: Relay, threads: set[threading.Thread]) -> None:
     """Check that the forwarder has ended its threads and closed its connections."""
     eventually(lambda: relay.open_connections == 0)
-    eventually(lambda: not {each.name for each in set(threading.enumerate()) - threads if "pump" not in each.name})
+    eventually(
+        lambda: {each.name for each in set(threading.enumerate()) - threads if "pump" not in each.name},
+        lambda names: not names,
+    )
 
 
 @pytest.mark.parametrize(("delay_seconds", "bytes_per_second"), [(0.1, 1e9), (0.005, 20_000)])
@@ -56,7 +66,7 @@ def test_a_slow_link_delays_and_loses_nothing(
     for number in range(100):
         kafka.create(f"/brokers/topics/of-the-beginning-{number}", b"x" * 200)
     relay.delay_seconds, relay.bytes_per_second = delay_seconds, bytes_per_second
-    threads = set(threading.enumerate())
+    threads = threads_that_stay()
     watching = watch(zookeeper=f"127.0.0.1:{relay.port}", session_timeout_seconds=_SESSION_SECONDS)
     change_at_random(kafka, random.Random(_SEED), _CHANGES)
     kafka.create("/brokers/topics/the-last-one", b"{}")
@@ -75,7 +85,7 @@ def test_half_open_connections_are_noticed_and_replaced(
 ) -> None:
     make_cluster(kafka)
     chance = random.Random(_SEED)
-    threads = set(threading.enumerate())
+    threads = threads_that_stay()
     watching = watch(zookeeper=f"127.0.0.1:{relay.port}", session_timeout_seconds=_SESSION_SECONDS)
     for silence in (1, 2):
         change_at_random(kafka, chance, 20)

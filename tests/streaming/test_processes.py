@@ -17,11 +17,15 @@ from streaming.processes import descendants, job_processes, kill, uses_of
 from tests.processes import is_running
 from tests.waiting import eventually
 
-# A process in Java's place, with a child and 30 more open files. Its limit is 200.
+# A process in Java's place, with a child and 30 more open files. Its limit is 200. The child answers a line before
+# the test begins, because a process that is still being replaced by its program has no memory of its own yet.
 _PARENT = """
 import os, resource, subprocess, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
-child = subprocess.Popen(["sleep", "600"])
+child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdin.write(b"runs\\n")
+child.stdin.flush()
+child.stdout.readline()
 held = [os.open("/dev/null", os.O_RDONLY) for _ in range(30)]
 print("ready", flush=True)
 child.wait()
