@@ -16,7 +16,7 @@ from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
-from controller.inference.led_meanwhile import count_as_online
+from controller.inference.led_meanwhile import count_as_online_after
 from controller.model.event import Event
 from controller.model.leadership import (
     AnyAction,
@@ -294,7 +294,7 @@ def give_up_on_overtaken(tx: Transaction) -> None:
             waiting = tx.certainty.waiting(event)
             for tp in waiting:
                 give_up(tx, tp, event_id)
-            count_as_online(tx, waiting)
+            count_as_online_after(tx, event, waiting)
 
 
 def _is_over(tx: Transaction, event: Event) -> bool:
