@@ -59,8 +59,7 @@ class Deletions(msgspec.Struct, array_like=True):
 
     def note_unheeded(self, topic: str, time_ms: int) -> None:
         """Note an entry that deletes no topic, unless it is known."""
-        if topic not in self.unheeded:
-            self.unheeded = {**self.unheeded, topic: time_ms}
+        self.unheeded = {**self.unheeded, topic: self.unheeded.get(topic, time_ms)}
 
     def heed(self, topic: str) -> None:
         """Forget an entry that deleted no topic, and is gone."""
