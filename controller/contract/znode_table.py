@@ -3,7 +3,8 @@
 A new znode is a `Place` and a row of `ZNODES` here, and a handler in `controller/step.py`. The forwarder watches every
 place. Alerts, `lint`, `restartable` and `explain` quote the consequences.
 Source: `KafkaZkClient`, `KafkaController` and `KafkaServer`, 1.1 to 3.9. `tests/conformance/test_znode_readers.py`
-compares the readers, and `tests/conformance/test_flawed_znodes.py` tries the consequences on real brokers.
+compares the readers, `tests/conformance/test_flawed_znodes.py` tries the consequences on real brokers, and
+`tests/remedies/test_mending_steps.py` follows what mends them.
 """
 
 from __future__ import annotations
@@ -150,10 +151,11 @@ def _ends_controllers(mend: str, flaws: tuple[Flaw, ...] = (Flaw.NULL, *_ODD)) -
 
 
 _NOBODY = "no broker becomes controller, because /controller exists and names nobody"
+_DELETE_CONTROLLER = "Check that no KRaft controller runs, then delete /controller."
 _NO_START = "a broker that starts reads it and ends"
 _WRITE_STATE = (
-    "Write the state back with its last leader, isr of that leader alone, and a leader_epoch above the leader's last. "
-    "Then delete /controller."
+    "If its last leader is live, write the state back with that leader, an isr of it alone, and a leader_epoch above "
+    "the leader's last. Then delete /controller."
 )
 _WRITE_SETTINGS = "Write the settings again with every value in quotation marks, before a broker restarts."
 _WRITE_BACK = "Write the topic's assignment and topic_id back from a backup or from the brokers' partition.metadata."
@@ -170,10 +172,10 @@ ZNODES: Final[Mapping[Place, Znode]] = {
     Place.CONTROLLER: Znode(
         ControllerZnode,
         (
-            Consequence(_NOBODY, "Delete /controller.", _UNREADABLE, stops_controllers=True),
+            Consequence(_NOBODY, _DELETE_CONTROLLER, _UNREADABLE, stops_controllers=True),
             Consequence(
                 "no session owns it, so it stays when its broker ends, and no other broker becomes controller",
-                "Check that no KRaft controller runs, then delete /controller.",
+                _DELETE_CONTROLLER,
                 (Flaw.PERSISTENT,),
                 stops_controllers=True,
             ),
