@@ -97,13 +97,13 @@ class _Kontrast(LazyGroup):
         sys.exit(int(code or ExitCode.OK))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line. Reject an argument that is not UTF-8, because no file or row can hold it."""
+        """Parse the command line. Without any, ask for help. Reject an argument that no file or row can hold."""
         for argument in args:
             try:
                 argument.encode()
             except UnicodeEncodeError as error:
                 raise click.UsageError(f"The argument {argument!r} is not UTF-8.", ctx) from error
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, args or ["--help"])
 
 
 def _sentence(error: click.UsageError | ConfigError) -> str:

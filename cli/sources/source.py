@@ -49,10 +49,13 @@ EVERYTHING_NOW: Final = Scope()
 
 
 class Source(Protocol):
-    """A source of a cluster's picture. `is_live` means that it should have the present."""
+    """A source of a cluster's picture."""
 
-    is_live: ClassVar[bool]
     has_past: ClassVar[bool]
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether it should have the present."""
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return at least the part of the cluster in the scope.

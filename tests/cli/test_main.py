@@ -103,10 +103,13 @@ def test_the_version_is_printed():
     assert result.output.startswith("kontrast")
 
 
+def test_without_a_command_it_prints_its_help():
+    assert invoke().stdout == invoke("--help").stdout != ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ([], "Missing command"),
         (["wacth"], "wacth"),
         (["watch", "--zookeper", "x"], "--zookeper"),
         (["--log-level", "loud", "serve"], "'loud'"),

@@ -35,8 +35,8 @@ _Look: TypeAlias = "Callable[[threading.Event], Restartable]"
 
 _EPILOG: Final = """\b
 Examples:
-  kontrast restartable --zookeeper zk1:2181/kafka --broker 7
-  kontrast restartable --zookeeper zk1:2181/kafka --broker 7 --wait 10m && systemctl restart kafka
+  kontrast restartable 7 --zookeeper zk1:2181/kafka
+  kontrast restartable 7 --zookeeper zk1:2181/kafka --wait 10m && systemctl restart kafka
   kontrast restartable --serve https://kontrast:9642 --broker 7 --wait 10m --hold 15m
   kontrast restartable --serve https://kontrast:9642 --broker 7 --release
   kontrast restartable --from journal:/var/lib/kontrast/derived --cluster orders --broker 7 --json
@@ -55,8 +55,9 @@ With --probe, as monitoring plugins end:
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
+@click.argument("broker_id", type=click.IntRange(0, HIGHEST_ID), required=False, metavar="[N]")
 @source_options
-@click.option("--broker", type=click.IntRange(0, HIGHEST_ID), required=True, metavar="N", help="Broker to restart.")
+@click.option("--broker", type=click.IntRange(0, HIGHEST_ID), metavar="N", help="Broker to restart, in place of N.")
 @click.option(
     "--wait",
     "patience",
@@ -106,7 +107,8 @@ With --probe, as monitoring plugins end:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def restartable(  # noqa: PLR0913 (one parameter an option)
     *,
-    broker: BrokerId,
+    broker_id: BrokerId | None,
+    broker: BrokerId | None,
     patience: timedelta | None,
     every_seconds: float,
     accepted_topics: tuple[str, ...],
@@ -116,12 +118,16 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     as_json: bool,
     **flags: Any,  # noqa: ANN401 (click's own)
 ) -> int:
-    """Answer whether a broker may be restarted now, with every reason against it.
+    """Answer whether broker N may be restarted now, with every reason against it.
 
     The controller's own rules decide which partitions would go offline or reject acks=all. Brokers that are down or
     catch up, a busy controller, reassignments and deletions are reasons to wait. A lease in `kontrast serve` keeps two
     automations from restarting two brokers at once.
     """
+    named = [each for each in (broker_id, broker) if each is not None]
+    if len(named) != 1:
+        raise click.UsageError("Which broker? Give its number, or --broker.")
+    broker = named[0]
     waits, holds = patience is not None, hold is not None
     _refuse_combinations(waits=waits, holds=holds, release=release, probe=probe, as_json=as_json)
     look: _Look

@@ -93,7 +93,7 @@ def _serve(app: Starlette, path: str, listening: Listening, answer_seconds: floa
 @source_options
 def _source(**flags: Any) -> bool:  # noqa: ANN401 (click's own)
     """Flags of a source."""
-    return source_of(flags, cuts_streams=True).has_past
+    return source_of(flags).has_past
 
 
 def _has_past(source: tuple[str, ...]) -> bool:
