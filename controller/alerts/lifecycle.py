@@ -21,7 +21,7 @@ from controller.alerts.ensemble_conditions import (
     conditions_of_left_sessions,
     until_cause_is_known_ms,
 )
-from controller.alerts.incidents import brokers_away, follow_incidents, moved_on
+from controller.alerts.incidents import brokers_away, follow_incidents, keep_told_numbers, moved_on
 from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
@@ -85,6 +85,7 @@ def judge(state: MutableState, rows: PublishedRows) -> None:
         header.alerts.suspected_ms = suspected_ms
     for condition in conditions.values():
         _publish(header, rows, condition)
+    keep_told_numbers(header)
     for alert_id, alert in list(header.alerts.open.items()):
         if alert_id in conditions:
             continue
