@@ -5,8 +5,9 @@ before it. Three rules keep it.
 
 - An incident takes in brokers only until it has settled. The sessions of one failure expire within `settles_within_ms`,
   and Alertmanager sends its first message later, so nobody has silenced the incident by then.
-- A broker that is lost later begins an incident with a name that has never been given, though a partition lacks brokers
-  of both, and though the same broker was lost before. Names, members and open alerts of two incidents are never joined.
+- A broker that is lost later begins an incident with a name that was never told, though a partition lacks brokers of
+  both, and though the same broker was lost before. Names, members and open alerts of two incidents are never joined.
+  An incident that ends without an alert, such as a replica that lags for a second, leaves its name to the next.
 - A partition that lacks brokers of several incidents belongs to the newest loss, which took it from clients.
 
 Brokers that are lost together are one incident if a partition lacks several of them, or if they are of one rack. A
@@ -26,6 +27,7 @@ from controller.model.alert_state import Incident
 from controller.model.context import Header
 from controller.view.gauges import replicas_by_broker
 from controller.view.partition_issues import PartitionIssue, parse_group
+from wording.sentences import listed
 
 # Their groups name replicas out of the ISR, live or not. Each is a cause.
 _OUT_OF_SYNC: Final = frozenset(
@@ -120,15 +122,35 @@ def _admit(header: Header, brokers: Iterable[BrokerId], new: Collection[BrokerId
                 kept[at] = msgspec.structs.replace(incident, brokers=tuple(sorted((*incident.brokers, broker))))
                 break
         else:
-            kept.append(_begun(header, broker, lost_ms))
+            kept.append(_begun(header, broker, lost_ms, kept))
 
 
-def _begun(header: Header, broker: BrokerId, lost_ms: int) -> Incident:
+def _begun(header: Header, broker: BrokerId, lost_ms: int, others: Iterable[Incident]) -> Incident:
     """Return a new incident, named after its first broker, with a number from its second incident on."""
-    number = header.alerts.incidents_named.get(broker, 0) + 1
-    header.alerts.incidents_named = {**header.alerts.incidents_named, broker: number}
-    name = f"broker {broker}" if number == 1 else f"broker {broker} ({number})"
-    return Incident(name, broker, (broker,), lost_ms)
+    present = [incident.number for incident in others if incident.broker == broker]
+    number = max(header.alerts.incidents_told.get(broker, 0), *present, 0) + 1
+    return Incident(_name(broker, number), broker, (broker,), lost_ms, number)
+
+
+def _name(broker: BrokerId, number: int) -> str:
+    return listed((broker,)) if number == 1 else f"{listed((broker,))} ({number})"
+
+
+def keep_told_numbers(header: Header) -> None:
+    """Record the numbers of incidents whose group has an open alert, so that no other incident gets their names.
+
+    A flapping broker, for example, has a group of its own, with the name of the broker's first incident.
+    """
+    told, before = {alert.group for alert in header.alerts.open.values()}, header.alerts.incidents_told
+    numbers = {alert.broker: 1 for alert in header.alerts.open.values() if alert.broker is not None}
+    numbers |= {incident.broker: incident.number for incident in header.alerts.incidents if incident.name in told}
+    further = {
+        broker: number
+        for broker, number in numbers.items()
+        if number > before.get(broker, 0) and _name(broker, number) in told
+    }
+    if further:
+        header.alerts.incidents_told = {**before, **further}
 
 
 def causes(issue: PartitionIssue, brokers: tuple[BrokerId, ...], header: Header) -> tuple[BrokerId, ...]:

@@ -21,7 +21,7 @@ from controller.alerts.ensemble_conditions import (
     conditions_of_left_sessions,
     until_cause_is_known_ms,
 )
-from controller.alerts.incidents import brokers_away, follow_incidents, moved_on
+from controller.alerts.incidents import brokers_away, follow_incidents, keep_told_numbers, moved_on
 from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
@@ -85,6 +85,7 @@ def judge(state: MutableState, rows: PublishedRows) -> None:
         header.alerts.suspected_ms = suspected_ms
     for condition in conditions.values():
         _publish(header, rows, condition)
+    keep_told_numbers(header)
     for alert_id, alert in list(header.alerts.open.items()):
         if alert_id in conditions:
             continue
@@ -285,7 +286,7 @@ def _told(condition: Condition, before: OpenAlert | None, header: Header, *, may
 
     What changes before that is in the first message. Later only heartbeats bring news, as they bring other sentences.
     """
-    if before is None or header.time_ms - before.opened_ms < UNSENT_MS:
+    if before is None or _is_unsent(before, header.time_ms):
         return _Told(tuple(condition.damage), condition.next_step)
     told = _Told(before.damage, before.next_step, before.news)
     further = tuple(kind for kind in condition.damage if kind not in before.damage)
@@ -310,19 +311,29 @@ def _is_held_back(condition: Condition, header: Header) -> bool:
 
 
 def _is_another_page(before: OpenAlert, now: OpenAlert) -> bool:
-    """Return whether a pager would get a message, because the alert is known again, or moves, or has news."""
+    """Return whether a pager would get another message, because the alert is known again, moves, or tells more.
+
+    Another next step is in the first message only if its row is out at once, before that message is sent.
+    """
     moves = before.severity is not now.severity or before.brokers != now.brokers
-    return before.unknown or moves or before.news != now.news
+    told_before, told = (before.damage, before.next_step, before.news), (now.damage, now.next_step, now.news)
+    return before.unknown or moves or told_before != told
 
 
 def _says_more(before: OpenAlert, now: OpenAlert) -> bool:
-    """Return whether its sentence changed.
+    """Return whether its sentence changed, at once while it is unsent, so that the first message has the newest.
 
     Only heartbeats check this, because elections after a broker's return take milliseconds.
     """
     named_first = now.has_examples and not before.has_examples
     changed = named_first or (before.cause, before.partitions) != (now.cause, now.partitions)
-    return changed and now.published_ms - before.published_ms >= _UPDATED_AGAIN_MS
+    is_due = _is_unsent(before, now.published_ms) or now.published_ms - before.published_ms >= _UPDATED_AGAIN_MS
+    return changed and is_due
+
+
+def _is_unsent(alert: OpenAlert, now_ms: int) -> bool:
+    """Return whether a pager cannot have its first message yet."""
+    return now_ms - alert.opened_ms < UNSENT_MS
 
 
 def _has_stale_times(before: OpenAlert, header: Header) -> bool:

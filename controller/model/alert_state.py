@@ -16,10 +16,11 @@ EXAMPLES_NAMED: Final = 10
 class Incident(msgspec.Struct, frozen=True, array_like=True):
     """Brokers that were lost together for one cause (see `alerts/incidents.py`)."""
 
-    name: str  # stays the same while it lasts, and is given once
+    name: str  # stays the same while it lasts, and is told of no other
     broker: BrokerId  # the first of the incident
     brokers: tuple[BrokerId, ...]  # the present ones, in order
     since_ms: int = 0  # when the first was lost
+    number: int = 1  # in the name, if it is not the first of its broker
 
 
 class Occurrence(msgspec.Struct, frozen=True, array_like=True):
@@ -77,4 +78,4 @@ class AlertState(msgspec.Struct, array_like=True):
     open: dict[str, OpenAlert] = {}  # by id
     recent_elections: ElectionPace = ElectionPace(0, 0, 0)
     judged_ms: int = 0  # when all conditions were last judged
-    incidents_named: dict[BrokerId, int] = {}  # how many incidents each broker has named
+    incidents_told: dict[BrokerId, int] = {}  # the highest number of an incident with an alert, by its first broker

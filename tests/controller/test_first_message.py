@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controller.contract.alert_row import AlertRow
 from tests.controller.znode_history import ZnodeHistory
 
@@ -57,6 +59,34 @@ def test_a_broker_that_joins_the_incident_is_told_at_once_with_what_it_took_offl
     assert (alone.brokers, alone.partitions) == ((1,), 1)
     assert (both.brokers, both.partitions) == ((1, 2), 2)
     assert "2 partitions offline (orders-0, a-scratch-0)" in both.cause
+
+
+@pytest.mark.parametrize(
+    ("survivor", "order"),
+    [
+        (3, ". Broker 3 brings back 2, then broker 2 makes it all 3"),  # as planned when the controller registers
+        (2, " until broker 2 returns"),  # as written, because the order in the controller's memory is unknown
+    ],
+)
+def test_the_first_message_has_the_step_that_follows_from_the_next_controllers_writes(survivor, order):
+    topics = {"orders": {0: ([2, 3], 2, 0, [2, 3]), 1: ([3, 2], 3, 0, [3, 2])}, "scratch": {0: ([2], 2, 0, [2])}}
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, controller=2, topics=topics)
+    history.heartbeat()
+    history.controller_dies(2)
+    history.broker_leaves(3)  # in the same tick of ZooKeeper
+    assert "until broker 2 returns" in offline(history, "broker 2")[-1].cause
+    history.now_ms += 30  # as long as three brokers of 3.9.2 took
+    history.controller(1, 2)
+    assert ". Broker 3 brings back 2, then broker 2 makes it all 3" in offline(history, "broker 2")[-1].cause
+    for number in range(2):
+        history.state("orders", number, -1, 1, [survivor], controller_epoch=2)
+    history.heartbeat()
+    told = offline(history, "broker 2")[-1]
+    assert order in told.cause
+    for _ in range(20):
+        history.heartbeat()
+    assert offline(history, "broker 2")[-1] == told
+    assert told.news == ()
 
 
 def test_an_incident_without_new_damage_has_no_news():

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from controller.alerts.incidents import settles_within_ms
 from controller.contract.alert_row import AlertRow, Severity
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, issues_of, parse_group
-from tests.controller.znode_history import ZnodeHistory, catch_up
+from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, catch_up
 
 BROKERS = (1, 2, 3, 4)
 CONTROLLER = 7  # hosts nothing and stays
@@ -31,7 +31,8 @@ returns = st.tuples(st.just("return"), st.sampled_from(BROKERS), st.booleans())
 silences = st.tuples(st.just("silence"))
 passing = st.tuples(st.just("wait"), st.sampled_from([1_000, 20_000, 16 * 60_000]))
 reassigned = st.tuples(st.just("reassign"), st.sampled_from([("web", 0, [ABSENT, 2]), ("ledger", 0, [1, ABSENT, 3])]))
-STEPS = st.lists(losses | returns | silences | passing | reassigned, min_size=2, max_size=12)
+disks = st.tuples(st.just("disk"), st.sampled_from(BROKERS))
+STEPS = st.lists(losses | returns | silences | passing | reassigned | disks, min_size=2, max_size=12)
 
 SEQUENCES = [60, pytest.param(20_000, marks=[pytest.mark.nightly, pytest.mark.timeout(4 * 3600)])]
 
@@ -82,6 +83,12 @@ class Cluster:
         self.history.the_controller_writes_its_due()
         self.history.heartbeat()
 
+    def disk_fails(self, broker: int) -> None:
+        """Report a failed log directory without a replica in sync, whose alert has the broker's group."""
+        if broker in self.history.context.header.brokers:
+            self.history.write(LOG_DIR_EVENT, {"version": 1, "broker": broker, "event": 1})
+            self.history.heartbeat()
+
     def _taken(self) -> set[tuple[str, int, PartitionIssue]]:
         context = self.history.context
         return {
@@ -110,8 +117,49 @@ def test_every_loss_that_clients_notice_rings_whatever_was_silenced(sequences):
             "silence": cluster.silence,
             "wait": cluster.history.heartbeat,
             "reassign": cluster.reassign,
+            "disk": cluster.disk_fails,
         }
         for name, *arguments in steps:
             act[name](*arguments)
 
     rings()
+
+
+def names(history: ZnodeHistory) -> list[str]:
+    return [incident.name for incident in history.context.header.alerts.incidents]
+
+
+def settled_after(history: ZnodeHistory, broker: int) -> None:
+    """Let the broker return and catch up, and wait until its incident has settled."""
+    history.broker(broker)
+    history.the_controller_writes_its_due()
+    catch_up(history)
+    history.heartbeat(60_000)
+    assert names(history) == []
+
+
+def test_an_incident_without_an_alert_leaves_its_number_to_the_next():
+    history = Cluster().history
+    history.broker_leaves(1)
+    history.the_controller_writes_its_due()
+    assert names(history) == ["broker 1"]
+    settled_after(history, 1)
+    for _ in range(3):
+        for isr in ([2, 3], [2, 3, 1]):
+            value = history.context.topics["web"].partitions[0].zk_state
+            history.state("web", 0, value.leader, value.leader_epoch, isr, value.controller_epoch)
+            history.heartbeat()
+        history.heartbeat(60_000)
+    assert len([row for row in history.effects if isinstance(row, AlertRow) and "(2)" in row.id]) == 0
+    history.broker_leaves(1)
+    assert names(history) == ["broker 1 (2)"]
+
+
+def test_a_group_that_only_an_event_of_the_broker_had_is_not_the_next_crashs():
+    history = Cluster().history
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 1, "event": 1})
+    history.heartbeat(60_000)
+    assert {row.group for row in history.open_alerts().values()} == {"broker 1"}
+    assert names(history) == []
+    history.broker_leaves(1)
+    assert {row.group for row in history.open_alerts().values() if row.alert == "PartitionsOffline"} == {"broker 1 (2)"}
