@@ -81,7 +81,8 @@ def _summary(health: Health) -> str:
     kind = "KRaft controller" if health.led_by_kraft else "controller broker"
     who = f"{kind} {health.controller}" if health.controller >= 0 else "no controller"
     away = f" ({counts.brokers_away} down)" if counts.brokers_away else ""
-    wrong = ", ".join(_wrong(counts)) or "all led and in sync"
+    well = "all led and in sync" if counts.topics else "as in a new cluster, or after the loss of ZooKeeper's data"
+    wrong = ", ".join(_wrong(counts)) or well
     size = f"{counted(counts.topics, 'topic')}, {counted(counts.partitions, 'partition')}"
     return f"{who}, epoch {health.controller_epoch}; {counted(counts.brokers, 'broker')}{away}; {size}: {wrong}"
 
