@@ -64,6 +64,16 @@ def down(brokers: Collection[int]) -> str:
     return listed(brokers, "is down")
 
 
+def without_trace(brokers: Collection[int], searched: str = "ZooKeeper") -> str:
+    """Return that brokers left no trace: broker 9 has never registered here as far as ZooKeeper shows."""
+    return f"{listed(brokers, 'has never registered here')} as far as {searched} shows"
+
+
+def unknown(brokers: Collection[int], where: str = "assignment") -> str:
+    """Return that brokers left no trace, and ask for the likely reason, a typing error in an assignment."""
+    return f"{without_trace(brokers)}: a typing error in the {where}?"
+
+
 def down_for(brokers: Collection[int], since_ms: int, as_of_ms: int) -> str:
     """Return since when brokers are not registered: broker 3 has been down for 17 min, since 2026-11-24 22:13:59Z."""
     return f"{listed(brokers, 'has been down')} {lasting(since_ms, as_of_ms)}"

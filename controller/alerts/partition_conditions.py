@@ -30,11 +30,11 @@ from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.view.advice import unless_harmful
-from controller.view.gauges import common_leader
+from controller.view.gauges import common_leader, is_without_trace, never_registered
 from controller.view.migration import never_elected_count
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
-from controller.view.whereabouts import whereabouts
-from wording.facts import Fact, down
+from controller.view.whereabouts import absence, whereabouts
+from wording.facts import Fact
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 # How long a live broker may take to delete a replica, and to copy one.
@@ -143,7 +143,7 @@ def _offline(scene: Scene, refusing: Affected) -> Condition | None:
         condition,
         since_ms=scene.since_ms(lost),
         replaces=(kinds.UNDER_MIN_ISR,),
-        advice=_advice(helped.count, lost),
+        advice=_advice(helped.count, lost, header),
         damage={Fact.OFFLINE.word: Fact.OFFLINE.of(offline.count)} | _rejected(refusing),
         next_step=next_step((*lost.groups, *refusing.groups), header),
     )
@@ -156,7 +156,7 @@ def _rejected(refusing: Affected) -> dict[str, str]:
     return {fact.word: f"{fact.of(refusing.count)}{examples}"} if refusing.count else {}
 
 
-def _advice(helped: int, lost: Affected) -> Advice | None:
+def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
     """Return advice if an unclean election helps only some of the lost partitions, or none."""
     if not lost.brokers:
         return Advice(
@@ -167,6 +167,10 @@ def _advice(helped: int, lost: Affected) -> Advice | None:
     if helped == lost.count:
         return None
     if not lost.of(PartitionIssue.OFFLINE).groups:
+        if all(never_registered(header, broker) for broker in lost.brokers):
+            return Advice(
+                "Check the ids in the assignment, and start these brokers if they exist. No election can help."
+            )
         return Advice(
             "Start one of the named brokers, so that the controller creates the partitions. No election can help."
         )
@@ -358,6 +362,8 @@ def _undeleted(scene: Scene, found: Affected) -> Condition | None:
     which = ", ".join(topics[:2]) + (", …" if len(topics) > 2 else "")
     left = f"{ripe.partitions} {plural(ripe.count, 'is', 'are')} not deleted"
     cause = f"deletion of {which} waits for {listed(away or ripe.brokers)}, {which_are}: {left}"
+    if any(is_without_trace(header, broker) for broker in away):
+        cause = f"deletion of {which} waits for {listed(away)}: {left}, because {absence(away, header)}"
     ending = "the topics are deleted, or their deletion was withdrawn"
     return scene.condition(kinds.DELETION_STUCK, ripe, cause, ending, patience_ms=0)
 
@@ -377,10 +383,9 @@ def _reassigning(scene: Scene, found: Affected) -> Condition | None:
     cause += f"{in_brackets(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} "
     waits = f"until {listed(ripe.brokers, 'is in sync')}"
     cause += waits if ripe.brokers else "though all replicas are in sync"
-    cause += f": {down(away)}" if away else ""
-    return scene.condition(
-        kinds.REASSIGNMENT_STUCK, ripe, cause, "the reassignments are complete, or were cancelled", patience_ms=0
-    )
+    cause += f": {absence(away, header)}" if away else ""
+    ending = "the reassignments are complete, or were cancelled"
+    return scene.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, ending, patience_ms=0)
 
 
 def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms: int) -> int:
