@@ -152,22 +152,11 @@ ANSWERS: Mapping[str, tuple[Answer, ...]] = {
     ),
 }
 
-# The answers that a later change makes right.
-AWAITED = {
-    ("leader-alone", "check --long"),
-    ("reassign-unknown-broker", "check"),
-    ("reassign-unknown-broker", "explain broker 9"),
-    ("reassign-unknown-broker", "explain t-0"),
-    ("reassign-unknown-broker", "restartable --broker 1"),
-}
-
-
-def _asked() -> Iterator[object]:
-    for name, answers in ANSWERS.items():
-        for answer in answers:
-            is_awaited = (name, answer.command) in AWAITED
-            marks = [pytest.mark.xfail(reason="the answer is not right yet", strict=True)] if is_awaited else []
-            yield pytest.param(name, answer, id=f"{name}: {answer.command}", marks=marks)
+ASKED = [
+    pytest.param(name, answer, id=f"{name}: {answer.command}")
+    for name, answers in ANSWERS.items()
+    for answer in answers
+]
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +200,7 @@ def ask(command: str, address: str) -> tuple[int, str]:
     return result.exit_code, " ".join(result.output.split())
 
 
-@pytest.mark.parametrize(("name", "expected"), _asked())
+@pytest.mark.parametrize(("name", "expected"), ASKED)
 def test_a_case_has_its_right_answer(name, expected, address):
     exit_code, said = ask(expected.command, address(name))
     for pattern in expected.has:
