@@ -10,6 +10,7 @@ from typing import Final
 
 from controller.contract.forwarder_status import REPLAYED, decode_status
 from controller.contract.ids import TopicPartition
+from controller.contract.reassignment_request import requested
 from controller.contract.records import Position, Record, RecordKind
 from controller.contract.row import Row
 from controller.contract.znode_table import Place, ZnodePath, locate
@@ -24,7 +25,6 @@ from controller.contract.znodes import (
     NamedPartition,
     PartitionsZnode,
     ReassignmentEntry,
-    ReassignmentZnode,
     StateZnode,
     ZnodeError,
     decode,
@@ -305,7 +305,7 @@ def _log_dir_event(tx: Transaction, _: ZnodePath, record: Record) -> None:
 def _reassignment_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
     asked = () if tx.header.triggers.reassign is None else tx.header.triggers.reassign
     try:
-        asked = decode(record.content, ReassignmentZnode).partitions
+        asked = requested(record.content, tx.header.profile.release)
     finally:
         partition_reassignment.znode_written(tx, asked, is_new=record.version == 0)
 

@@ -7,7 +7,7 @@ import msgspec
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId, ControllerEpoch
 from controller.view.ensemble import ensemble_in_words
-from controller.view.gauges import gauges_row, replicas_by_broker
+from controller.view.gauges import gauges_row, never_registered, replicas_by_broker
 from questions.doubts import doubts
 from questions.incidents import incidents_in, troubles_in
 from questions.picture import Beginning, Picture
@@ -98,5 +98,5 @@ def counts_in(picture: Picture) -> Counts:
     """Return counts of a picture that has all partitions."""
     header = picture.header
     row = gauges_row(header, (header.cluster, 0, 0, 0, header.zxid, picture.as_of_ms))
-    hosting = replicas_by_broker(header)
-    return counts_of(row, sum(1 for broker in hosting if broker not in header.brokers))
+    absent = replicas_by_broker(header).keys() - header.brokers.keys()
+    return counts_of(row, sum(not never_registered(header, broker) for broker in absent))

@@ -132,7 +132,7 @@ def _incident(
 
 
 def _away(picture: Picture, alerts: Iterable[AlertRow]) -> tuple[BrokerId, ...]:
-    """Return the brokers of an incident that are away."""
+    """Return the brokers of an incident that are away. Brokers that never were there are wrong ids, and not away."""
     named = {
         broker
         for alert in alerts
@@ -140,7 +140,8 @@ def _away(picture: Picture, alerts: Iterable[AlertRow]) -> tuple[BrokerId, ...]:
         for broker in (*alert.brokers, alert.broker)
         if broker is not None
     }
-    return tuple(sorted(named - picture.header.brokers.keys()))
+    strangers = {broker for row in picture.alerts if row.alert == kinds.BROKER_UNKNOWN.name for broker in row.brokers}
+    return tuple(sorted(named - picture.header.brokers.keys() - strangers))
 
 
 def _is_hit(trouble: Trouble, away: Sequence[BrokerId], alerts: Sequence[AlertRow], *, by_controller: bool) -> bool:

@@ -137,6 +137,8 @@ def in_counts(counts: Counts) -> str:
     for count, fact in ((counts.leaderless, Fact.WITHOUT_LEADER), (counts.under_min_isr, Fact.REJECTS_ACKS_ALL)):
         if count:
             return f"{counted(count, 'partition')} of {counts.partitions:,} {fact.predicate(count)}."
+    if not counts.topics:
+        return "The cluster has no topic."
     online = f"All {counted(counts.partitions, 'partition')} {verb(counts.partitions, 'is')} online"
     lacking = counts.under_replicated
     if not lacking:

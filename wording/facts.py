@@ -6,7 +6,6 @@ from collections.abc import Collection
 from enum import Enum
 
 from wording.sentences import counted, listed, verb
-from wording.times import lasting
 
 
 class Fact(Enum):
@@ -64,6 +63,19 @@ def down(brokers: Collection[int]) -> str:
     return listed(brokers, "is down")
 
 
-def down_for(brokers: Collection[int], since_ms: int, as_of_ms: int) -> str:
-    """Return since when brokers are not registered: broker 3 has been down for 17 min, since 2026-11-24 22:13:59Z."""
-    return f"{listed(brokers, 'has been down')} {lasting(since_ms, as_of_ms)}"
+def without_trace(brokers: Collection[int], searched: str = "ZooKeeper") -> str:
+    """Return that brokers left no trace: broker 9 has never registered here as far as ZooKeeper shows."""
+    return f"{listed(brokers, 'has never registered here')} as far as {searched} shows"
+
+
+def unknown(brokers: Collection[int], where: str = "assignment") -> str:
+    """Return that brokers left no trace, and ask for the likely reason, a typing error in an assignment."""
+    return f"{without_trace(brokers)}: a typing error in the {where}?"
+
+
+def event_since(event: str, lasting: str) -> str:
+    """Return an event with its duration: broker 3 has been down for 17 min, since …; no controller, for 17 min, …."""
+    for now, been in ((" is down", " has been down"), (" are down", " have been down")):
+        if event.endswith(now):
+            return f"{event.removesuffix(now)}{been} {lasting}"
+    return f"{event}, {lasting}"

@@ -13,7 +13,7 @@ from controller.contract.alert_row import Severity
 from questions.check import Finding, Health
 from questions.state import ClusterState, Counts, State
 from transport.printable import printable
-from wording.facts import Fact
+from wording.facts import Fact, event_since
 from wording.sentences import counted
 from wording.times import exact_moment
 
@@ -61,7 +61,7 @@ def health_lines(health: Health, *, is_long: bool = False) -> Iterator[Renderabl
 def _first(state: ClusterState, as_of_ms: int) -> Iterator[RenderableType]:
     """Yield the event with its start, and the first step."""
     if state.state is not State.UNKNOWN:
-        yield line(f"{state.event}{f', {since(state.since, as_of_ms)}' if state.since else ''}")
+        yield line(event_since(state.event, since(state.since, as_of_ms)) if state.since else state.event)
     if state.first_step:
         restores = f", which {state.restores}" if state.restores else ""
         yield line(f"first step: {state.first_step}{restores}")
@@ -81,7 +81,8 @@ def _summary(health: Health) -> str:
     kind = "KRaft controller" if health.led_by_kraft else "controller broker"
     who = f"{kind} {health.controller}" if health.controller >= 0 else "no controller"
     away = f" ({counts.brokers_away} down)" if counts.brokers_away else ""
-    wrong = ", ".join(_wrong(counts)) or "all led and in sync"
+    well = "all led and in sync" if counts.topics else "as in a new cluster, or after the loss of ZooKeeper's data"
+    wrong = ", ".join(_wrong(counts)) or well
     size = f"{counted(counts.topics, 'topic')}, {counted(counts.partitions, 'partition')}"
     return f"{who}, epoch {health.controller_epoch}; {counted(counts.brokers, 'broker')}{away}; {size}: {wrong}"
 

@@ -36,7 +36,8 @@ def print_scenario(scenario: Scenario, *, is_all: bool, as_json: bool) -> None:
 
 def _step(title: str, taken: Consequences, most: int | None) -> Iterator[RenderableType]:
     harmless = not (taken.newly_offline or taken.newly_unwritable or taken.unclean)
-    yield line((title, "bold"), ": ", ("no effect on clients", "green") if harmless else "")
+    back = f"clients can use {counted(len(taken.newly_online), 'partition')} again" if taken.newly_online else ""
+    yield line((title, "bold"), ": ", (back or "no effect on clients", "green") if harmless else back)
     who = f"broker {taken.controller} is controller" if taken.controller >= 0 else "no broker is left"
     yield line(f"{counted(len(taken.moved_leaders), 'leader')} moved, {who}", indent=2)
     yield from _named("page", "offline", taken.newly_offline, most)

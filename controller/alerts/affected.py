@@ -19,9 +19,10 @@ from controller.contract.ids import BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.model.tally import IssueGroup
+from controller.view.gauges import never_registered
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
 from controller.view.returns import Return, Waiting, order_of_return
-from wording.facts import Fact, down, keep_up
+from wording.facts import Fact, down, keep_up, without_trace
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 _NAMED_IN_A_SENTENCE: Final = 2
@@ -186,6 +187,9 @@ def returns(lost: Affected, refusing: Affected, header: Header) -> str:
     """
     if not lost.brokers:
         return ". No in-sync broker is assigned, so no return and no failover elects a leader"
+    if all(never_registered(header, broker) for broker in lost.brokers):
+        without = without_trace(lost.brokers)
+        return f". {without[:1].upper()}{without[1:]}"
     away = [frozenset(group.brokers).difference(header.brokers) for group in lost.groups]
     enough = frozenset.intersection(*filter(None, away)) if any(away) else frozenset()
     said = (

@@ -17,12 +17,16 @@ from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.ids import BrokerId
+from controller.contract.remedies.brokers import DELETE_REGISTRATION
+from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT
+from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
-from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
-from controller.view.whereabouts import whereabouts
-from wording.facts import Departure
-from wording.sentences import counted, listed, plural
+from controller.view.gauges import REASSIGNING, never_registered
+from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
+from controller.view.whereabouts import is_without_session, whereabouts
+from wording.facts import Departure, unknown
+from wording.sentences import counted, listed, plural, verb
 from wording.times import duration
 
 _FLAPPING_DEPARTURES: Final = 3
@@ -51,6 +55,7 @@ def conditions_of_brokers(
             for condition in _away(header, incident, missing, cost, pages=incident.name not in paged):
                 several = len(condition.brokers) > 1  # which may hold replicas of the same partitions
                 yield _with_partitions(condition, count_hosted(condition.brokers)) if several else condition
+    yield from _without_session(header)
     for broker, departures_ms in header.departures.unordered.items():
         recent = [at_ms for at_ms in departures_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
         if len(recent) >= _FLAPPING_DEPARTURES:
@@ -88,11 +93,52 @@ def _away(
         condition = missed(kinds.BROKER_SHUT_DOWN, shut_down, _how(header, shut_down, Departure.SHUT_DOWN))
         yield condition if crashed or not _nothing_to_spare(affected, header) else _at_most_a_warning(condition)
     absent = [broker for broker in missing if broker not in header.departures.last]
+    strangers = [broker for broker in absent if never_registered(header, broker)]
+    if strangers:
+        yield _stranger(header, missed(kinds.BROKER_UNKNOWN, strangers, ""), cost)
+    absent = [broker for broker in absent if broker not in strangers]
     if absent:
-        yield missed(
-            kinds.BROKER_ABSENT,
-            absent,
-            f"{listed(absent, 'hosts')} replicas but {Departure.NEVER_REGISTERED.value}",
+        never = Departure.NEVER_REGISTERED.value if header.knows_past else verb(len(absent), "is not registered")
+        yield missed(kinds.BROKER_ABSENT, absent, f"{listed(absent, 'hosts')} replicas but {never}")
+
+
+def _stranger(header: Header, condition: Condition, cost: str) -> Condition:
+    """Return the condition of brokers that nothing shows to exist, with the assignment that names them."""
+    moving = {
+        broker
+        for key in header.tally.issues
+        if key.startswith(REASSIGNING)
+        for broker in parse_group(key)[1]
+        if broker in condition.brokers
+    }
+    where = "reassignment" if moving else "assignment"
+    has_id = plural(len(condition.brokers), "no broker has this id", "no brokers have these ids")
+    remedies = (CANCEL_REASSIGNMENT.given(has_id),) if moving else ()
+    return msgspec.structs.replace(
+        condition,
+        cause=unknown(condition.brokers, where) + (f" {cost[:1].upper()}{cost[1:]}" if cost else ""),
+        advice=Advice("" if moving else kinds.BROKER_UNKNOWN.advice.look, remedies),
+    )
+
+
+def _without_session(header: Header) -> Iterator[Condition]:
+    """Yield brokers whose znode belongs to no session, which the controller takes for live."""
+    for broker in sorted(broker for broker in header.brokers if is_without_session(broker, header)):
+        led = header.tally.gauges.led_by.get(broker, 0)
+        cost = f"no process leads {counted(led, 'partition')}" if led else "it leads no partition"
+        yield Condition(
+            kind=kinds.BROKER_WITHOUT_SESSION,
+            subject=listed((broker,)),
+            group=listed((broker,)),
+            cause=f"/brokers/ids/{broker} belongs to no session, so no process is broker {broker}: {cost}, and the "
+            "real broker cannot register",
+            ending="the znode is gone, or belongs to a session",
+            advice=Advice(remedies=(DELETE_REGISTRATION.met.filled(BROKER=broker),)),
+            severity=None if led else Severity.WARN,
+            evidence=whereabouts((broker,), header),
+            partitions=led,
+            broker=broker,
+            brokers=(broker,),
         )
 
 

@@ -11,6 +11,7 @@ from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.contract.ids import NO_BROKER, BrokerId
 from controller.contract.remedies.remedy import Advice
+from controller.contract.znode_table import Place
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.controllership import Ownership
@@ -301,7 +302,9 @@ def _backlog(header: Header) -> Condition | None:
 def _invalid_reassignment(header: Header) -> Condition | None:
     entries = header.triggers.reassign
     busy = any(event.writes_due for event in header.events.values())
-    if entries is None or not header.acting or busy:
+    # ZnodeRefused has the step for a request that Kafka cannot read. Afterwards the request still blocks the next one.
+    is_told = Place.REASSIGN_PARTITIONS.value in header.flawed and kinds.ZNODE_REFUSED.name in header.alerts.occurrences
+    if entries is None or not header.acting or busy or is_told:
         return None
     if any(key.startswith(PartitionIssue.REASSIGNING.value) for key in header.tally.issues):
         return None

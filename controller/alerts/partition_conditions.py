@@ -23,18 +23,19 @@ from controller.alerts.affected import (
     worst_topics,
 )
 from controller.alerts.conditions import Condition
+from controller.alerts.scene import Scene
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.contract.remedies.partitions import ELECT_UNCLEAN
 from controller.contract.remedies.remedy import Advice
-from controller.model.alert_state import EXAMPLES_NAMED, Incident
+from controller.model.alert_state import Incident
 from controller.model.context import Header
 from controller.view.advice import unless_harmful
-from controller.view.gauges import common_leader
+from controller.view.gauges import common_leader, is_without_trace, never_registered
 from controller.view.migration import never_elected_count
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
-from controller.view.whereabouts import whereabouts
-from wording.facts import Fact, down
+from controller.view.whereabouts import absence, whereabouts
+from wording.facts import Fact
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 # How long a live broker may take to delete a replica, and to copy one.
@@ -49,43 +50,7 @@ _PASSED_OVER_MS: Final = 10_000
 _RESTARTING_MS: Final = 30_000
 
 _BACK: Final = "the partitions have leaders again, are gone, or wait for other brokers"
-_NO_INCIDENT: Final = "partitions"
 _CONTROLLER: Final = "controller"
-
-
-class Scene(msgspec.Struct, frozen=True):
-    """Partitions of an incident. Without an incident they are partitions that no broker's absence explains."""
-
-    header: Header
-    incident: Incident | None
-    affected: Affected
-
-    def condition(self, kind: kinds.AlertKind, found: Affected, cause: str, ending: str, **more: object) -> Condition:
-        """Return a condition of this kind, of severity info if all its partitions have an excuse."""
-        excuse, incident = found.excuse, self.incident
-        subject = _NO_INCIDENT if incident is None else incident.name
-        condition = Condition(
-            kind=kind,
-            subject=subject,
-            group=subject,
-            cause=cause if not excuse else f"{cause} ({excuse})",
-            ending=ending,
-            since_ms=self.since_ms(found),
-            evidence=whereabouts(found.brokers[:EXAMPLES_NAMED], self.header),
-            partitions=found.count,
-            examples=found.examples,
-            broker=None if incident is None else incident.broker,
-            brokers=() if incident is None else tuple(sorted({*found.brokers, *found.others} & {*incident.brokers})),
-            severity=Severity.INFO if excuse else None,
-        )
-        return msgspec.structs.replace(condition, **more)
-
-    def since_ms(self, found: Affected) -> int:
-        """Return when the first of these partitions got the issue, or when the brokers left if it had it before."""
-        departures = self.header.departures.last
-        lost = () if self.incident is None else self.incident.brokers
-        left_ms = min((departures[broker].time_ms for broker in lost if broker in departures), default=0)
-        return max(found.since_ms, left_ms)
 
 
 def conditions_of_partitions(
@@ -143,7 +108,7 @@ def _offline(scene: Scene, refusing: Affected) -> Condition | None:
         condition,
         since_ms=scene.since_ms(lost),
         replaces=(kinds.UNDER_MIN_ISR,),
-        advice=_advice(helped.count, lost),
+        advice=_advice(helped.count, lost, header),
         damage={Fact.OFFLINE.word: Fact.OFFLINE.of(offline.count)} | _rejected(refusing),
         next_step=next_step((*lost.groups, *refusing.groups), header),
     )
@@ -156,7 +121,7 @@ def _rejected(refusing: Affected) -> dict[str, str]:
     return {fact.word: f"{fact.of(refusing.count)}{examples}"} if refusing.count else {}
 
 
-def _advice(helped: int, lost: Affected) -> Advice | None:
+def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
     """Return advice if an unclean election helps only some of the lost partitions, or none."""
     if not lost.brokers:
         return Advice(
@@ -167,6 +132,8 @@ def _advice(helped: int, lost: Affected) -> Advice | None:
     if helped == lost.count:
         return None
     if not lost.of(PartitionIssue.OFFLINE).groups:
+        if all(never_registered(header, broker) for broker in lost.brokers):
+            return Advice("Check the ids in the assignment. No election can help. If these brokers exist, start them.")
         return Advice(
             "Start one of the named brokers, so that the controller creates the partitions. No election can help."
         )
@@ -296,9 +263,8 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
 
 def _creation_due(scene: Scene, found: Affected) -> Condition | None:
     if scene.header.led_by_kraft:
-        return (
-            None  # KRaft leads a partition whose state ZooKeeper lacked when it was copied, and does not write it back
-        )
+        # KRaft leads a partition whose state ZooKeeper lacked when it was copied, and does not write it back.
+        return None
     cause = (
         f"{counted(found.count, 'partition', 'is')} not created yet{in_brackets(found.examples, found.count)}: "
         f"no client can use {plural(found.count, 'it', 'them')} until {_elector(scene.header)} creates "
@@ -317,8 +283,10 @@ def _elector(header: Header) -> str:
 
 def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
     """Return the condition of replicas on live brokers without an excuse. Absent brokers have their own alert."""
-    header, patience_ms = scene.header, kinds.UNDER_REPLICATED.patience_ms
-    lagging = {}
+    header, lagging = scene.header, {}
+    # One leader of all lagging replicas is the cause however young they are, and a single read cannot wait.
+    lonely = not header.knows_past and common_leader(header, found.brokers) is not None
+    patience_ms = 0 if lonely else kinds.UNDER_REPLICATED.patience_ms
     for group in found.groups:
         there = tuple(broker for broker in group.brokers if broker in header.brokers)
         if there and group.excuse is None:
@@ -334,8 +302,9 @@ def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
     if leader is None:
         cause = f"{listed(ripe.brokers, 'lags behind')}: {toll(lacking)}"
         return scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending)
-    cause = f"broker {leader} leads all partitions on which {listed(ripe.brokers, 'lags behind')}: {toll(lacking)}"
-    condition = scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending)
+    led = f"all {counted(ripe.count, 'partition')} that lack {listed(ripe.brokers)}, which are in sync elsewhere"
+    cause = f"broker {leader} leads {led}: {toll(lacking)}"
+    condition = scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending, patience_ms=0)
     advice = Advice(
         f"Look at the connections, disks and log of broker {leader} first, because its followers are in sync with "
         "other leaders. Move its leaderships away once another replica is in sync."
@@ -358,8 +327,11 @@ def _undeleted(scene: Scene, found: Affected) -> Condition | None:
     which = ", ".join(topics[:2]) + (", …" if len(topics) > 2 else "")
     left = f"{ripe.partitions} {plural(ripe.count, 'is', 'are')} not deleted"
     cause = f"deletion of {which} waits for {listed(away or ripe.brokers)}, {which_are}: {left}"
-    ending = "the topics are deleted, or their deletion was withdrawn"
-    return scene.condition(kinds.DELETION_STUCK, ripe, cause, ending, patience_ms=0)
+    if any(is_without_trace(header, broker) for broker in away):
+        cause = f"deletion of {which} waits for {listed(away)}: {left}, because {absence(away, header)}"
+    return scene.condition(
+        kinds.DELETION_STUCK, ripe, cause, "the topics are deleted, or their deletion was withdrawn", patience_ms=0
+    )
 
 
 def _reassigning(scene: Scene, found: Affected) -> Condition | None:
@@ -377,7 +349,7 @@ def _reassigning(scene: Scene, found: Affected) -> Condition | None:
     cause += f"{in_brackets(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} "
     waits = f"until {listed(ripe.brokers, 'is in sync')}"
     cause += waits if ripe.brokers else "though all replicas are in sync"
-    cause += f": {down(away)}" if away else ""
+    cause += f": {absence(away, header)}" if away else ""
     return scene.condition(
         kinds.REASSIGNMENT_STUCK, ripe, cause, "the reassignments are complete, or were cancelled", patience_ms=0
     )

@@ -36,6 +36,8 @@ from controller.rules.timing import CONTEXT_LOADED, UNFINISHED, Time
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 LEAST_IN_SYNC = "min.insync.replicas"
+LOOK: Final = "look"  # the session of one complete read without a watch
+LOOK_AT_TOPICS: Final = "look at topics"  # the same, without the other topics
 _EACH_BROKER = "<default>"  # the name of the znode that holds for all brokers
 
 
@@ -177,6 +179,16 @@ class Header(msgspec.Struct, array_like=True):
         self.profile = profile or self.configuration.evidence.profile()
         release = self.profile.release if profile else self.configuration.evidence.releases()[1]
         self.settings = settings_in_force(self.configuration.given, release)
+
+    @property
+    def knows_past(self) -> bool:
+        """Return whether changes are followed. One look at ZooKeeper shows no broker that was there before."""
+        return self.feed.session not in (LOOK, LOOK_AT_TOPICS)
+
+    @property
+    def knows_all_topics(self) -> bool:
+        """Return whether all topics were read. Otherwise the counts are no counts of the cluster."""
+        return self.feed.session != LOOK_AT_TOPICS
 
     @property
     def releases(self) -> tuple[Release, Release]:

@@ -23,6 +23,22 @@ def replicas_by_broker(header: Header) -> ByBroker:
     return header.tally.gauges.replicas_on
 
 
+def never_registered(header: Header, broker: BrokerId) -> bool:
+    """Return whether nothing in ZooKeeper shows that the broker ever ran, though replicas are assigned to it."""
+    return header.knows_all_topics and is_without_trace(header, broker)
+
+
+def is_without_trace(header: Header, broker: BrokerId) -> bool:
+    """Return whether the topics that were read do not show that the broker ever ran.
+
+    It was not seen to leave, and each of its replicas is being added, or of a partition that was never created.
+    """
+    if broker in header.brokers or broker in header.departures.last:
+        return False
+    counts = header.tally.gauges
+    return 0 < counts.replicas_on.get(broker, 0) == counts.unproven_on.get(broker, 0)
+
+
 def common_leader(header: Header, lagging: Collection[BrokerId]) -> BrokerId | None:
     """Return the one leader of all under-replicated partitions, if several followers lag there and nowhere else.
 

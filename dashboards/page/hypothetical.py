@@ -84,7 +84,9 @@ class Hypothetical:
         topics = _by_topic(scenario.in_all.changes)
         return WhatIf(doubts, scenario, None, topics[:_NAMED], len(topics[_NAMED:]), order)
 
-    def restartable(self, cluster: str, broker: BrokerId, accepted_topics: Collection[str]) -> Restartable | None:
+    def restartable(
+        self, cluster: str, broker: BrokerId, accepted_topics: Collection[str], accepted_absent: Collection[BrokerId]
+    ) -> Restartable | None:
         """Judge a broker's restart, if the cluster has rows. Raise UnknownBrokersError."""
         found, context = self._view.cluster(cluster), self._context(cluster)
         if found is None or found.heartbeat_ms is None or context is None:
@@ -97,7 +99,7 @@ class Hypothetical:
             is_replayed=found.is_replayed,
             present=self._answers.present(found),
         )
-        return restartable(picture, broker, accepted_topics=accepted_topics)
+        return restartable(picture, broker, accepted_topics=accepted_topics, accepted_absent=accepted_absent)
 
     def _context(self, cluster: str) -> Context | None:
         version = (cluster, self._view.changes(cluster, PartitionRow.output))

@@ -75,6 +75,9 @@ _LEASE_SECONDS: Final = {"type": "integer", "minimum": SHORTEST_LEASE_SECONDS, "
 _ACCEPT_TOPIC: Final = Query(
     "accept_topic", "Topics that may go offline or reject acks=all, for example scratch-*.", _TEXT, repeats=True
 )
+_ACCEPT_ABSENT: Final = Query(
+    "accept_absent", "Brokers that need not come back, for example a wrong id in a reassignment.", _NUMBER, repeats=True
+)
 
 FLEET: Final = Path("/clusters", "Every cluster on one screen, the worst first", tuple[Overview, ...], ())
 CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (400, 404), (AT,))
@@ -144,6 +147,7 @@ RESTARTABLE: Final = Path(
     (
         Query("broker", "The broker.", _NUMBER),
         _ACCEPT_TOPIC,
+        _ACCEPT_ABSENT,
         Query("holder", "Name whose own lease is no reason against the restart.", _TEXT),
     ),
 )
@@ -158,6 +162,7 @@ HOLD_LEASE: Final = Path(
         Query("holder", "Name of the automation or person, up to 100 printable characters.", _TEXT),
         Query("seconds", "The lease expires after this time.", _LEASE_SECONDS),
         _ACCEPT_TOPIC,
+        _ACCEPT_ABSENT,
     ),
     "post",
     "holdLease",

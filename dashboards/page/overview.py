@@ -204,6 +204,7 @@ def oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:
 
 def _away(found: ClusterSnapshot, gauges: GaugesRow) -> int:
     live = {row.broker for row in found.brokers if row.registered or row.inferred}
+    live |= {broker for row in found.open_alerts if row.alert == kinds.BROKER_UNKNOWN.name for broker in row.brokers}
     return sum(broker not in live for broker, replicas in gauges.replicas_by_broker.items() if replicas)
 
 

@@ -66,8 +66,9 @@ class Restarts:
         self._refuse_unknown(request)
         asked, cluster = request.query_params, named(request, "cluster")
         broker, accepted_topics = BrokerId(number(asked.get("broker", ""), "broker")), asked.getlist("accept_topic")
+        absent = [BrokerId(number(each, "accept_absent")) for each in asked.getlist("accept_absent")]
         try:
-            answer = self._hypothetical.restartable(cluster, broker, accepted_topics)
+            answer = self._hypothetical.restartable(cluster, broker, accepted_topics, absent)
         except UnknownBrokersError as error:
             raise HTTPException(404, f"{error}.") from error
         return found(answer, f"There is no cluster {cluster}.")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from controller.contract.ids import BrokerId
 from controller.contract.row import NOT_KNOWN_MS
 from controller.view.types import Context, Partition
+from controller.view.whereabouts import is_without_session
 from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, whereabout
@@ -39,7 +40,7 @@ def explain_broker(picture: Picture, broker: BrokerId) -> Explanation:
         is_known=known,
         subject=f"broker {broker}",
         headline=whereabout(broker, picture).removeprefix(f"broker {broker} "),
-        is_well=registered is not None and known,
+        is_well=registered is not None and not is_without_session(broker, header) and known,
         since=None if registered is not None else picture.since(away_ms),
         statements=tuple(_statements(picture, broker)),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
@@ -78,6 +79,9 @@ def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
             "mode", "KRaft, because it leads or is in sync without a registration in /brokers/ids", Certainty.INFERRED
         )
         yield Statement("listeners", ", ".join(registered.endpoints) or "unknown")
+    elif is_without_session(broker, header):
+        says = f"by a persistent znode. Delete /brokers/ids/{broker}, so that the broker can register"
+        yield Statement("registered", says)
     elif registered is not None:
         rack = f", rack {registered.rack}" if registered.rack else ", without a rack"
         yield Statement("registered", f"epoch {registered.epoch:#x}, session {registered.session:#x}{rack}")

@@ -8,10 +8,12 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.ids import NO_LEADER, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
+from controller.contract.znodes import TopicZnode, ZnodeError, decode
 from controller.rules.election import elect_offline
 from controller.view.advice import advice_for
 from controller.view.health import back_in_sync_for_acks_all, electable, needed_in_sync, successor, takes_acks_all
 from controller.view.types import Partition, Topic
+from controller.view.whereabouts import is_without_session
 from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import (
@@ -24,7 +26,7 @@ from questions.explain.explanation import (
     whereabout,
 )
 from questions.picture import Origin, Picture
-from wording.sentences import bracketed, listed, one_of
+from wording.sentences import bracketed, counted, listed, one_of
 
 
 def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
@@ -40,7 +42,7 @@ def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
         is_known=known,
         subject=f"partition {tp}",
         headline=asked.headline(),
-        is_well=problem is None and not topic.queued_for_deletion and known,
+        is_well=problem is None and not topic.queued_for_deletion and known and asked.is_sound(),
         since=None if problem is None else picture.since(partition.problem_since_ms),
         statements=tuple(asked.statements()),
         causes=asked.causes(),
@@ -68,6 +70,8 @@ class _Asked:
             return f"{usable}{self._picture.reason(self._tp)}"
         assert self._value is not None, "a partition without a state has a problem"
         in_sync = f"in sync {bracketed(self._value.isr)} of {bracketed(self._partition.replicas)}"
+        if is_without_session(self._value.leader, self._header):
+            return f"no process leads it, because its leader, broker {self._value.leader}, has no session; {in_sync}"
         return f"led by broker {self._value.leader}, {in_sync}"
 
     def statements(self) -> Iterator[Statement]:
@@ -106,8 +110,27 @@ class _Asked:
         by = f"written under controller epoch {value.controller_epoch}"
         yield Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}")
         yield Statement("in sync", f"{bracketed(value.isr)} of {bracketed(self._partition.replicas)}")
+        yield from self._listed_twice()
         if value.recovering:
             yield Statement("recovering", "from an unclean election, which its leader has not confirmed yet")
+
+    def is_sound(self) -> bool:
+        """Return whether a process leads the partition, and each replica is a copy."""
+        led = self._value is None or not is_without_session(self._value.leader, self._header)
+        return led and not self._listed_twice()
+
+    def _listed_twice(self) -> tuple[Statement, ...]:
+        """Return a statement on an assignment that names a broker twice, which Kafka counts as two replicas."""
+        record = (self._picture.records or {}).get(f"/brokers/topics/{self._tp.topic}")
+        try:
+            znode = None if record is None else decode(record.content, TopicZnode)
+        except ZnodeError:
+            return ()  # `check` names it
+        named = () if znode is None else znode.partitions.get(self._tp.partition, ())
+        twice = {broker for broker in named if named.count(broker) > 1}
+        copies = counted(len(set(named)), "copy")
+        says = f"{bracketed(named)} names {listed(twice)} twice, so it has {copies}, not {len(named)}"
+        return (Statement("assignment", says),) if twice else ()
 
     def _replicas(self) -> Iterator[Statement]:
         partition, header = self._partition, self._header

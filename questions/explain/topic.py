@@ -15,6 +15,7 @@ from controller.rules.states import ReplicaState
 from controller.view.advice import topics_without_id
 from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
+from controller.view.whereabouts import absence
 from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
@@ -130,6 +131,8 @@ def _deletion(picture: Picture, topic: Topic) -> Iterator[Statement]:
     away = sorted({at for partition in topic.partitions.values() for at in picture.unregistered(partition.replicas)})
     waits = f"waits until {listed(away, 'returns')}" if away else "its brokers are asked to delete their replicas"
     yield Statement("deletion", waits, Certainty.EXPECTED)
+    if away:
+        yield Statement("", absence(away, picture.header))
     states = [state for partition in topic.partitions.values() for state in partition.replica_states.values()]
     deleted = states.count(ReplicaState.DELETION_SUCCESSFUL)
     yield Statement("", f"{deleted} of {counted(len(states), 'replica')} deleted on their brokers", Certainty.INFERRED)

@@ -16,9 +16,10 @@ from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znode_table import Place, consequence_of, flaw_of, locate
 from controller.contract.znodes import Flaw, TopicZnode, ZnodeError, decode, decode_config
 from controller.view.flawed_znodes import flawed_znodes as view_of_flawed
-from controller.view.gauges import common_leader, replicas_by_broker
+from controller.view.gauges import common_leader, never_registered, replicas_by_broker
 from controller.view.types import Partition, Topic
 from controller.view.unparsable import ignored_by_brokers, unparsable_at_start
+from controller.view.whereabouts import is_without_session
 from questions.picture import Picture
 from wording.sentences import bracketed, counted, listed
 
@@ -158,6 +159,43 @@ def one_replica(cluster: Linted) -> Iterator[str]:
     return (name for name, _ in _partitions(cluster, lambda partition: len(partition.replicas) == 1))
 
 
+def unknown_brokers(cluster: Linted) -> Iterator[str]:
+    """Yield brokers that have replicas and no trace of ever having run."""
+    header = cluster.picture.header
+    for broker, count in sorted(replicas_by_broker(header).items()):
+        if never_registered(header, broker):
+            yield f"broker {broker} ({counted(count, 'replica')})"
+
+
+def persistent_brokers(cluster: Linted) -> Iterator[str]:
+    """Return registrations that belong to no session."""
+    header = cluster.picture.header
+    return (f"/brokers/ids/{broker}" for broker in sorted(header.brokers) if is_without_session(broker, header))
+
+
+def same_endpoint(cluster: Linted) -> Iterator[str]:
+    """Yield endpoints that more than one broker registered."""
+    found: dict[str, list[BrokerId]] = {}
+    for broker, registered in sorted(cluster.picture.header.brokers.items()):
+        for endpoint in registered.endpoints:
+            found.setdefault(endpoint.rpartition("://")[2], []).append(broker)
+    for address, brokers in sorted(found.items()):
+        if len(set(brokers)) > 1:
+            yield f"{address} ({listed(set(brokers))})"
+
+
+def leaders_out_of_sync(cluster: Linted) -> Iterator[str]:
+    """Yield partitions whose leader is not in their ISR."""
+
+    def is_outside(partition: Partition) -> bool:
+        value = partition.zk_state
+        return value is not None and value.leader != NO_LEADER and value.leader not in value.isr
+
+    for name, partition in _partitions(cluster, is_outside):
+        assert partition.zk_state is not None, "a partition without a state has no leader"
+        yield f"{name} (leader {partition.zk_state.leader}, in sync {bracketed(partition.zk_state.isr)})"
+
+
 def lonely_leaders(cluster: Linted) -> Iterator[str]:
     """Find the one leader of all partitions whose ISR lacks followers that are in sync with other leaders."""
     header = cluster.picture.header
@@ -176,8 +214,9 @@ def lonely_leaders(cluster: Linted) -> Iterator[str]:
 def dead_brokers(cluster: Linted) -> Iterator[str]:
     """Yield brokers that host replicas and are not registered."""
     for broker, count in sorted(replicas_by_broker(cluster.picture.header).items()):
-        if count and broker not in cluster.picture.header.brokers:
-            yield f"broker {broker} ({count} replicas)"
+        header = cluster.picture.header
+        if count and broker not in header.brokers and not never_registered(header, broker):
+            yield f"broker {broker} ({counted(count, 'replica')})"
 
 
 # --- content that Kafka cannot read

@@ -18,7 +18,7 @@ from controller.restore.quarantine import quarantine, quarantines_with
 from controller.restore.stored_context import new_context
 from controller.step import steps
 from tests.controller.ensembles import described, ensemble, large, lost, one_lost
-from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, controller_znode
+from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, broker_znode, controller_znode
 
 Telling = Iterator[ZnodeHistory]
 
@@ -263,6 +263,57 @@ def replicas_are_assigned_to_brokers_that_were_never_seen(count: int) -> Telling
     yield history
     for broker in (7, 8, 9)[:count]:
         history.broker(broker)
+    history.heartbeat()
+
+
+@of("BrokerUnknown", counts=True)
+def a_reassignment_adds_brokers_that_nobody_has(count: int) -> Telling:
+    ids = list((7, 8, 9)[:count])
+    history = a_cluster([1, 2], [1, 2])
+    history.reassign(("t", 0, [1, *ids]))
+    history.topic("t", {0: [1, *ids, 2]}, adding_replicas={"0": ids}, removing_replicas={"0": [2]})
+    history.the_controller_writes_its_due()
+    history.heartbeat()
+    history.heartbeat(11_000)
+    yield history
+    for broker in ids:
+        history.broker(broker)
+    history.heartbeat()
+
+
+@of("BrokerUnknown", counts=True)
+def a_topic_is_created_on_brokers_that_nobody_has(count: int) -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    history.topic("new", {0: list((7, 8, 9)[:count])})
+    history.heartbeat(11_000)
+    yield history
+    history.broker(7)
+    history.broker(8)
+    history.broker(9)
+    history.heartbeat()
+
+
+@of("BrokerWithoutSession", counts=True)
+def a_registration_is_written_by_hand(count: int) -> Telling:
+    history = a_cluster([3, 1], [3, 1], count)
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    history.write("/brokers/ids/3", broker_znode(3), owner=0)
+    for number in range(count):
+        history.state("t", number, 3, 6, [3])
+    history.heartbeat()
+    yield history
+    history.broker_leaves(3)
+    history.heartbeat()
+
+
+@of("BrokerWithoutSession")
+def a_broker_that_hosts_nothing_is_written_by_hand() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    history.write("/brokers/ids/7", broker_znode(7), owner=0)
+    history.heartbeat()
+    yield history
+    history.broker_leaves(7)
     history.heartbeat()
 
 

@@ -456,6 +456,59 @@ def test_a_broker_that_was_never_seen_is_missed_by_its_replicas():
     )
 
 
+def test_a_broker_that_an_old_reassignment_adds_is_no_lost_one():
+    history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]), release=(1, 1))
+    history.write("/admin/reassign_partitions", b'{"partitions":[{"topic":"t","partition":0,"replicas":[1,9],"x":1}]}')
+    history.topic("t", {0: [1, 9, 2]})
+    history.the_controller_writes_its_due()
+    history.heartbeat()
+    history.heartbeat(11_000)
+    assert history.open_alerts()["BrokerUnknown/broker 9"].cause.startswith("broker 9 has never registered here as far")
+
+
+def test_a_broker_that_an_old_reassignment_has_added_already_is_no_lost_one():
+    history = a_cluster(topics=on([1, 9, 2], 1, 0, [1, 2]), release=(1, 1))
+    history.reassign(("t", 0, [1, 9]))
+    history.the_controller_writes_its_due()
+    history.heartbeat()
+    history.heartbeat(11_000)
+    assert "BrokerUnknown/broker 9" in history.open_alerts()
+
+
+def test_a_reassignment_waits_for_lost_brokers_and_for_ids_that_nobody_has():
+    history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]))
+    history.broker_leaves(3)
+    history.reassign(("t", 0, [1, 3, 9]))
+    history.topic("t", {0: [1, 3, 9, 2]}, adding_replicas={"0": [3, 9]}, removing_replicas={"0": [2]})
+    history.the_controller_writes_its_due()
+    history.heartbeat()
+    history.heartbeat(61_000)
+    (cause,) = [row.cause for row in history.open_alerts().values() if row.alert == "ReassignmentStuck"]
+    assert "broker 3 is down, and broker 9 has never registered here" in cause
+
+
+def test_a_deletion_that_waits_for_ids_that_nobody_has_says_so():
+    history = a_cluster(topics={"t": {0: ([8],)}})
+    history.delete_topic("t")
+    history.heartbeat()
+    history.heartbeat(61_000)
+    assert history.open_alerts()["DeletionStuck/broker 8"].cause == (
+        "deletion of t waits for broker 8: 1 partition is not deleted, because broker 8 has never registered here as "
+        "far as ZooKeeper shows"
+    )
+
+
+def test_an_unreadable_request_is_told_once():
+    history = a_cluster()
+    history.write("/admin/reassign_partitions", b"[,")
+    history.heartbeat()
+    history.heartbeat(61_000)
+    assert [row.alert for row in history.open_alerts().values()] == ["ZnodeRefused"]
+    history.heartbeat(10 * 60_000)
+    history.heartbeat(61_000)
+    assert [row.alert for row in history.open_alerts().values()] == ["InvalidReassignment"]
+
+
 def test_a_broker_that_left_unwatched_is_alerted_without_a_zxid():
     history = a_cluster()
     history.generation, history.seq = 2, -1
@@ -648,7 +701,7 @@ def test_a_reassignment_to_a_dead_broker_names_it():
     history.the_controller_writes_its_due()
     assert "ReassignmentStuck/broker 9" in opened(history.heartbeat(61_000))
     assert history.open_alerts()["ReassignmentStuck/broker 9"].cause.endswith(
-        "until broker 9 is in sync: broker 9 is down"
+        "until broker 9 is in sync: broker 9 has never registered here as far as ZooKeeper shows"
     )
 
 

@@ -11,8 +11,10 @@ from collections.abc import Iterable
 
 import pytest
 
+from controller.contract.reassignment_request import requested
+from controller.contract.znodes import ZnodeError
 from tests.conformance.znode_readers.answers import A_KIND, RELEASES, UNKNOWN, Answered, read_vectors
-from tests.conformance.znode_readers.comparison import is_known_difference, kafkas, ours
+from tests.conformance.znode_readers.comparison import NOTHING, is_known_difference, kafkas, ours
 from tests.conformance.znode_readers.variants import SAMPLES
 
 # Fields that an older release does not read, so that their flaws do not matter to it. An empty text is no JSON to 1.1,
@@ -54,3 +56,18 @@ def test_an_older_release_differs_only_by_the_fields_that_it_does_not_read(relea
         kind for kind, *rest in differing(vectors, RELEASES.index(release)) if not is_known_difference(kind, rest[0])
     }
     assert kinds == OTHERWISE[release]
+
+
+def test_kafka_1_1_reads_each_reassignment_request_as_we_do(vectors):
+    asked = [each for each in vectors if each.question.kind == "reassign"]
+    told = [kafkas("reassign", each.answers[RELEASES.index("1.1.1")]) for each in asked]
+    read = [_requested_up_to_1_1(each.question.content) for each in asked]
+    assert len(read) == A_KIND
+    assert read == [{} if answer == NOTHING else answer for answer in told]
+
+
+def _requested_up_to_1_1(content: bytes | None) -> dict[str, list[int]]:
+    try:
+        return {f"{each.topic}-{each.partition}": list(each.replicas) for each in requested(content, (1, 1))}
+    except ZnodeError:
+        return {}

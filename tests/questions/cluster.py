@@ -67,7 +67,8 @@ def owner(path: str, content: object) -> int:
     """Return the session that owns an ephemeral znode. Each broker has one."""
     if path == "/controller" and isinstance(content, dict):
         return 1 + int(content["brokerid"])
-    return 1 + int(path.rpartition("/")[2]) if path.startswith("/brokers/ids/") else 0
+    is_persistent = isinstance(content, dict) and content.get("persistent")
+    return 1 + int(path.rpartition("/")[2]) if path.startswith("/brokers/ids/") and not is_persistent else 0
 
 
 def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None, release: str = "3.6") -> Picture:

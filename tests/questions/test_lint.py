@@ -39,6 +39,20 @@ FOUND = {
         {"/config/brokers/1": {"version": 1, "config": {"background.threads": "many"}}},
         "background.threads of /config/brokers/1 (Kafka expects a whole number from 1)",
     ),
+    "broker-without-session": (
+        {"/brokers/ids/4": {"version": 5, "jmx_port": -1, "endpoints": [], "rack": "a", "persistent": True}},
+        "/brokers/ids/4",
+    ),
+    "leader-out-of-sync": (state("t", 0, 1, [2]), "t-0 (leader 1, in sync [2])"),
+    "endpoint-of-two-brokers": (
+        {"/brokers/ids/4": {"version": 5, "jmx_port": -1, "endpoints": ["SSL://b1:9092"], "rack": "a"}},
+        "b1:9092 (brokers 1 and 4)",
+    ),
+    "replicas-of-unknown-brokers": (
+        topic("t", [1, 2, 9], [2, 3], adding_replicas={"0": [9]}, removing_replicas={"0": []})
+        | state("t", 0, 1, [1, 2]),
+        "broker 9 (1 replica)",
+    ),
     "replica-listed-twice": (topic("u", [1, 2, 1]) | state("u", 0, 1, [1, 2]), "u-0 [1,2,1]"),
     "leader-alone-in-its-isrs": (
         {
@@ -65,7 +79,7 @@ FOUND = {
         {"/isr_change_notification/isr_change_1": {"version": 1, "partitions": []}},
         "/isr_change_notification/isr_change_1",
     ),
-    "dead-replicas": (topic("u", [1, 9]), "broker 9 (1 replicas)"),
+    "dead-replicas": (topic("u", [1, 9]), "broker 9 (1 replica)"),
     "brokers-without-rack": (brokers(4), "broker 4"),
     "all-replicas-in-one-rack": ({**broker(4, "a"), **topic("u", [1, 4])}, "u-0 (rack a)"),
     "settings-of-no-topic": ({**settings("gone", retention_ms="1"), **settings("t")}, "gone"),

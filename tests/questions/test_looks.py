@@ -16,7 +16,7 @@ from questions.explain.explanation import Certainty, Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.picture import Picture, Present
-from questions.state import State
+from questions.state import State, in_counts
 from tests.questions.cluster import MINUTE_MS, broker, brokers, controller, look, settings, state, topic
 
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -40,6 +40,10 @@ def test_a_cluster_that_is_well_has_no_finding():
     assert health.is_well
     assert (health.findings, health.doubts) == ((), ())
     assert (health.counts.brokers, health.counts.topics, health.counts.partitions) == (3, 1, 2)
+
+
+def test_a_cluster_without_topics_is_not_called_online():
+    assert in_counts(check(look({**brokers(1, 2, 3), **controller(1)})).counts) == "The cluster has no topic."
 
 
 def test_a_cluster_with_leaderless_partitions_is_not_well_even_without_an_alert():

@@ -74,9 +74,13 @@ def test_a_partition_without_another_replica_is_offline_until_its_broker_returns
     after = consequences(context, cluster.context, cluster.touched)
     assert [(each.topic, each.leader) for each in after.newly_offline] == [("single", -1)]
     assert "until broker 2 returns" in (after.newly_offline[0].reason or "")
+    without = cluster.context
     cluster.restore((2,))
     assert state(cluster, "single", 0) == (2, (2,))
     assert consequences(context, cluster.context, cluster.touched).changes == ()
+    back = consequences(without, cluster.context, cluster.touched)
+    assert [each.topic for each in back.newly_online] == ["single"]
+    assert (back.leaders_before, back.leaders) == ({}, {2: 1})
 
 
 def test_an_unclean_election_is_named():

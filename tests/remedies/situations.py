@@ -323,6 +323,28 @@ def a_replica_lacks_for_acks_all(cluster: RealCluster) -> None:
     assert cluster.read("least") == [*_KEPT, "accepted"]
 
 
+# --- brokers
+
+
+@case("delete-registration")
+def a_registration_was_written_by_hand(cluster: RealCluster) -> None:
+    cluster.create("owned", {0: [3]})
+    cluster.write("owned", *_KEPT)
+    registration = cluster.data("/brokers/ids/3")
+    cluster.brokers[3].kill()
+    eventually(lambda: cluster.state("owned")["leader"] == -1)
+    cluster.brokers[3].launch()
+    cluster.client.create("/brokers/ids/3", registration)  # before the process is so far
+    eventually(lambda: not cluster.brokers[3].running)  # it cannot register
+    eventually(lambda: cluster.state("owned")["leader"] == 3)  # and no process leads
+    assert "broker-without-session" in found(cluster)
+    follow(cluster, "delete-registration", BROKER=3)
+    eventually(lambda: cluster.state("owned")["leader"] == -1)
+    cluster.brokers[3].start()
+    eventually(lambda: cluster.state("owned")["leader"] == 3)
+    is_usable(cluster, "owned", *_KEPT)
+
+
 # --- reassignments
 
 

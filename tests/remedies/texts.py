@@ -26,11 +26,13 @@ FINDINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "a partition's state is left": ("orphan-state", "stray-state"),
     "a topic's settings are left": ("settings-of-no-topic", "orphan-config"),
     "a broker is absent": ("BrokerAbsent", "dead-replicas"),
+    "a broker never registered": ("BrokerUnknown", "replicas-of-unknown-brokers"),
+    "a registration has no session": ("BrokerWithoutSession", "broker-without-session"),
     "notifications wait": ("NotificationBacklog", "notifications-not-read"),
     "a topic has one replica": ("TopicWithOneReplica", "one-replica"),
     "an earlier attempt left /migration": ("OldMigration", "earlier-attempt"),
 }
-_NAMES: Final = ("ZOOKEEPER", "BOOTSTRAP", "TOPIC", "PARTITION", "EPOCH", "CONTENT", "ASSIGNMENT", "FORMER")
+_NAMES: Final = ("ZOOKEEPER", "BOOTSTRAP", "BROKER", "TOPIC", "PARTITION", "EPOCH", "CONTENT", "ASSIGNMENT", "FORMER")
 _RUNS: Final = re.compile(r"(?:zookeeper-shell|kafka-[a-z-]+)\.sh [^`\n]*")
 _WRITES: Final = re.compile(
     r" (set|delete|deleteall|rmr|create) /| --(alter|execute|cancel|create|delete|election-type)\b"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wording.facts import Departure, Fact, down, down_for, keep_up
+from wording.facts import Departure, Fact, down, event_since, keep_up
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_a_fact_can_follow_would_or_stand_beside_its_noun():
 def test_a_lost_broker_has_one_wording():
     assert down((3,)) == "broker 3 is down"
     assert down((5, 3)) == "brokers 3 and 5 are down"
-    assert down_for((9, 1), 1_795_558_439_120, 1_795_559_459_120) == (
-        "brokers 1 and 9 have been down for 17 min, since 2026-11-24 22:13:59Z"
-    )
+    assert event_since(down((3,)), "for 17 min") == "broker 3 has been down for 17 min"
+    assert event_since(down((9, 1)), "for 17 min") == "brokers 1 and 9 have been down for 17 min"
+    assert event_since("broker 3 crashed", "for 17 min") == "broker 3 crashed, for 17 min"
     assert Departure.SHUT_DOWN.value == "shut down cleanly"
 
 

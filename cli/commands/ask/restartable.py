@@ -82,6 +82,14 @@ With --probe, as monitoring plugins end:
     help="Topics that may go offline or reject acks=all, like 'scratch-*'. Repeatable.",
 )
 @click.option(
+    "--accept-absent",
+    "accepted_absent",
+    type=click.IntRange(0, HIGHEST_ID),
+    multiple=True,
+    metavar="N",
+    help="Broker that need not come back, like a wrong id in a reassignment. Repeatable.",
+)
+@click.option(
     "--serve",
     "url",
     metavar="URL",
@@ -112,6 +120,7 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     patience: timedelta | None,
     every_seconds: float,
     accepted_topics: tuple[str, ...],
+    accepted_absent: tuple[BrokerId, ...],
     hold: timedelta | None,
     release: bool,
     probe: bool,
@@ -137,9 +146,9 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
             return ask_as_long_as(lambda _: _released(served, broker, as_json=as_json))
         seconds = None if hold is None else round(hold.total_seconds())
 
-        look = lambda _: served.ask(broker, accepted_topics, seconds)  # noqa: E731
+        look = lambda _: served.ask(broker, accepted_topics, accepted_absent, seconds)  # noqa: E731
     else:
-        look = _own_look(flags, broker, accepted_topics, probe=probe, waits=waits)
+        look = _own_look(flags, broker, (accepted_topics, accepted_absent), probe=probe, waits=waits)
     if probe:
         return ask_as_long_as(lambda stop: _probe(lambda: look(stop)))
     show = _shown(as_json=as_json)
@@ -161,7 +170,12 @@ def _refuse_combinations(*, waits: bool, holds: bool, release: bool, probe: bool
 
 
 def _own_look(
-    flags: Mapping[str, Any], broker: BrokerId, accepted_topics: tuple[str, ...], *, probe: bool, waits: bool
+    flags: Mapping[str, Any],
+    broker: BrokerId,
+    accepted: tuple[tuple[str, ...], tuple[BrokerId, ...]],
+    *,
+    probe: bool,
+    waits: bool,
 ) -> _Look:
     """Return a function that asks the source of the flags."""
     if flags["holder"] is not None or flags["ca_file"] is not None:
@@ -176,7 +190,8 @@ def _own_look(
 
         try:
             picture = source.picture(EVERYTHING_NOW, stop)
-            return question.restartable(picture, broker, accepted_topics=accepted_topics)
+            topics, absent = accepted
+            return question.restartable(picture, broker, accepted_topics=topics, accepted_absent=absent)
         except UnknownBrokersError as error:
             raise NotFoundError(str(error)) from error
 

@@ -7,6 +7,7 @@ from typing import Final
 from controller.contract.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.remedies import reassignments
+from controller.contract.remedies.brokers import DELETE_REGISTRATION
 from controller.contract.remedies.remedy import Advice
 
 BROKER_CRASHED: Final = AlertKind(
@@ -42,6 +43,28 @@ BROKER_ABSENT: Final = AlertKind(
         (reassignments.REASSIGN.given("it is gone for good"),),
     ),
     patience_ms=10 * SECOND_MS,
+)
+BROKER_UNKNOWN: Final = AlertKind(
+    name="BrokerUnknown",
+    severity=Severity.WARN,
+    headline="{brokers} never registered here",
+    step="check the ids",
+    meaning="Replicas are assigned to a broker of which ZooKeeper has no other trace. It never registered while "
+    "Kontrast watched, its replicas are being added, or their partitions were never created.",
+    advice=Advice(
+        "Check the ids in the assignment. If these brokers exist, start them.",
+        (reassignments.CANCEL_REASSIGNMENT.given("a reassignment has a wrong id"),),
+    ),
+    patience_ms=10 * SECOND_MS,
+)
+BROKER_WITHOUT_SESSION: Final = AlertKind(
+    name="BrokerWithoutSession",
+    severity=Severity.PAGE,
+    headline="{brokers} registered without a process",
+    step="delete the znode",
+    meaning="A znode in /brokers/ids is persistent, because a person or a tool wrote it. The controller takes the "
+    "broker for live, so its partitions stay without a process that leads them, and the real broker cannot register.",
+    advice=Advice(remedies=(DELETE_REGISTRATION,)),
 )
 BROKER_BOUNCED: Final = AlertKind(
     name="BrokerBounced",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 from typing import Final
 
-from controller.contract.remedies import controllership, migration, partitions, reassignments, topics
+from controller.contract.remedies import brokers, controllership, migration, partitions, reassignments, topics
 from controller.contract.remedies.remedy import Remedy
 
 
@@ -17,6 +17,7 @@ def _remedies_of(subject: ModuleType) -> tuple[Remedy, ...]:
 SECTIONS: Final[Mapping[str, tuple[Remedy, ...]]] = MappingProxyType(
     {
         "The controller": _remedies_of(controllership),
+        "Brokers": _remedies_of(brokers),
         "Partitions": _remedies_of(partitions),
         "Topics": _remedies_of(topics),
         "Reassignments": _remedies_of(reassignments),
