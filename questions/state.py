@@ -15,7 +15,7 @@ from questions.doubts import blindness
 from questions.incidents import Incident, is_own
 from questions.picture import Beginning, Picture
 from wording.facts import Fact
-from wording.sentences import counted, event_of, first_sentence, verb
+from wording.sentences import all_of, counted, event_of, first_sentence
 
 _HITS_CLIENTS: Final = frozenset({kinds.ZOOKEEPER_ROLLED_BACK.name, kinds.ZOOKEEPER_NO_QUORUM.name})
 NOT_KNOWN: Final = "Not known"
@@ -137,10 +137,10 @@ def in_counts(counts: Counts) -> str:
     for count, fact in ((counts.leaderless, Fact.WITHOUT_LEADER), (counts.under_min_isr, Fact.REJECTS_ACKS_ALL)):
         if count:
             return f"{counted(count, 'partition')} of {counts.partitions:,} {fact.predicate(count)}."
-    if not counts.topics:
-        return "The cluster has no topic."
-    online = f"All {counted(counts.partitions, 'partition')} {verb(counts.partitions, 'is')} online"
-    lacking = counts.under_replicated
+    if not counts.partitions:
+        return f"The cluster has no {'partitions' if counts.topics else 'topic'}."
+    online, lacking = all_of(counts.partitions, "partition", "is"), counts.under_replicated
+    online = f"{online[:1].upper()}{online[1:]} online"
     if not lacking:
         return f"{online} and in sync."
     return f"{online}. {lacking:,} {Fact.UNDER_REPLICATED.predicate(lacking)}."

@@ -232,7 +232,7 @@ def _election_due(scene: Scene, found: Affected) -> Condition | None:
         return None
     cause = (
         f"{due.partitions}{in_brackets(due.examples, due.count)} lost {plural(due.count, 'its', 'their')} leader, "
-        f"{listed(due.brokers)}: no client can use {plural(due.count, 'it', 'them')} until "
+        f"{listed(due.brokers)}. No client can use {plural(due.count, 'it', 'them')} until "
         f"{_elector(scene.header)} elects another"
     )
     return scene.condition(kinds.ELECTION_DUE, due, cause, _BACK)

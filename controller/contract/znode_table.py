@@ -247,7 +247,7 @@ ZNODES: Final[Mapping[Place, Znode]] = {
         BrokerZnode,
         (
             Consequence(
-                "every broker that starts, and every controller that loads, reads it and fails",
+                "brokers that start and controllers that load read it and fail",
                 "Stop its broker, delete the znode if it stays, start the broker.",
                 _UNREADABLE,
                 stops_start=True,

@@ -15,7 +15,7 @@ from controller.model.controllership import Ownership
 from controller.rules.migration_phases import MigrationPhase as Phase
 from controller.view.gauges import replicas_by_broker
 from controller.view.partition_issues import PartitionIssue, parse_group
-from wording.sentences import plural
+from wording.sentences import counted, plural
 
 YES, RAISE_EPOCH, LOSES, NO, DONE = "yes", "raise_epoch", "loses", "no", "done"
 
@@ -116,8 +116,8 @@ def _after(header: Header) -> Rollback:
     lacking, migration = never_elected_count(header), header.migration
     if lacking:
         sentence = (
-            f"it is done, but the controller elects no leader for {lacking} partitions. Set /controller_epoch to "
-            f"{migration.highest_epoch} or more, then delete /controller"
+            f"it is done, but the controller elects no leader for {counted(lacking, 'partition')}. Set "
+            f"/controller_epoch to {migration.highest_epoch} or more, then delete /controller"
         )
         return Rollback(RAISE_EPOCH, sentence, migration.highest_epoch)
     left = ". Delete /migration, and format the KRaft controllers before another attempt" if migration.exists else ""

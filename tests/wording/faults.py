@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 MOST_WORDS: Final = 25
+MOST_WORDS_OF_ADVICE: Final = 32  # its cost and its condition come first
 
 _NOUNS: Final = (
     "partition|replica|broker|write|topic|notification|time|znode|record|election|alert|incident|leader|server|"
@@ -33,15 +34,16 @@ _PATTERNS: Final = {
     "all of none or of one": re.compile(rf"\b[Aa]ll [01] (?:{_NOUNS})"),
 }
 
+_NUMBERS: Final = re.compile(r"\d+(?:, \d+)+ and \d+")  # a list of brokers is read as one word
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n")
 
 
-def faults(text: str) -> Iterator[str]:
+def faults(text: str, most_words: int = MOST_WORDS) -> Iterator[str]:
     """Yield each fault of a text of one or several sentences."""
     for name, pattern in _PATTERNS.items():
         if found := pattern.search(text):
             yield f"{name} ({found[0]!r}): {text}"
     for sentence in _SENTENCE_END.split(text):
-        words = len(sentence.split())
-        if words > MOST_WORDS:
+        words = len(_NUMBERS.sub("several", sentence).split())
+        if words > most_words:
             yield f"{words} words: {sentence}"
