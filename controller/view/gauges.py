@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.alert_kinds.brokers import BROKER_UNKNOWN
 from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.ids import BrokerId
 from controller.contract.row import Stamp
@@ -31,12 +32,17 @@ def never_registered(header: Header, broker: BrokerId) -> bool:
 def is_without_trace(header: Header, broker: BrokerId) -> bool:
     """Return whether the topics that were read do not show that the broker ever ran.
 
-    It was not seen to leave, and each of its replicas is being added, or of a partition that was never created.
+    It was not seen to leave, and each of its replicas is being added, or of a partition that was never created. This
+    stays so until it registers, although a controller up to 2.3 forgets at a failover which replicas are being added.
     """
     if broker in header.brokers or broker in header.departures.last:
         return False
     counts = header.tally.gauges
-    return 0 < counts.replicas_on.get(broker, 0) == counts.unproven_on.get(broker, 0)
+    hosted = counts.replicas_on.get(broker, 0)
+    is_told = any(
+        alert.kind == BROKER_UNKNOWN.name and broker in alert.brokers for alert in header.alerts.open.values()
+    )
+    return hosted > 0 and (is_told or hosted == counts.unproven_on.get(broker, 0))
 
 
 def common_leader(header: Header, lagging: Collection[BrokerId]) -> BrokerId | None:

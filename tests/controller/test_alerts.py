@@ -473,6 +473,14 @@ def test_a_broker_that_an_old_reassignment_has_added_already_is_no_lost_one():
     history.heartbeat()
     history.heartbeat(11_000)
     assert "BrokerUnknown/broker 9" in history.open_alerts()
+    history.delete("/admin/reassign_partitions")
+    history.delete("/controller")
+    history.controller(2, 2)
+    history.heartbeat()
+    history.heartbeat(61_000)
+    alerts = {row.alert for row in history.open_alerts().values()}
+    assert "BrokerUnknown" in alerts
+    assert "BrokerAbsent" not in alerts
 
 
 def test_a_reassignment_waits_for_lost_brokers_and_for_ids_that_nobody_has():

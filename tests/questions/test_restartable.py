@@ -18,11 +18,11 @@ WELL = {
 }
 
 
-def asked(broker: int, *changes: dict[str, object], accepted_topics: tuple[str, ...] = ()) -> Restartable:
+def asked(broker: int, *changes: dict[str, object], **accepted: tuple[object, ...]) -> Restartable:
     znodes = dict(WELL)
     for change in changes:
         znodes |= change
-    return restartable(look(znodes), broker, accepted_topics=accepted_topics)
+    return restartable(look(znodes), broker, **accepted)
 
 
 def obstacles(answer: Restartable) -> list[Obstacle]:
@@ -63,6 +63,16 @@ def test_another_broker_that_is_down_is_a_reason():
     answer = asked(2, topic("wide", [1, 2, 3, 4]), state("wide", 0, 1, [1, 2, 3]))
     assert obstacles(answer) == [Obstacle.BROKER_DOWN]
     assert answer.reasons[0].sentence.startswith("broker 4 is down")
+
+
+def test_brokers_that_nobody_has_are_a_reason_until_they_are_accepted():
+    created = {"/brokers/topics/bad": {"version": 1, "partitions": {"0": [8, 9]}}, "/admin/delete_topics/bad": None}
+    moved = topic("wide", [1, 2, 7], adding_replicas={"0": [7]}, removing_replicas={}) | state("wide", 0, 1, [1, 2])
+    answer = asked(2, created, moved)
+    assert set(obstacles(answer)) == {Obstacle.BROKER_UNKNOWN, Obstacle.REASSIGNMENT, Obstacle.DELETION}
+    assert answer.reasons[0].sentence.endswith("If it need not come, use --accept-absent 7")
+    assert obstacles(asked(2, created, moved, accepted_absent=(7,)))[-1] is Obstacle.DELETION
+    assert asked(2, created, moved, accepted_absent=(7, 8, 9)).verdict is Verdict.YES
 
 
 def test_another_broker_that_catches_up_is_a_reason_and_the_broker_itself_is_none():
