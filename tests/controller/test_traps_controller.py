@@ -288,7 +288,7 @@ def test_trap_12_controllers_that_flap_without_it_are_alerted_without_it():
         history.controller(1 + epoch % 2, epoch)
         history.heartbeat(80)
     (cause,) = (row.cause for row in open_alerts(history).values() if row.alert == "ControllerFlapping")
-    assert "5 controllers took over within a minute (epoch 6)" in cause
+    assert "10 controllers took over within a minute (epoch 11)" in cause
     assert "/admin/preferred_replica_election" not in cause
 
 
