@@ -237,7 +237,7 @@ def ask_once(
     try:
         zookeeper.start()
         patience_seconds = min(_LOOK_AT_ADDRESS_SECONDS, config.connect_timeout_seconds)
-        if not inbox.wait(patience_seconds) and (why := why_unreachable(zookeeper.servers)) is not None:
+        if not inbox.wait(patience_seconds) and (why := why_unreachable(config.servers)) is not None:
             raise UnreachableError(f"ZooKeeper at {config.zookeeper} cannot be reached: {why}. {_CHECK}")
         wait_for_connection(config, zookeeper, inbox, stop)
         deadline = time.monotonic() + config.connect_timeout_seconds

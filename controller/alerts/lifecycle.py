@@ -160,7 +160,7 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
     if header.feed.disconnected_ms:
         yield Condition(
             kind=kinds.REPLICA_DISCONNECTED,
-            group=GROUP_OF_ZOOKEEPER,  # so that one message tells a lost ensemble and the lost session
+            group=GROUP_OF_ZOOKEEPER,  # so that one message has the lost ensemble and the lost session
             patience_ms=until_cause_is_known_ms(header),
             cause=f"`kontrast watch` has lost ZooKeeper (session {header.feed.session}): Kontrast shows this cluster "
             "as it was before. Its other alerts are unknown",

@@ -161,11 +161,6 @@ class WatchedZooKeeper:
         self._reads: Reads = MultiReads(self, config.multi_read_paths)
         self._ask_again_at = 0.0  # later while the server is known to be old
 
-    @property
-    def servers(self) -> Sequence[tuple[str, int]]:
-        """Return host and port of each server in the address."""
-        return [(host, int(port)) for host, port in self._client.hosts]
-
     def start(self) -> None:
         """Connect in the background, again and again until it works."""
         self._client.add_listener(self._on_state)

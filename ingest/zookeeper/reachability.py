@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Sequence
 from typing import Final
+
+from kazoo.hosts import collect_hosts
 
 _SECONDS: Final = 2.0
 _CORRELATION: Final = 0x6B6F6E74
@@ -15,13 +16,13 @@ _API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, _CORRELATION, -1)
 _HEAD: Final = struct.Struct(">ii")
 
 
-def why_unreachable(servers: Sequence[tuple[str, int]]) -> str | None:
-    """Return a sentence if no server can be ZooKeeper now, None if one may answer yet.
+def why_unreachable(servers: str) -> str | None:
+    """Return a sentence if no server of HOST:PORT,… can be ZooKeeper now, None if one may answer yet.
 
-    Takes up to two seconds for each server that does not answer.
+    Takes up to two seconds for a server that does not answer.
     """
     reasons = []
-    for host, port in servers:
+    for host, port in collect_hosts(servers)[0]:
         reason = _reason(host, port)
         if reason is None:
             return None

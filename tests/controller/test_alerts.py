@@ -69,7 +69,7 @@ def test_one_brokers_death_is_one_alert_with_all_its_replicas():
     assert alert.action == kinds.BROKER_CRASHED.action
 
 
-def test_an_alert_is_published_again_when_it_changed_but_once_it_is_sent_not_all_the_time():
+def test_an_alert_that_was_sent_is_published_again_when_it_changed_but_not_always():
     history = a_cluster()
     history.broker_leaves(2)
     since_ms = history.open_alerts()["BrokerCrashed/broker 2"].since_ms

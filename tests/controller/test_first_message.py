@@ -68,7 +68,7 @@ def test_a_broker_that_joins_the_incident_is_told_at_once_with_what_it_took_offl
         (2, " until broker 2 returns"),  # as written, because the order in the controller's memory is unknown
     ],
 )
-def test_the_first_message_has_the_step_that_follows_from_the_next_controllers_writes(survivor, order):
+def test_the_first_message_has_the_step_after_the_next_controllers_writes(survivor, order):
     topics = {"orders": {0: ([2, 3], 2, 0, [2, 3]), 1: ([3, 2], 3, 0, [3, 2])}, "scratch": {0: ([2], 2, 0, [2])}}
     history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, controller=2, topics=topics)
     history.heartbeat()

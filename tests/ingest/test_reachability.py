@@ -14,11 +14,6 @@ from ingest.errors import UnreachableError
 from ingest.zookeeper.reachability import why_unreachable
 
 
-def server(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host, int(port)
-
-
 @pytest.fixture
 def closed_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -38,16 +33,16 @@ def test_a_closed_port_and_an_unknown_host_are_told_at_once(closed_port):
 
 
 def test_a_kafka_broker_is_not_taken_for_zookeeper(shared_broker):
-    why = why_unreachable([server(shared_broker)])
+    why = why_unreachable(shared_broker)
     assert why is not None
     assert why.startswith(f"{shared_broker} is a Kafka broker, not ZooKeeper.")
     assert "A cluster in KRaft mode has no ZooKeeper" in why
 
 
 def test_one_server_that_may_answer_is_enough(shared_zookeeper, closed_port):
-    assert why_unreachable([("127.0.0.1", closed_port), server(shared_zookeeper)]) is None
+    assert why_unreachable(f"127.0.0.1:{closed_port},{shared_zookeeper}") is None
 
 
 def test_a_server_that_accepts_and_says_nothing_may_still_answer():
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert why_unreachable([silent.getsockname()]) is None
+        assert why_unreachable(f"127.0.0.1:{silent.getsockname()[1]}") is None

@@ -133,10 +133,7 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     catch up, a busy controller, reassignments and deletions are reasons to wait. A lease in `kontrast serve` keeps two
     automations from restarting two brokers at once.
     """
-    named = [each for each in (broker_id, broker) if each is not None]
-    if len(named) != 1:
-        raise click.UsageError("Which broker? Give its number, or --broker.")
-    broker = named[0]
+    broker = _one_of(broker_id, broker)
     waits, holds = patience is not None, hold is not None
     _refuse_combinations(waits=waits, holds=holds, release=release, probe=probe, as_json=as_json)
     look: _Look
@@ -156,6 +153,13 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
         return ask_as_long_as(lambda stop: _code(show(look(stop))))
     deadline = time.monotonic() + patience.total_seconds()
     return ask_as_long_as(lambda stop: _code(show(_wait(lambda: look(stop), deadline, every_seconds, stop))))
+
+
+def _one_of(*named: BrokerId | None) -> BrokerId:
+    given = [each for each in named if each is not None]
+    if len(given) != 1:
+        raise click.UsageError("Which broker? Give its number, or --broker.")
+    return given[0]
 
 
 def _refuse_combinations(*, waits: bool, holds: bool, release: bool, probe: bool, as_json: bool) -> None:
