@@ -182,7 +182,9 @@ class KafkaSink:
         )
         messages = together.select("topic", "row.key", "row.value")
         messages = messages.union(self._message(batch.job, rows.sparkSession))
-        messages.write.format("kafka").options(**spark_options(self._address)).save()
+        # Rows repeat their field names, so they take a fifth. kafka-python reads gzip without another library.
+        writer = messages.write.format("kafka").options(**spark_options(self._address))
+        writer.option("kafka.compression.type", "gzip").save()
         batch.secure()  # the state is written with the rows
 
     def write_idle(self, row: JobRow, session: SparkSession) -> None:
