@@ -26,6 +26,7 @@ from questions.state import WORDS, ClusterState, State
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
+from wording.facts import event_since
 from wording.sentences import counted, listed
 from wording.times import duration, exact_moment, lasting, moment, near
 
@@ -206,6 +207,7 @@ ENVIRONMENT.filters.update(
     brokers=_brokers,
     brokers_in_words=listed,
     counted=counted,
+    event_since=lambda event: event_since(event, "since"),
     exact_time=exact_moment,
     condition_class=word_of,
     folded=folded,

@@ -115,7 +115,7 @@ def test_the_page_of_one_cluster_names_the_silent_process(tmp_path, start_export
 
 def test_a_shutdown_that_takes_partitions_from_clients_names_its_broker(exporter, visit):
     main = open_page(visit, exporter, "/clusters/shut-down")
-    sentence = r"Broker 2 \(rack eu-2\) is down, since .*5 partitions of ledger reject acks=all, 2 of tmp_scratch"
+    sentence = r"Broker 2 \(rack eu-2\) has been down since .*5 partitions of ledger reject acks=all, 2 of tmp_scratch"
     assert re.search(sentence, main, re.DOTALL)
     assert "Start broker 2" in visit.page.locator(".band .next").inner_text()
     assert visit.page.locator(".incident .pill").first.inner_text() == "degraded"
