@@ -27,6 +27,7 @@ from tests.durations import Durations, Recorder
 from tests.process_logs import LOGS, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401 (hooks of pytest)
 from tests.rows import Rows
 from tests.shared_servers import STARTS, OwnedServers, SharedServers
+from transport import secret
 from transport.address import JournalAddress
 from transport.scratch import scratch_directory
 
@@ -156,6 +157,13 @@ def rows() -> Rows:
 def recorded_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the dataDir of a recorded cluster's ZooKeeper, up to a bad moment. Tests only read it."""
     return recorded_moment.zk_data(tmp_path_factory.mktemp("recording"))
+
+
+@pytest.fixture(autouse=True)
+def no_secret_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget secrets at the end, because a process hides each that it has read, and tests have words as passwords."""
+    monkeypatch.setattr(secret, "_known", set())
+    monkeypatch.setattr(secret, "_pattern", None)
 
 
 @pytest.fixture

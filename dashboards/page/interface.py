@@ -240,8 +240,8 @@ def _operation(path: Path, schema: dict[str, Any], example: dict[str, Any]) -> d
                 "description": "The answer",
                 "content": {"application/json": {"schema": schema, "example": example["answer"]}},
             },
-            # Any path refuses while the threads for pages have enough to do.
-            **{str(status): _refused(_REFUSALS[status]) for status in sorted({*path.refuses, 503})},
+            # Any path refuses while the threads for pages have enough to do, and a moment that it does not take.
+            **{str(status): _refused(_REFUSALS[status]) for status in sorted({*path.refuses, 400, 503})},
         },
     }
 

@@ -418,7 +418,8 @@ def test_a_forwarder_with_a_wrong_clock_is_not_stale_and_its_standstill_is_seen(
     server = alertmanager().start()
     with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
         for ahead_ms in (-3_600_000, 3_600_000):
-            exporter.write(job_that_knows(rows, -ahead_ms), rows.alert("a", cause=f"ahead by {ahead_ms} ms"))
+            alert = rows.alert("a", cause=f"ahead by {ahead_ms} ms")
+            exporter.write(job_that_knows(rows, -ahead_ms), rows.broker(1), alert)
             with Pulse(exporter, rows, ahead_ms):
                 eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
                 heartbeat = re.search(
@@ -436,7 +437,7 @@ def test_a_forwarders_uncompared_clock_pages_only_once_the_job_is_late_to_compar
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
         with Pulse(exporter, rows, -3_600_000):
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown"})
-            exporter.write(job_that_knows(rows, 3_600_000))
+            exporter.write(job_that_knows(rows, 3_600_000), rows.broker(1))
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
 
 

@@ -23,7 +23,7 @@ from dashboards.kept_rows.view import View
 from outputs import open_outputs
 from streaming.sinks.standing_rows import StandingRows
 from tests.outputs.topics import Topics
-from tests.rows import TIME_MS
+from tests.rows import NEVER_STALE_MS, TIME_MS
 from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
@@ -189,9 +189,11 @@ def test_a_reader_that_lacks_rows_of_one_output_says_so_and_is_not_ready(tmp_pat
     lose(tmp_path / "alerts")
     _, reading = followed(tmp_path)
     assert (reading.vouches_for("north"), reading.outputs_lacking_rows_of("north")) == (False, ("alerts",))
-    checked = CliRunner().invoke(main, ["check", "--from", f"journal:{tmp_path}", "--json"])
+    settings = tmp_path / "kontrast.toml"
+    settings.write_text(f"[serve.alertmanager]\nstale_after_seconds = {NEVER_STALE_MS // 1_000}\n")
+    checked = CliRunner().invoke(main, ["check", "--config", str(settings), "--from", f"journal:{tmp_path}", "--json"])
     doubts = json.loads(checked.stdout)["doubts"]
-    assert checked.exit_code == 1
+    assert checked.exit_code == 3
     assert any("rows of alerts were lost" in doubt and "--rebuild" in doubt for doubt in doubts)
     alerts = CliRunner().invoke(main, ["alerts", "--from", f"journal:{tmp_path}"])
     assert "rows of alerts were lost" in alerts.stdout + alerts.stderr
