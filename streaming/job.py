@@ -36,6 +36,7 @@ from streaming.checkpoint.settings import (
     settings_of,
     why_begin_again,
 )
+from streaming.checkpoint.starts import FruitlessStarts, fruitless_starts
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.progress import JobProgress, observed
@@ -201,7 +202,8 @@ class Job:
         if self.rebuild:
             self._rebuild_from_source(session)
         pause_seconds = _FIRST_PAUSE_SECONDS
-        run = partial(self._query, session, stop, brokers, available_now=available_now, started=started)
+        starts = fruitless_starts(self.checkpoint.directory, self.checkpoint.spark_directory)
+        run = partial(self._query, session, stop, brokers, starts, available_now=available_now, started=started)
         while (failure := run()) is not None:
             self.fence.require()
             if not is_full_disk(failure) or stop.is_set():
@@ -233,6 +235,7 @@ class Job:
         session: SparkSession,
         stop: threading.Event,
         brokers: Sequence[StreamBroker],
+        starts: FruitlessStarts,
         *,
         available_now: bool,
         started: Callable[[], object],
@@ -248,7 +251,7 @@ class Job:
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
             started()
             requests = CompleteReadRequests(session, self.config.source)
-            with self._reach(session) as reach, self._watchdog(java, reach).watching() as watchdog:
+            with self._reach(session) as reach, self._watchdog(java, reach, starts).watching() as watchdog:
 
                 def look() -> None:
                     self.fence.require()
@@ -266,8 +269,8 @@ class Job:
         # A batch that began after the stop is not written. Its query ends with _StoppedError, and the batch repeats.
         return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
 
-    def _watchdog(self, java: int, reach: KafkaReach) -> Watchdog:
-        return Watchdog(self.config, self.checkpoint.spark_directory, java, reach.is_away)
+    def _watchdog(self, java: int, reach: KafkaReach, starts: FruitlessStarts) -> Watchdog:
+        return Watchdog(self.config, self.checkpoint.spark_directory, java, reach.is_away, starts)
 
     def _write_idle(self, progress: JobProgress, session: SparkSession) -> None:
         """Write the job's row if no batch is there to write it."""
