@@ -36,6 +36,7 @@ _CHANGED: dict[str, tuple[Any, tuple[str, ...], set[str]]] = {
     "krb5ConfigMap": ("other-realms", _EVERYWHERE, {"Deployment"}),
     "hadoopSecret": ("hadoop", _EVERYWHERE, {"Deployment"}),
     "watchers": (3, _OF_JOB, {"Deployment"}),
+    "servers": (3, _OF_JOB, {"StatefulSet"}),
     "persistence.enabled": (False, _OF_JOB, set()),
     "persistence.existingClaim": ("old", _EVERYWHERE, set()),
     "persistence.size": ("1Ti", _EVERYWHERE, {"PersistentVolumeClaim"}),
@@ -44,7 +45,7 @@ _CHANGED: dict[str, tuple[Any, tuple[str, ...], set[str]]] = {
     "resources.together": ({"limits": {"memory": "9Gi"}}, ("together",), {"Deployment"}),
     "resources.watch": ({"limits": {"memory": "9Gi"}}, _OF_JOB, {"Deployment"}),
     "resources.stream": ({"limits": {"memory": "9Gi"}}, _OF_JOB, set()),
-    "resources.serve": ({"limits": {"memory": "9Gi"}}, _OF_JOB, {"Deployment"}),
+    "resources.serve": ({"limits": {"memory": "9Gi"}}, _OF_JOB, {"StatefulSet"}),
     "service.type": ("NodePort", _EVERYWHERE, {"Service"}),
     "service.port": (80, _EVERYWHERE, {"Service"}),
     "networkPolicy.enabled": (False, _EVERYWHERE, {"NetworkPolicy"}),
@@ -85,7 +86,7 @@ _CHANGED: dict[str, tuple[Any, tuple[str, ...], set[str]]] = {
 }
 # Of these the job alone has none, so the SparkApplication may stay as it is.
 _NOT_OF_JOB = (
-    *("watchers", "lightImage", "resources.watch", "resources.serve", "service", "networkPolicy", "boards"),
+    *("watchers", "servers", "lightImage", "resources.watch", "resources.serve", "service", "networkPolicy", "boards"),
     *("podMonitor", "serviceMonitor", "scrape", "prometheusRules", "persistence.size", "persistence.storageClass"),
 )
 
