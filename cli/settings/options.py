@@ -85,7 +85,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "hadoop_directory": "Directory with core-site.xml, hdfs-site.xml and jars for a checkpoint in hdfs:// or s3a://.",
         "chunk_count": "Chunks of a cluster's topics. The first start of a checkpoint fixes it.",
         "shuffle_partitions": "Clusters processed at a time. If changed, the job begins again at the newest complete "
-        "read. If unset, the number of the first start, one per core and at most one per configured cluster.",
+        "read. If unset, one per core and at most one per configured cluster, which grows with the fleet.",
         "max_batch_bytes": "Most bytes of a batch from a journal.",
         "max_batch_records": "Most records of a batch from Kafka.",
         "connect_timeout_seconds": "Longest wait for Kafka at the start.",
