@@ -65,6 +65,7 @@ class Builder:
         self._directory = directory
         self._suite = suite
         self._environments: dict[str, dict[str, str]] = {}
+        self._works: dict[str, str] = {}
 
     def build(self, text: str, last: str) -> Path:
         """Build the stage of this name and those that it needs."""
@@ -84,7 +85,7 @@ class Builder:
             base = self._directory / stage.base if stage.base in by_name else self._bare()
             subprocess.run(["cp", "-a", "--reflink=auto", base, root], check=True)
             (root / _DONE).unlink(missing_ok=True)
-        work = "/"
+        work = self._works.get(stage.base, "/")
         for word, rest in stage.steps:
             if word == "ENV":
                 environment.update(re.findall(r"(\w+)=(\S+)", rest))
@@ -97,6 +98,7 @@ class Builder:
                 self._copy(root, work, rest)
             elif word not in _IGNORED | {"RUN", "COPY", "ARG"}:
                 raise ValueError(f"{DOCKERFILE.name}: a step {word} of stage {stage.name}, which is not known here")
+        self._works[stage.name] = work
         (root / _DONE).touch()
 
     def _needed(self, stage: Stage, by_name: Mapping[str, Stage]) -> Iterator[Stage]:
