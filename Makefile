@@ -73,7 +73,7 @@ bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and t
 	@.venv/bin/python -m tests.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
 
 # By helm, helm-unittest, kubeconform, kube-score, hadolint, systemd-analyze, promtool, amtool, and as processes.
-VALIDATED := tests/deploy/test_chart.py tests/deploy/test_compose.py tests/deploy/test_image.py \
+VALIDATED := tests/deploy/test_chart.py tests/deploy/test_chart_values.py tests/deploy/test_compose.py tests/deploy/test_image.py \
 	tests/deploy/test_systemd.py tests/dashboards/test_receivers.py tests/dashboards/test_alertmanager.py \
 	tests/dashboards/test_alert_rules.py tests/docs/test_deployment_page.py
 

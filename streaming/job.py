@@ -36,6 +36,7 @@ from streaming.checkpoint.settings import (
     settings_of,
     why_begin_again,
 )
+from streaming.checkpoint.starts import FruitlessStarts, fruitless_starts
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.progress import JobProgress, observed
@@ -50,6 +51,7 @@ from streaming.sources.records import check_journal, read_records, wait_for_kafk
 from streaming.spark.failure import is_full_disk, stream_error
 from streaming.spark.needs import jars_before, jars_behind
 from streaming.spark.session import java_process, spark_session
+from streaming.spark.submitted import executors_cores, submitted
 from streaming.topics import AskedKafka, prepare_topics
 from streaming.watchdog import Watchdog
 from transport.address import JournalAddress, KafkaAddress
@@ -98,13 +100,13 @@ def run(
 def _run(
     config: StreamConfig, stop: threading.Event, *, available_now: bool, rebuild: bool, started: Callable[[], object]
 ) -> None:
-    if config.checkpoint_uri is not None:  # which only Java can read
-        with (
-            _stopped_in_order(stop),
-            _session(config, stop) as session,
-            prepare(config, stop, hadoop_path(session, config.checkpoint_uri), rebuild=rebuild) as job,
-        ):
-            job.stream(session, stop, available_now=available_now, started=started)
+    # Only Java can read a file system of Hadoop, and only Spark knows its executors.
+    if config.checkpoint_uri is not None or submitted():
+        with _stopped_in_order(stop), _session(config, stop) as session:
+            place = None if config.checkpoint_uri is None else hadoop_path(session, config.checkpoint_uri)
+            cores = executors_cores(session) if submitted() else None
+            with prepare(config, stop, place, rebuild=rebuild, cores=cores) as job:
+                job.stream(session, stop, available_now=available_now, started=started)
         return
     with prepare(config, stop, rebuild=rebuild) as job:
         if stop.is_set():
@@ -144,15 +146,17 @@ def prepare(
     *,
     lock_wait_seconds: float = LOCK_WAIT_SECONDS,
     rebuild: bool = False,
+    cores: int | None = None,
 ) -> Iterator[Job]:
     """Check everything that needs no query, and hold the checkpoint and the sink. Raise StreamError.
 
-    The checkpoint is in its directory, if it has no other place.
+    The checkpoint is in its directory, if it has no other place. The executors have these `cores`, unless they are
+    those of this machine.
     """
     with Checkpoint(place or config.checkpoint_directory, lock_wait_seconds=lock_wait_seconds) as checkpoint:
         stored = None if rebuild else checkpoint.settings()  # a damaged one is possible
         fixed = None if stored is None else checkpoint.number(SHUFFLE_PARTITIONS)
-        config = config.with_shuffle_partitions(fixed)
+        config = config.with_shuffle_partitions(fixed, cores)
         if stored is not None and (reason := why_begin_again(checkpoint.directory, config, stored)):
             logger.warning("%s %s. %s", checkpoint.directory, reason, BEGINS_AGAIN)
             rebuild = True
@@ -201,7 +205,8 @@ class Job:
         if self.rebuild:
             self._rebuild_from_source(session)
         pause_seconds = _FIRST_PAUSE_SECONDS
-        run = partial(self._query, session, stop, brokers, available_now=available_now, started=started)
+        starts = fruitless_starts(self.checkpoint.directory, self.checkpoint.spark_directory)
+        run = partial(self._query, session, stop, brokers, starts, available_now=available_now, started=started)
         while (failure := run()) is not None:
             self.fence.require()
             if not is_full_disk(failure) or stop.is_set():
@@ -233,6 +238,7 @@ class Job:
         session: SparkSession,
         stop: threading.Event,
         brokers: Sequence[StreamBroker],
+        starts: FruitlessStarts,
         *,
         available_now: bool,
         started: Callable[[], object],
@@ -248,7 +254,7 @@ class Job:
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
             started()
             requests = CompleteReadRequests(session, self.config.source)
-            with self._reach(session) as reach, self._watchdog(java, reach).watching() as watchdog:
+            with self._reach(session) as reach, self._watchdog(java, reach, starts).watching() as watchdog:
 
                 def look() -> None:
                     self.fence.require()
@@ -266,8 +272,8 @@ class Job:
         # A batch that began after the stop is not written. Its query ends with _StoppedError, and the batch repeats.
         return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
 
-    def _watchdog(self, java: int, reach: KafkaReach) -> Watchdog:
-        return Watchdog(self.config, self.checkpoint.spark_directory, java, reach.is_away)
+    def _watchdog(self, java: int, reach: KafkaReach, starts: FruitlessStarts) -> Watchdog:
+        return Watchdog(self.config, self.checkpoint.spark_directory, java, reach.is_away, starts)
 
     def _write_idle(self, progress: JobProgress, session: SparkSession) -> None:
         """Write the job's row if no batch is there to write it."""

@@ -85,7 +85,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "hadoop_directory": "Directory with core-site.xml, hdfs-site.xml and jars for a checkpoint in hdfs:// or s3a://.",
         "chunk_count": "Chunks of a cluster's topics. The first start of a checkpoint fixes it.",
         "shuffle_partitions": "Clusters processed at a time. If changed, the job begins again at the newest complete "
-        "read. If unset, the number of the first start, one per core and at most one per configured cluster.",
+        "read. If unset, one per core and at most one per configured cluster, which grows with the fleet.",
         "max_batch_bytes": "Most bytes of a batch from a journal.",
         "max_batch_records": "Most records of a batch from Kafka.",
         "connect_timeout_seconds": "Longest wait for Kafka at the start.",
@@ -114,6 +114,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "alert_detail_limit": "Most alerts per cluster by name in /metrics. All are counted.",
         "topic_weights": "Importance of topics on the page, by pattern: `ledger* = 10`. The default of a topic is 0.",
         "start_command": "Command that starts a broker, to copy from the page. The page replaces {host} and {broker}.",
+        "lease_host": "Host name of the only `kontrast serve` that grants leases, if several run side by side. Unset: "
+        "each grants its own.",
         "past_rows": "Earlier rows that the page keeps in memory, per cluster and output, about 1 kB each.",
         "partitions_page": "Serve /metrics/partitions with every partition of every cluster.",
         "jmx_page": "Serve /metrics/jmx with metadata under the names of Kafka's JMX exporter. Only for clusters whose "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -90,6 +91,7 @@ def _page_config(config: ServeConfig) -> PageConfig:
         runbook_url=config.alertmanager.runbook_url,
         alertmanager_url=config.alertmanager.urls[0] if config.alertmanager.urls else None,
         has_login=config.username is not None,
+        leases_at=config.lease_host if config.lease_host != socket.gethostname() else None,
         stale_after_ms=config.alertmanager.stale_after_ms,
         links=("/metrics", *switched_on, "/sd/brokers", "/readyz", "/healthz", f"{API}/clusters", DOCUMENT),
     )

@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from controller.contract.ids import BrokerId
 from dashboards.page.asked import found, named, now_ms, number
+from dashboards.page.config import PageConfig
 from dashboards.page.hypothetical import Hypothetical
 from dashboards.page.interface import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS
 from dashboards.page.leases import Leases
@@ -31,12 +32,12 @@ class Restarts:
     """Answers to requests about restarts. `refuse_unknown` refuses a request for a cluster that is not known."""
 
     def __init__(
-        self, hypothetical: Hypothetical, leases: Leases, refuse_unknown: Callable[[Request], None], *, has_login: bool
+        self, hypothetical: Hypothetical, leases: Leases, refuse_unknown: Callable[[Request], None], config: PageConfig
     ) -> None:
         self._hypothetical = hypothetical
         self._leases = leases
         self._refuse_unknown = refuse_unknown
-        self._has_login = has_login
+        self._config = config
 
     def restartable(self, request: Request) -> Restartable:
         """Judge the restart of a broker."""
@@ -74,10 +75,17 @@ class Restarts:
         return found(answer, f"There is no cluster {cluster}.")
 
     def _refuse_stranger(self, request: Request) -> None:
-        """Refuse a web page, which acts with the login of its reader, and another machine if there is no login."""
+        """Refuse a web page, which acts with the login of its reader, and another machine if there is no login.
+
+        Refuse everyone if another serve grants the leases, because each keeps only its own in memory.
+        """
         if any(header in request.headers for header in _HEADERS_OF_BROWSERS):
             raise HTTPException(403, _NO_WEB_PAGES)
-        if not self._has_login and not (request.client and _is_this_machine(request.client.host)):
+        if self._config.leases_at is not None:
+            raise HTTPException(
+                403, f"Another kontrast serve grants the leases. Ask the one on {self._config.leases_at}."
+            )
+        if not self._config.has_login and not (request.client and _is_this_machine(request.client.host)):
             raise HTTPException(403, _NO_LOGIN)
 
 

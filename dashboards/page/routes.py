@@ -95,7 +95,7 @@ class LivePage:
         self._answers = Answers(view, reading, quorum, config, leases)
         self._histories = Histories(view, self._answers, transitions)
         self._hypothetical = Hypothetical(view, self._answers)
-        self._restarts = Restarts(self._hypothetical, leases, self._refuse_unknown, has_login=config.has_login)
+        self._restarts = Restarts(self._hypothetical, leases, self._refuse_unknown, config)
         self._newest_pages = NewestPages()
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
 

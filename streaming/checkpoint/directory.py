@@ -36,6 +36,7 @@ _SPARKS = re.compile(r"spark(-[0-9]+)?")
 _DRAFTS_OF_SPARK = re.compile(r"\.kontrast\..*\.tmp")
 _SETTINGS_FILE = "kontrast.json"
 _LOCK_FILE = "kontrast.lock"
+STARTS_FILE = "kontrast.starts"
 _FORMAT = "format"
 
 Settings = Mapping[str, int | str]
@@ -152,7 +153,7 @@ def require(directory: Place, stored: Settings, wanted: Settings) -> None:
 
 
 def _create(directory: Place) -> None:
-    own = {_LOCK_FILE, *(f"{name}{end}" for name in (_SETTINGS_FILE, EPOCH_FILE) for end in ("", DRAFT))}
+    own = {_LOCK_FILE, *(f"{name}{end}" for name in (_SETTINGS_FILE, EPOCH_FILE, STARTS_FILE) for end in ("", DRAFT))}
     try:
         if isinstance(directory, HadoopPath):
             directory.create_directory()

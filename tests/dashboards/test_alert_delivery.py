@@ -75,6 +75,23 @@ def serving(tmp_path, start_exporter):
     return serve
 
 
+def test_two_exporters_deliver_one_alert_which_outlives_either_of_them(alertmanager, serving, rows):
+    server = alertmanager().start()
+    settings = {"resend_interval_seconds": 0.5, "resolve_timeout_seconds": 2.0}
+    with serving(server, **settings) as staying:
+        with serving(server, **settings):
+            staying.write(rows.gauges(), rows.alert("PartitionsOffline/orders-7"))
+            first = eventually(server.alerts, len)
+            time.sleep(1.5)
+            assert server.alerts().keys() == first.keys() == {"PartitionsOffline/orders-7"}
+        for _ in range(8):
+            time.sleep(0.5)
+            (alert,) = server.alerts().values()
+            assert alert["startsAt"] == first["PartitionsOffline/orders-7"]["startsAt"]
+        staying.write(rows.alert("PartitionsOffline/orders-7", state="resolved"))
+        eventually(server.alerts, lambda alerts: not alerts)
+
+
 def test_an_alert_is_delivered_as_it_opens_as_it_changes_and_as_it_ends(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, external_labels={"site": "lab"}, generator_url="http://kontrast:9642/",

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from kafka.admin import KafkaAdminClient
 
 from cli.embedded.process import own_command
 from cli.embedded.zookeeper import ZooKeeper
@@ -25,6 +26,7 @@ from controller.contract.records import decode_record
 from ingest.errors import IngestError
 from ingest.sinks.kafka_sink import KafkaSink
 from outputs import SourceDownError, open_outputs
+from outputs.kafka_connections import client_options
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.sinks.sink import output_topics
@@ -117,6 +119,23 @@ def test_what_the_documentation_allows_is_enough_from_the_change_to_the_reader(
     work_off(streams.config(**dict(zip(("source", "sink"), ends, strict=True))))
     expected = life.rows()["metadata"]
     assert metadata_lines(as_user(broker, outputs, "serve", mechanism), len(expected)) == expected
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_new_connection_logs_in_with_the_password_that_the_file_has_by_then(broker, own_name, tmp_path):
+    file = tmp_path / "password"
+    own = broker.login("topics", "SCRAM-SHA-256")
+    file.write_bytes(Path(str(own.password_file)).read_bytes())
+    address = KafkaAddress(broker.address, own_name, login=replace(own, password_file=str(file)))
+    with closing(KafkaAdminClient(**client_options(address), connections_max_idle_ms=500)) as admin:
+        admin.list_topics()
+        try:
+            broker.make_users(["topics"], "renewed")
+            file.write_text("renewed\n")
+            time.sleep(2)  # the connection ends
+            admin.list_topics()
+        finally:
+            broker.make_users(["topics"])
 
 
 def apply_topics(broker: SecuredBroker, stream: KafkaAddress, outputs: KafkaAddress, directory: Path) -> Result:

@@ -78,5 +78,16 @@ def test_a_cluster_that_has_nothing_but_the_archive_runs_job_and_report(master, 
     assert 0 < east["offline_partition_minutes"] < east["partition_minutes"]
 
 
+@pytest.mark.nightly
+def test_clusters_share_the_cores_of_the_executors_and_not_of_the_driver(master, streams, submit, tmp_path):
+    streams.append(life_of("east", topics=1).lines)
+    file = tmp_path / "kontrast.toml"
+    file.write_text("".join(f'[clusters.{name}]\nzookeeper = "zk:2181"\n' for name in ("east", "west", "north")))
+    options = ("--config", str(file), "--master", "local[1]", "--available-now")
+    ended = submit(master, *options, conf=("spark.cores.max=2",)).wait(_DEADLINE_SECONDS)
+    assert ended == 0, (tmp_path / "submit.log").read_text(errors="replace")[-4000:]
+    assert json.loads((streams.checkpoint / "kontrast.json").read_text())["shuffle partitions"] == 2
+
+
 def _batches(directory: Path) -> set[int]:
     return {int(path.name) for path in directory.iterdir() if path.name.isdigit()}
