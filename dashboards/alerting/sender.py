@@ -48,7 +48,8 @@ class Sender:
         self._config = config
         self._registry = registry
         self._sent: dict[Labels, tuple[Message, float]] = {}  # and when
-        self._known: set[Labels] = set()  # alerts that it sent ever, or found there
+        self._known: set[Labels] = set()  # alerts that it sent, or found there
+        self._found: frozenset[Labels] = frozenset()  # there at the start, until the registry knows their end
         self._changed_at: dict[Labels, float] = {}  # since when a message differs from the sent one
         self._done: tuple[Message, ...] | None = None  # the newest messages that were all sent
         self._resend_at = 0.0  # the first
@@ -77,7 +78,8 @@ class Sender:
             # Its alerts from before may have ended while no exporter ran.
             found = self._alertmanager.alerts()
             self._registry.adopt(found)
-            self._known.update(message.labels for message in found)
+            self._found = frozenset(message.labels for message in found)
+            self._known.update(self._found)
             self._asked = True
             self._answered_as_alertmanager()
         if messages is self._done and time.monotonic() < self._resend_at:
@@ -91,7 +93,7 @@ class Sender:
         for start in range(0, len(due), _ALERTS_A_REQUEST):
             self._send(due[start : start + _ALERTS_A_REQUEST])
         known = {message.labels for message in messages}
-        self._known &= known
+        self._known &= known | self._found
         self._sent = {labels: sent for labels, sent in self._sent.items() if labels in known}
         self._changed_at = {labels: at for labels, at in self._changed_at.items() if labels in known}
         self._done = None if self._changed_at else messages

@@ -46,7 +46,7 @@ def test_a_topic_has_an_id_replicas_and_states():
     state = {"version": 1, "controller_epoch": 9, "leader": 1, "leader_epoch": 4, "isr": [2, 1]}
     znodes = {"/brokers/topics/t": assignment | moving, "/brokers/topics/t/partitions/0/state": state}
     assert values(znodes) == {
-        ("topics", "t", ""): "id abc",
+        ("topics", "t", ""): "id abcAAAAAAAAAAAAAAAAAAA",
         ("replicas", "t", "0"): "replicas [1, 2, 3], adding [3], removing [1, 2]",
         ("replicas", "t", "1"): "replicas [2]",
         ("partitions", "t", "0"): "leader 1, leader epoch 4, ISR [2, 1]",
@@ -246,4 +246,6 @@ class UpToDate:
 def test_what_a_broker_says_that_has_not_fetched_the_log_is_no_difference(fetched, verdict):
     comparison = compare(UpToDate(), CutOff(fetched))
     assert comparison.verdict is verdict
-    assert comparison.subjects[0].differences == {Key(CopiedSubject.TOPICS, "t"): BothValues("id new", "id old")}
+    assert comparison.subjects[0].differences == {
+        Key(CopiedSubject.TOPICS, "t"): BothValues("id newAAAAAAAAAAAAAAAAAAA", "id old")
+    }

@@ -41,6 +41,7 @@ def broker(version: int = 5, listener: str = "PLAINTEXT") -> dict[str, object]:
         "host": "b",
         "port": 9092,
         "endpoints": [f"{listener}://b:9092"],
+        "listener_security_protocol_map": {listener: "PLAINTEXT"},
         "features": {},
     }
 
