@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import dataclass
 
+import msgspec
+
+from controller.contract.decoding import JsonDecoder, UndecodableError
 from streaming.checkpoint.directory import STARTS_FILE
 from streaming.checkpoint.files import numbered
 from streaming.checkpoint.place import Place, replace_content
+
+
+class _Counted(msgspec.Struct, frozen=True):
+    """Content of the file: the starts of one of Spark's directories since its newest finished batch."""
+
+    directory: str
+    finished: int
+    starts: int
+
+
+_COUNTED = JsonDecoder(_Counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +39,11 @@ def fruitless_starts(directory: Place, spark_directory: Place) -> FruitlessStart
     """
     finished = max(numbered(spark_directory / "commits"), default=-1)
     earlier = 0
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        stored = json.loads((directory / STARTS_FILE).read_bytes())
-        if (stored["directory"], stored["finished"]) == (spark_directory.name, finished):
-            earlier = int(stored["starts"])
+    with suppress(OSError, UndecodableError):
+        stored = _COUNTED.decode((directory / STARTS_FILE).read_bytes())
+        if (stored.directory, stored.finished) == (spark_directory.name, finished):
+            earlier = stored.starts
     with suppress(OSError):
-        content = {"directory": spark_directory.name, "finished": finished, "starts": earlier + 1}
-        replace_content(directory / STARTS_FILE, f"{json.dumps(content)}\n".encode())
+        counted = _Counted(spark_directory.name, finished, earlier + 1)
+        replace_content(directory / STARTS_FILE, msgspec.json.encode(counted) + b"\n")
     return FruitlessStarts(earlier, finished)
