@@ -80,11 +80,12 @@ def test_libraries_go_beside_the_checkpoint_if_temporary_files_are_noexec(noexec
         library_parent(config.library_parents)
 
 
-# /tmp forbids programs, the directory $0 below it allows them, and the host's own name has no address.
+# /tmp forbids programs, the directory $0 below it and the checkout allow them, and the host's own name has no address.
 HARDENED = """
 exec unshare --mount --uts sh -c '
 mount --bind /tmp /tmp && mount -o remount,bind,noexec /tmp
-mount --bind "$0" "$0" && mount -o remount,bind,exec "$0"
+for each in "$0" "$PWD"; do mount --bind "$each" "$each" && mount -o remount,bind,exec "$each"; done
+cd "$PWD"
 hostname no-such-name.invalid
 exec "$@"' "$0" "$@"
 """
