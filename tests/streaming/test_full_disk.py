@@ -20,7 +20,7 @@ from transport.journal import end_offset, read_journal
 _ON_A_SMALL_DISK = 'mount -t tmpfs -o size=6m small "$0" && exec "$@"'
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_the_job_waits_for_room_and_no_row_is_lost(java: Path, tmp_path: Path) -> None:
     life = life_of("east", topics=10, losses=6)
     streams = Streams(tmp_path)
