@@ -166,6 +166,12 @@ def no_secret_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret, "_pattern", None)
 
 
+@pytest.fixture(autouse=True)
+def no_finder_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore the finders of modules at the end, because a replica in the process leaves pandas out of it."""
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+
+
 @pytest.fixture
 def own_name() -> str:
     """Return a name that no other test has, for objects on a shared server."""

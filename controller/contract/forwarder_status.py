@@ -6,10 +6,11 @@ from typing import Annotated, Final
 
 import msgspec
 
+from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.ensemble import Ensemble
 from controller.contract.ids import INT64, UNKNOWN_ZXID, Zxid
 from controller.contract.records import TimeMs
-from controller.contract.znodes import Brokers, ZnodeError, decode
+from controller.contract.znodes import Brokers
 
 REPLAYED: Final = "replay"  # the session of records that were made of ZooKeeper's files: they are of the past
 
@@ -33,9 +34,12 @@ class ForwarderStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     ensemble: Ensemble | None = None  # after each round of questions to its servers
 
 
+_DECODER: Final = JsonDecoder(ForwarderStatus)
+
+
 def decode_status(data: bytes | str | None) -> ForwarderStatus:
-    """Status in a forwarder's own record, an empty one where it cannot be read."""
+    """Status in a forwarder's own record, an empty one where it cannot be read. Kafka's reader is for znodes alone."""
     try:
-        return decode(data, ForwarderStatus)
-    except ZnodeError:
+        return _DECODER.decode(data or b"")
+    except UndecodableError:
         return ForwarderStatus()

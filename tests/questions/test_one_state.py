@@ -53,6 +53,7 @@ from tests.dashboards.prometheus_server import prometheus_over
 from tests.dashboards.recorded_cases import recorded_story
 from tests.rows import Rows
 from transport.address import JournalAddress
+from wording.facts import event_since
 
 _OLD: Final = (
     "healthy broker-lost shut-down rack-lost long-name no-controller brokers-30 ghost migration zookeeper-lost "
@@ -195,7 +196,8 @@ def assert_alike(each: Faces) -> None:
     (band,) = re.findall(r'<section class="band (\w+)" aria-label="State of [^:]*: ([^"]*)">', page)
     assert band == (state.state.value, state.words)
     heading = html.unescape(re.sub(r"<[^>]+>", "", page.partition("<h1>")[2].partition("</h1>")[0]))
-    assert heading.replace("\n", " ").startswith(state.event.replace("`", ""))
+    event = event_since(state.event, "since") if state.since is not None and state.since.ms is not None else state.event
+    assert heading.replace("\n", " ").startswith(event.replace("`", ""))
     if state.first_step:
         step = page.partition('<span class="label">Next step</span>')[2].partition("</strong>")[0]
         assert html.unescape(re.sub(r"<[^>]+>", "", step)) == state.first_step.replace("`", "")
