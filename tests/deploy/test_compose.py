@@ -125,7 +125,7 @@ def test_every_command_line_runs_and_kontrast_reaches_every_server(machine):
         return checked.stdout if checked.returncode == 0 else ""
 
     checked = eventually(check, lambda said: "3 brokers" in said)
-    assert checked.count("ok     ") == len(checked.splitlines()) == 12
+    assert checked.count("ok     ") == len(checked.splitlines()) == 14
     machine.run("kontrast")
     eventually(lambda: machine.asks("9642", "/readyz"), lambda said: said == "ready\n")
     eventually(lambda: machine.asks("9643", "/readyz"), lambda said: said == "ready\n")
