@@ -1,8 +1,8 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-faults test-nightly test-pythons check check-deploy bench bench-core bench-ingest
+.PHONY: help install install-dev demo test test-all test-nightly test-pythons durations check check-deploy validators bench bench-core bench-ingest
 .PHONY: bench-exporter bench-page bench-streaming bench-standing bench-beside bench-journal bench-questions bench-report bench-capacity soak
-.PHONY: lint type generated prose audit format docs docs-site
+.PHONY: lint type generated prose audit format docs docs-site rules
 .PHONY: boards board-schema lighthouse pictures record dist release lock clean
 
 # Programs that the tests run may have been put beside Python.
@@ -30,27 +30,25 @@ BRANCHES = --cov=controller --cov-branch --cov-fail-under=100 --cov-report=term-
 
 check: lint type generated prose ## Style, types, imports, prose, and whether generated pages are current: within a minute
 
-test: check ## Checks and all tests but the long ones: about 14 minutes (TEST_ARGS='-k offline': only these tests)
-ifeq ($(TEST_ARGS),)
-	.venv/bin/python -m pytest tests/controller $(BRANCHES) $(SIDE_BY_SIDE) 2
-	.venv/bin/python -m pytest --ignore=tests/controller $(SIDE_BY_SIDE) $(WORKERS)
-else
-	.venv/bin/python -m pytest $(TEST_ARGS)
-endif
+test: $(if $(TEST_ARGS),install-dev,check) ## Checks, and the tests that take seconds: about 6 minutes (TEST_ARGS='-k offline': only these tests)
+	.venv/bin/python -m pytest $(or $(TEST_ARGS),--quick $(SIDE_BY_SIDE) $(WORKERS))
 
 # Random histories of the modelled cluster, and the seed of the first; each has the next seed.
-HISTORIES ?= 20000
+HISTORIES ?= 1500
 HISTORIES_SEED ?= 1000
+LONG_TESTS = HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
 
-test-faults: install-dev ## The long tests: processes are killed and starved, random histories played (HISTORIES=20000)
-test-nightly: install-dev ## The same, the longest tests, and check-deploy LONG=1: what continuous integration leaves to a night
-test-faults: MARKED = faults
-test-nightly: MARKED = faults or nightly
-test-faults test-nightly:
-	@echo "$(HISTORIES) random histories of the modelled cluster, from seed $(HISTORIES_SEED)"
-	HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest -m "$(MARKED)" \
-		$(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
-	$(if $(filter test-nightly,$@),$(MAKE) check-deploy LONG=1)
+test-all: check ## Checks, every branch of the core, and all tests but a night's (HISTORIES=1500 random ones)
+	.venv/bin/python -m pytest tests/controller $(BRANCHES) $(SIDE_BY_SIDE) 2
+	$(LONG_TESTS) --ignore=tests/controller -m "not nightly and not deploy"
+
+test-nightly: HISTORIES = 20000
+test-nightly: install-dev ## The longest tests, 20,000 random histories, and check-deploy LONG=1: what the gate leaves to a night
+	$(LONG_TESTS) -m "faults or nightly"
+	$(MAKE) check-deploy LONG=1
+
+durations: install-dev ## Record how long the tests of test-all take, which orders them and chooses those of `make test`: on idle cores
+	$(LONG_TESTS) -m "not nightly and not deploy" --record-durations
 
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 UV := $(CURDIR)/.venv/bin/uv
@@ -75,12 +73,14 @@ bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and t
 	@.venv/bin/python -m tests.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
 
 # By helm, helm-unittest, kubeconform, kube-score, hadolint, systemd-analyze, promtool, amtool, and as processes.
-VALIDATED := tests/deploy/test_chart.py tests/deploy/test_compose.py tests/deploy/test_image.py \
+VALIDATED := tests/deploy/test_chart.py tests/deploy/test_chart_values.py tests/deploy/test_compose.py tests/deploy/test_image.py \
 	tests/deploy/test_systemd.py tests/dashboards/test_receivers.py tests/dashboards/test_alertmanager.py \
 	tests/dashboards/test_alert_rules.py tests/docs/test_deployment_page.py
 
-check-deploy: install-dev ## Every validator of deploy/, built by Go once (LONG=1: also an API server, a KDC, YARN, HDFS, S3, a release)
+validators: install-dev ## Build what check-deploy needs, by Go: minutes the first time (LONG=1)
 	sh tests/deploy/validators.sh $(if $(LONG),--long)
+
+check-deploy: validators ## Every validator of deploy/, built by Go once (LONG=1: also an API server, a KDC, YARN, HDFS, S3, a release)
 	.venv/bin/python -m pytest -m "deploy or not deploy" $(SIDE_BY_SIDE) $(WORKERS) $(VALIDATED)
 ifdef LONG
 	.venv/bin/python -m pytest -m deploy $(VALIDATED:%=--ignore=%)
@@ -165,6 +165,7 @@ record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=
 docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/states.py > docs/reference/states.md
 	.venv/bin/python docs/alerts.py > docs/reference/alerts.md
+	.venv/bin/python docs/remedies.py > docs/reference/remedies.md
 	.venv/bin/python docs/migration_checks.py > docs/reference/migration-checks.md
 	.venv/bin/python docs/schemas.py
 	.venv/bin/python docs/openapi.py
@@ -185,11 +186,18 @@ build/site-env/installed: requirements/site.txt
 docs-site: build/site-env/installed ## Build the site of docs/ in build/site: strict links, and offline once its packages are there
 	NO_MKDOCS_2_WARNING=1 $(SITE_PYTHON) -m mkdocs build --strict --quiet
 
-boards: install-dev ## Write the Grafana boards, the rules by kind of alert, and PrometheusRules, from their sources
+boards: install-dev ## Write the Grafana boards, the rules by kind of alert, PrometheusRules, and the words of messages, from their sources
 	.venv/bin/python -m dashboards.boards
 	.venv/bin/python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
+	.venv/bin/python deploy/alertmanager/message_template.py > deploy/alertmanager/kontrast.tmpl
 	for rules in self cluster; do .venv/bin/python deploy/prometheus/prometheus_rule.py $$rules \
 		> deploy/kubernetes/kontrast-$$rules-prometheusrule.yml || exit 1; done
+
+rules: install-dev ## Write the rules of Prometheus with absolute links in build/rules (PAGE_URL=, DOCS_URL= and GRAFANA_URL=)
+	mkdir -p build/rules
+	for rules in self cluster; do .venv/bin/python deploy/prometheus/prometheus_rule.py $$rules --plain \
+		--page "$(PAGE_URL)" --docs "$(DOCS_URL)" --grafana "$(GRAFANA_URL)" \
+		> build/rules/kontrast-$$rules.yml || exit 1; done
 
 pictures: install-dev ## Take the screenshots in docs/page: the live page in every state, in a real browser
 	.venv/bin/python -m tests.dashboards.page_pictures

@@ -57,6 +57,11 @@ class Capacity:
         return max(_LEAST_CORES, math.ceil(self.changes_per_second / _CHANGES_A_CORE))
 
     @property
+    def tasks(self) -> int:
+        """Return the clusters that the job works on at a time on these cores, `shuffle_partitions` in [stream]."""
+        return min(self.cores, self.clusters)
+
+    @property
     def memory_mb(self) -> dict[str, int]:
         """Resident memory by part, as measured."""
         thousands = self.partitions / 1_000

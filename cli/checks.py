@@ -80,8 +80,11 @@ def of_stream(
     from streaming.java.installation import find_java
     from streaming.job import check_settings
     from streaming.sinks.sink import output_topics
+    from streaming.spark.needs import check_jars, check_libraries
 
     yield "Java", lambda _: str(find_java())
+    yield "jars", lambda _: check_jars(config)
+    yield "native libraries", lambda _: check_libraries(config)
     timeout_seconds = config.connect_timeout_seconds
     refuse = _refuse_watched(watched_into(config.source, timeout_seconds), must_reach=False)
     yield f"source {config.source}", _ask_to_read(config.source, timeout_seconds, refuse)

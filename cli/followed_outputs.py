@@ -12,6 +12,7 @@ from typing import Any
 from cli.settings.config import ConfigError, Layer, Settings, reached
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
+from dashboards.alerting.config import STALE_AFTER_SECONDS
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.kept_rows.follower import Follower
@@ -34,6 +35,13 @@ class Where:
 
     address: Address
     timeout_seconds: float
+    stale_after_ms: int = int(STALE_AFTER_SECONDS * 1000)
+
+
+def stale_after_ms_of(settings: Settings) -> int:
+    """Return the age of the newest heartbeat from which a cluster is not known."""
+    setting = settings.sections["serve.alertmanager"].get("stale_after_seconds")
+    return int((STALE_AFTER_SECONDS if setting is None else float(str(setting.value))) * 1000)
 
 
 def where_outputs_are(settings: Settings, flags: Layer) -> Where:
@@ -47,7 +55,7 @@ def where_outputs_are(settings: Settings, flags: Layer) -> Where:
     timeout = serve.get("connect_timeout_seconds")
     default = keys_of(ServeConfig)["connect_timeout_seconds"].default
     address = reached(settings, named.value)  # type: ignore[arg-type]
-    return Where(address, float(str(timeout.value if timeout else default)))
+    return Where(address, float(str(timeout.value if timeout else default)), stale_after_ms_of(settings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,10 @@ class Followed:
     def newer(self) -> frozenset[str]:
         """Return the clusters with rows of a newer Kontrast."""
         return self._reading.snapshot().newer
+
+    def lacking(self, cluster: str) -> tuple[str, ...]:
+        """Return the outputs that lost rows of the cluster."""
+        return self._reading.snapshot().outputs_lacking_rows_of(cluster)
 
     def wait_until_read(self, stop: threading.Event) -> None:
         """Wait until all existing rows are read, or `stop` is set. Raise ServeError without any."""

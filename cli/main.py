@@ -97,13 +97,13 @@ class _Kontrast(LazyGroup):
         sys.exit(int(code or ExitCode.OK))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line. Reject an argument that is not UTF-8, because no file or row can hold it."""
+        """Parse the command line. Without any, ask for help. Reject an argument that no file or row can hold."""
         for argument in args:
             try:
                 argument.encode()
             except UnicodeEncodeError as error:
                 raise click.UsageError(f"The argument {argument!r} is not UTF-8.", ctx) from error
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, args or ["--help"])
 
 
 def _sentence(error: click.UsageError | ConfigError) -> str:
@@ -143,10 +143,17 @@ def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) ->
     envvar="KONTRAST_LOG_LEVEL",
     help="Level of the log on standard error. [env: KONTRAST_LOG_LEVEL]",
 )
+@click.option(
+    "--log-library",
+    "libraries",
+    type=click.Choice(output.LIBRARIES),
+    multiple=True,
+    help="Log everything that this library does. Repeatable.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Log one JSON object per line.")
-def main(log_level: str, *, as_json: bool) -> None:
+def main(log_level: str, libraries: tuple[str, ...], *, as_json: bool) -> None:
     """A second Kafka controller that never writes.
 
     It shows what a ZooKeeper-mode cluster's controller must do, and where the real one differs.
     """
-    output.configure(log_level.lower(), as_json=as_json)
+    output.configure(log_level.lower(), as_json=as_json, libraries=libraries)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cli.printing import output
-from cli.printing.answers import time_of
 from ingest.files.history import History
 from ingest.replay.publication import Publication
 from wording.sentences import counted
+from wording.times import exact_moment
 
 
 def publish(history: History, publication: Publication, stop: threading.Event) -> bool:
@@ -21,7 +21,7 @@ def publish(history: History, publication: Publication, stop: threading.Event) -
     for note in history.files.notes:
         output.say(note)
     if has_znodes:
-        count, until = counted(publication.records, "record"), time_of(publication.as_of_ms)
+        count, until = counted(publication.records, "record"), exact_moment(publication.as_of_ms)
         ends = "stopped. To go on, begin again with an empty stream" if stop.is_set() else "the past ends there"
         output.say(f"{publication.to} has {count} of the past, up to {until}: {ends}")
     return has_znodes
@@ -40,5 +40,5 @@ def _progress(history: History, publication: Publication) -> Iterator[Callable[[
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=history.files.total_bytes)
         yield lambda: progress.update(
-            task, completed=history.files.read_bytes, description=time_of(publication.as_of_ms)
+            task, completed=history.files.read_bytes, description=exact_moment(publication.as_of_ms)
         )

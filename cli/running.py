@@ -22,6 +22,7 @@ from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from streaming.errors import StalledError, StreamError
 from streaming.processes import descendants, kill
+from transport.scratch import NoScratchError
 
 Part = Callable[[threading.Event], int | None]  # runs until its end or the event, and returns an exit code, else OK
 
@@ -125,7 +126,7 @@ def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Ha
         code = part(stop) or ExitCode.OK
     except StoppedError:
         code = None
-    except (IngestError, StreamError, ServeError) as error:
+    except (IngestError, StreamError, ServeError, NoScratchError) as error:
         output.complain(f"{label}{error}")
         code = ExitCode.STALLED if isinstance(error, StalledError) else ExitCode.UNAVAILABLE
     except Exception as error:

@@ -58,9 +58,16 @@ class ServedRestarts:
         except (ssl.SSLError, OSError) as error:
             raise ConfigError(f"--serve-ca-file {ca_file} holds no certificates in PEM form: {error}") from error
 
-    def ask(self, broker: BrokerId, accepted_topics: Sequence[str], hold_seconds: int | None) -> Restartable:
+    def ask(
+        self,
+        broker: BrokerId,
+        accepted_topics: Sequence[str],
+        accepted_absent: Sequence[BrokerId],
+        hold_seconds: int | None,
+    ) -> Restartable:
         """Judge a restart, and take a lease of so many seconds if the answer is yes."""
-        asked = {"broker": broker, "accept_topic": accepted_topics, "holder": self._holder}
+        accepted = {"accept_topic": accepted_topics, "accept_absent": accepted_absent}
+        asked = {"broker": broker, **accepted, "holder": self._holder}
         if hold_seconds is None:
             return self._of_cluster(interface.RESTARTABLE, asked, Restartable)
         return self._of_cluster(interface.HOLD_LEASE, {**asked, "seconds": hold_seconds}, Restartable)

@@ -22,7 +22,7 @@ from cli.embedded.process import Child
 from cli.printing import output
 from cli.running import ExitCode
 from cli.service import ALIVE, READY, SOCKET_VARIABLE, WATCHDOG_VARIABLE
-from transport.scratch import scratch_directory
+from transport.scratch import NoScratchError, scratch_directory
 
 _LOOK_SECONDS: Final = 0.2
 _READ_BYTES: Final = 64 * 1024
@@ -34,6 +34,9 @@ _SILENT_SECONDS = 120.0
 # The job ends behind its batch, and after 30 s without it, whatever the size of the cluster. watch and serve take one
 # second. Together they stay below TimeoutStopSec of the unit.
 _END_SECONDS = 45.0
+
+# A child that is still starting has no handler of the signal yet, or has done no work that it could finish.
+_ENDED_AS_ASKED: Final = (ExitCode.OK, -signal.SIGTERM, 128 + signal.SIGTERM)
 
 Show = Callable[[str, bytes], None]
 
@@ -49,7 +52,13 @@ class SupervisedChild:
         self._heard_at = self._ready_at = 0.0
         address = directory / name
         self.reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self.reports.bind(str(address))
+        try:
+            self.reports.bind(str(address))
+        except OSError as error:
+            self.reports.close()
+            # An address of a socket has at most 107 bytes.
+            what = f"no socket can be made in {directory}: {error}. Set TMPDIR to a directory with a shorter name"
+            raise NoScratchError(error.errno, what) from error
         told = {SOCKET_VARIABLE: str(address), WATCHDOG_VARIABLE: str(int(_SILENT_SECONDS * 1e6))}
         self.process = Child(name, command, environment={**environment, **told})
         self.output = -1
@@ -206,7 +215,7 @@ class Supervisor:
         child.process.kill()
         self._close_output(child, selector)
         status = child.process.exit_status or ExitCode.OK
-        if ends_by_order and status != ExitCode.OK:
+        if ends_by_order and status not in _ENDED_AS_ASKED:
             output.complain(f"{child.name} {_how(status)} when it was stopped")
             self.exit_code = self.exit_code or max(status, ExitCode.FAILED)
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
+from controller.contract.forwarder_status import REPLAYED, decode_status
 from controller.contract.ids import TopicPartition
+from controller.contract.reassignment_request import requested
 from controller.contract.records import Position, Record, RecordKind
-from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
+from controller.contract.znode_table import Place, ZnodePath, locate
 from controller.contract.znodes import (
-    REPLAYED,
     BrokerZnode,
     ClusterIdZnode,
     ConfigZnode,
@@ -23,18 +22,14 @@ from controller.contract.znodes import (
     FeatureZnode,
     LogDirEventZnode,
     MigrationZnode,
+    NamedPartition,
     PartitionsZnode,
-    Place,
     ReassignmentEntry,
     StateZnode,
-    TopicZnode,
     ZnodeError,
-    ZnodePath,
     decode,
     decode_config,
     decode_epoch,
-    decode_status,
-    locate,
 )
 from controller.events import (
     broker_change,
@@ -55,7 +50,16 @@ from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.published_rows import EVERY_CHANGE, Shown
 from controller.transaction.conclusion import Conclusion, Outcome as Outcome
 from controller.transaction.transaction import Transaction
-from controller.watch import clock_step, complete_read, ensemble, forgotten, loaded_states, older_generation, rollback
+from controller.watch import (
+    clock_step,
+    complete_read,
+    ensemble,
+    flawed_znodes,
+    forgotten,
+    loaded_states,
+    older_generation,
+    rollback,
+)
 
 _STATES_IN_A_TRANSACTION: Final = 4_096
 _NODE: Final = RecordKind.NODE
@@ -174,18 +178,9 @@ def _node(tx: Transaction, record: Record) -> None:
     try:
         handler(tx, where, record)
     except ZnodeError as error:
-        tx.state.happened.refused += 1
-        cause = f"{record.path} cannot be read ({error}): Kontrast keeps its last good value"
-        occurrences.note(tx.state, kinds.ZNODE_REFUSED, cause, about=record.path)
-        tx.rows.effects.append(
-            RefusedRow(
-                *tx.rows.stamp(),
-                path=record.path,
-                reason=str(error),
-                data=record.data,
-                data_base64=record.data_base64,
-            )
-        )
+        flawed_znodes.refuse(tx, record, error)
+    else:
+        flawed_znodes.forget(tx.header, record.path)
 
 
 def _created(tx: Transaction, record: Record) -> None:
@@ -207,6 +202,7 @@ def _deleted(tx: Transaction, record: Record) -> None:
     if tx.header.phase is BOOTSTRAPPING:
         return
     where = locate(record.path)
+    flawed_znodes.forget(tx.header, record.path)
     handler = _REMOVED.get(where.place)
     if handler is not None:
         handler(tx, where)
@@ -247,8 +243,8 @@ def _snapshot_end(tx: Transaction, _: Record) -> None:
 def _controller_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
     try:
         znode = decode(record.content, ControllerZnode)
-    except ZnodeError:
-        controller_change.controller_unreadable(tx, record.raw)
+    except ZnodeError as error:
+        controller_change.controller_unreadable(tx, error.flaw)
         raise
     controller_change.controller_written(tx, znode, record)
 
@@ -279,10 +275,10 @@ def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
 
 
 def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    znode, before = decode(record.content, TopicZnode), tx.state.topic(where.name)
+    before, znode = tx.state.topic(where.name), topic_change.decoded(tx, where.name, record)
     topic_change.topic_written(tx, where.name, znode)
     if (before is None or not before.exists) and tx.header.phase is FOLLOWING:
-        migration.topic_created(tx.state, where.name, has_id=znode.topic_id is not None)
+        migration.topic_created(tx.state, where.name, has_id=bool(znode.topic_id))
     if tx.header.phase is FOLLOWING:
         topic_assignment.topic_written(tx, where.name, before, znode)
 
@@ -309,15 +305,15 @@ def _log_dir_event(tx: Transaction, _: ZnodePath, record: Record) -> None:
 def _reassignment_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
     asked = () if tx.header.triggers.reassign is None else tx.header.triggers.reassign
     try:
-        asked = decode(record.content, PartitionsZnode).partitions
+        asked = requested(record.content, tx.header.profile.release)
     finally:
         partition_reassignment.znode_written(tx, asked, is_new=record.version == 0)
 
 
 def _preferred_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
-    replica_leader_election.znode_written(
-        tx, decode(record.content, PartitionsZnode).partitions, is_new=record.version == 0
-    )
+    named = decode(record.content, PartitionsZnode).partitions
+    entries = tuple([ReassignmentEntry(each.topic, each.partition, ()) for each in named])
+    replica_leader_election.znode_written(tx, entries, is_new=record.version == 0)
 
 
 def _migration_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
@@ -338,7 +334,7 @@ def _broker_config_written(tx: Transaction, where: ZnodePath, record: Record) ->
 
 
 def _isr_changed(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    entries: tuple[ReassignmentEntry, ...] = ()
+    entries: tuple[NamedPartition, ...] = ()
     try:
         entries = decode(record.content, PartitionsZnode).partitions
     finally:
@@ -391,7 +387,7 @@ _REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
         tx, TopicPartition(where.name, where.partition)
     ),
     Place.DELETE_TOPIC: lambda tx, where: deletion_requests.entry_removed(tx, where.name),
-    Place.ISR_CHANGE: lambda tx, where: isr_change_notification.removed(tx.state, where.name),
+    Place.ISR_CHANGE: lambda tx, where: isr_change_notification.removed(tx, where.name),
     Place.MIGRATION: lambda tx, _: migration.znode_removed(tx.header),
     Place.REASSIGN_PARTITIONS: lambda tx, _: partition_reassignment.znode_removed(tx),
     Place.PREFERRED_ELECTION: lambda tx, _: replica_leader_election.znode_removed(tx.header),

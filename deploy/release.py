@@ -6,11 +6,13 @@ commits give equal files, byte for byte.
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from hashlib import sha256
@@ -32,6 +34,10 @@ Source = "{0}"
 Changelog = "{0}/blob/HEAD/CHANGELOG.md"
 Issues = "{0}/issues"
 """
+_UNIT = "deploy/systemd/kontrast@.service"
+_CHART = "deploy/helm/kontrast"
+_PINNED = ("requirements/run.txt", "requirements/mcp.txt", "requirements/kerberos.txt")
+_PIN = re.compile(r"^([\w.-]+==\S+(?: ; .+?)?)(?: \\)?$", re.MULTILINE)
 _STEPS = (
     ("deploy/dist.py",),
     ("deploy/bill_of_materials.py",),
@@ -55,6 +61,9 @@ def make(version: str, directory: Path, home_url: str = "") -> Iterable[Path]:
         for step in _STEPS:
             environment = {**os.environ, "SOURCE_DATE_EPOCH": str(committed_seconds), "PYTHONDONTWRITEBYTECODE": "1"}
             subprocess.run([sys.executable, *step], cwd=export, env=environment, stdout=subprocess.PIPE, check=True)
+        shutil.copy(export / _UNIT, export / "dist")
+        _write_constraints(export)
+        _pack_chart(export, version, committed_seconds)
         (export / "dist" / "CHANGES.md").write_text(changes, encoding="utf-8")
         made = sorted(path for path in (export / "dist").iterdir())
         sums = [f"{sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made]
@@ -78,6 +87,37 @@ def _write_version(export: Path, version: str, day: datetime) -> str:
     title = f"## {version} ({day:%Y-%m-%d})\n\n"
     changelog.write_text(_UNRELEASED.sub(lambda found: title + found["changes"], text), encoding="utf-8")
     return title + section["changes"]
+
+
+def _write_constraints(export: Path) -> None:
+    """Write the tested versions for `pip --constraint`, without the hashes, which pip takes in requirements alone."""
+    pins = {pin for name in _PINNED for pin in _PIN.findall((export / name).read_text(encoding="utf-8"))}
+    lines = "".join(f"{pin}\n" for pin in sorted(pins))
+    (export / "dist" / "constraints.txt").write_text(lines, encoding="utf-8")
+
+
+def _pack_chart(export: Path, version: str, seconds: int) -> None:
+    """Write the chart as `helm package` would, with the files behind its links and one time for all."""
+
+    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.mtime, member.mode, member.uid, member.gid = seconds, 0o644, 0, 0
+        member.uname = member.gname = ""
+        return member
+
+    archive = export / "dist" / f"kontrast-chart-{version}.tgz"
+    with (
+        archive.open("wb") as file,
+        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=seconds) as packed,
+        tarfile.open(fileobj=packed, mode="w", dereference=True) as chart,
+    ):
+        for path in sorted(_files_below(export / _CHART)):
+            if path.relative_to(export / _CHART).parts[0] != "tests":
+                chart.add(path, f"kontrast/{path.relative_to(export / _CHART)}", filter=plain)
+
+
+def _files_below(directory: Path) -> Iterable[Path]:
+    for path in directory.iterdir():  # rglob does not follow the link to the boards
+        yield from _files_below(path) if path.is_dir() else (path,)
 
 
 def _git(*arguments: str) -> bytes:

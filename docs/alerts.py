@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
+from wording.times import duration  # noqa: E402
 
 _WIDTH = 120
 
@@ -66,7 +67,7 @@ Incidents that begin to share partitions merge under the older name.
 
 These reasons lower an alert to info. Every missing broker must have one:
 
-- **A shutdown in order.** The broker is shutting down in order, did so within ten minutes, or returned from it
+- **A clean shutdown.** The broker is shutting down cleanly, did so within ten minutes, or returned from it
   within five minutes. A broker that stays away longer pages.
 - **A maintenance window** ([how to](../how-to/alerting.md#announce-maintenance)) for the broker. Occurrences
   without a broker need a window of the whole cluster.
@@ -116,12 +117,12 @@ def _facts(kind: AlertKind) -> Iterator[tuple[str, str]]:
     runbook = f"Kontrast{kind.name}"
     yield "Severity", f"{kind.severity.value}. **Runbook**: [{runbook}](../runbooks/{runbook}.md)"
     if kind.expected is not None:
-        yield "Expected of the controller", _sentence(kind.expected)
+        yield "Expected", kind.expected
     yield "What a person can do", kind.action
     yield "Opens", _sentence("; ".join(filter(None, [_patience(kind), kind.patience_else])))
     if kind.lasts_ms:
         until = f", or until {kind.ends_early}" if kind.ends_early else ""
-        yield "Stays open", f"{_duration(kind.lasts_ms)} after it happened last{until}."
+        yield "Stays open", f"{duration(kind.lasts_ms)} after it happened last{until}."
     if kind.divergence is not None:
         yield "Counted", f'in `kontrast_divergences_total{{kind="{kind.divergence}"}}`.'
 
@@ -133,12 +134,7 @@ def _sentence(text: str) -> str:
 def _patience(kind: AlertKind) -> str:
     if kind.lasts_ms:
         return "at once when it happens"
-    return f"when it has lasted for {_duration(kind.patience_ms)}" if kind.patience_ms else "at once"
-
-
-def _duration(milliseconds: int) -> str:
-    seconds = milliseconds // 1_000
-    return f"{seconds} s" if seconds < 60 else f"{seconds // 60} min"
+    return f"when it has lasted for {duration(kind.patience_ms)}" if kind.patience_ms else "at once"
 
 
 def _wrapped(text: str, bullet: str = "") -> str:

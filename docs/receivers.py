@@ -28,7 +28,7 @@ from tests import recorded_moment  # noqa: E402
 from tests.programs import program  # noqa: E402
 
 _DEPLOY = ROOT / "deploy" / "alertmanager"
-_GROUP = "broker 1"
+_GROUP = "broker 2 (2)"
 _NAMES = {
     "page-pagerduty": "PagerDuty",
     "page-opsgenie": "Opsgenie",
@@ -64,7 +64,7 @@ def _templates(config: object, *fields: str) -> Iterator[tuple[str, str]]:
 
 
 def message(recorded_files: Path) -> dict[str, Any]:
-    """Return Alertmanager's message with a broker's critical alerts in a recorded incident, as Kontrast sends them."""
+    """Return Alertmanager's message with the critical alerts of a recorded incident, as Kontrast sends them."""
     rows: dict[str, AlertRow] = {}
     outcome = steps(new_context("orders"), list(recorded_moment.history(recorded_files, "orders").records()))
     for row in outcome.effects:
@@ -79,7 +79,14 @@ def message(recorded_files: Path) -> dict[str, Any]:
     ]
     common = dict(sorted(set.intersection(*(set(each.labels) for each in sent))))
     group = {"kafka_cluster": "orders", "group": _GROUP}
-    return {"receiver": "page", "status": "firing", "alerts": alerts, "groupLabels": group, "commonLabels": common}
+    return {
+        "receiver": "page",
+        "status": "firing",
+        "alerts": alerts,
+        "groupLabels": group,
+        "commonLabels": common,
+        "externalURL": "https://alertmanager.example",
+    }
 
 
 def rendered(text: str, sent: Mapping[str, Any]) -> str:

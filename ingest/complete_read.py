@@ -31,12 +31,15 @@ from ingest.observed.paths import (
     topic_path,
 )
 from ingest.zookeeper.client import WatchedZooKeeper
+from ingest.zookeeper.reachability import why_unreachable
 from ingest.zookeeper.reading import ConnectionLostError
 
 _LOG = logging.getLogger("kontrast.ingest.complete_read")
 
 _STOP_CHECK_SECONDS = 0.2
 _FIRST_WARNING_SECONDS = 2.0
+_LOOK_AT_ADDRESS_SECONDS = 0.5  # a session begins within 10 ms on loopback, and within a few round trips elsewhere
+_CHECK = "Check that it runs and that the address is right"
 _JUTE_MAXBUFFER_BYTES = 0xFFFFF
 _TOPIC_DECODER: Final[JsonDecoder[dict[str, Any]]] = JsonDecoder(dict[str, Any])
 _NODE = RecordKind.NODE  # to find a member in its enum takes Python 3.11 0.2 µs
@@ -233,6 +236,9 @@ def ask_once(
     zookeeper = WatchedZooKeeper(config, inbox, stop, reads_once=True)
     try:
         zookeeper.start()
+        patience_seconds = min(_LOOK_AT_ADDRESS_SECONDS, config.connect_timeout_seconds)
+        if not inbox.wait(patience_seconds) and (why := why_unreachable(config.servers)) is not None:
+            raise UnreachableError(f"ZooKeeper at {config.zookeeper} cannot be reached: {why}. {_CHECK}")
         wait_for_connection(config, zookeeper, inbox, stop)
         deadline = time.monotonic() + config.connect_timeout_seconds
         while not stop.is_set():
@@ -268,7 +274,7 @@ def wait_for_connection(
         if now >= deadline:
             raise UnreachableError(
                 f"ZooKeeper at {config.zookeeper} could not be reached within {config.connect_timeout_seconds:g} s. "
-                "Check that it runs and that the address is right"
+                f"{_CHECK}"
             )
         if now >= warn_at:
             warn_at = now + warn_every_seconds

@@ -45,6 +45,7 @@ _SMALLEST = {
     "journal_retain_bytes": 1,
     "journal_retain_seconds": 1,
     "resync_jitter_seconds": 0,
+    "sweep_seconds": 1,
     "ensemble_interval_seconds": 1,
     "zookeeper_admin_port": 1,
     "jute_maxbuffer_bytes": 1,
@@ -142,8 +143,9 @@ class IngestConfig(ZooKeeperConfig):
     """Settings of one cluster's forwarder. Raise IngestError for impossible ones.
 
     The forwarder reads events within `coalesce_ms` together. After a lost connection it reads everything again after a
-    random part of `resync_jitter_seconds`, so that the watchers of an ensemble do not read at once. Each
-    `ensemble_interval_seconds` it asks every server of the ensemble how it is, None for never. In
+    random part of `resync_jitter_seconds`, so that the watchers of an ensemble do not read at once. In `sweep_seconds`
+    it reads every znode once more, None for never. Each `ensemble_interval_seconds` it asks every server of the
+    ensemble how it is, None for never. In
     `election_zookeeper`, HOST:PORT[,HOST:PORT…][/chroot], the forwarders of a cluster elect one. `maintenance_file` may
     be missing, but not its folder.
     """
@@ -153,6 +155,7 @@ class IngestConfig(ZooKeeperConfig):
     coalesce_ms: float = 10.0
     heartbeat_seconds: float = 1.0
     resync_jitter_seconds: float = 0.5
+    sweep_seconds: float | None = 600.0
     ensemble_interval_seconds: float | None = 10.0
     zookeeper_admin_port: int | None = None
     jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER

@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 
 import msgspec
@@ -30,7 +30,8 @@ from ingest.observed.paths import WATCHED
 from ingest.observed.tree import complete
 from ingest.publisher import DeposedError, Publisher, StoppedError
 from ingest.sinks.opening import open_sink
-from ingest.sinks.sink import Sink, SinkUnavailableError
+from ingest.sinks.sink import Sink, SinkFullError, SinkUnavailableError
+from ingest.sweep import Sweep
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.ensemble import EnsembleQuestions
 from ingest.zookeeper.reading import ConnectionLostError
@@ -118,14 +119,15 @@ class Forwarder:
                 self._goes_on(error)
                 deadline = time.monotonic() + self._config.connect_timeout_seconds
             except SinkUnavailableError as error:
-                if time.monotonic() >= deadline:
+                waits_for_room = isinstance(error, SinkFullError)  # with its page and metrics up
+                if time.monotonic() >= deadline and not waits_for_room:
                     raise IngestError(
                         f"{self._config.to} could not be reached within {self._config.connect_timeout_seconds:g} s. "
                         f"Check that it runs and that the address is right ({error})"
                     ) from error
                 level = logging.DEBUG if is_told else logging.WARNING
-                seconds = self._config.connect_timeout_seconds
-                _LOG.log(level, "%s is not reachable, trying again for %g s: %s", self._config.to, seconds, error)
+                until = "there is room" if waits_for_room else f"{self._config.connect_timeout_seconds:g} s have passed"
+                _LOG.log(level, "%s takes no records, trying again until %s: %s", self._config.to, until, error)
                 is_told = True
             stop.wait(_SINK_RETRY_SECONDS)
         return None
@@ -174,6 +176,7 @@ class _Watch:
         self._has_complete_read = False
         self._reason = ReadReason.START  # why everything is to be read
         self._zxid = UNKNOWN_ZXID
+        self._sweep = Sweep(config, zookeeper, publisher.tree)
         self._session_id = 0  # of the newest complete read
         self._heartbeat_at = self._look_at = self._read_at = time.monotonic()
 
@@ -310,8 +313,8 @@ class _Watch:
         self._has_complete_read = True
         return observations
 
-    def _forward_window(self) -> None:
-        """Publish the waiting events, with values that were read after them.
+    def _forward_window(self, swept: Sequence[str] = ()) -> None:
+        """Publish the waiting events, with values that were read after them, and what no event tells of swept paths.
 
         A window ends with the answer to a read. By then the server has sent every event of its changes, so the window
         splits no change. Events during the read belong to the window and are read in turn. A window without a natural
@@ -324,7 +327,8 @@ class _Watch:
             for reads in range(_MAX_READS_A_WINDOW):
                 named, new = self._zookeeper.name(new), []
                 events += named
-                reading = self._zookeeper.read_values(list({event.path: None for event in named}) or [_READ_WHEN_QUIET])
+                paths = dict.fromkeys([event.path for event in named] + list(() if reads else swept))
+                reading = self._zookeeper.read_values(list(paths) or [_READ_WHEN_QUIET])
                 values.update(reading.values)
                 if reads + 1 < _MAX_READS_A_WINDOW:  # otherwise the next window handles the later events
                     new = self._inbox.take_events(reading.position)
@@ -336,6 +340,17 @@ class _Watch:
             raise
         self._publisher.publish(observe_window(events, values, self._publisher.tree.known))
         self._measure(events, values)
+        if not new:  # else an event that waits may tell of a difference
+            self._publish_unnoticed(values.keys() & set(swept) - {event.path for event in events}, values)
+
+    def _publish_unnoticed(self, paths: Collection[str], values: Mapping[str, Value | None]) -> None:
+        """Publish the differences at these paths, of which no event came."""
+        found = self._publisher.tree.differences_at({path: values[path] for path in paths})
+        if found:
+            changed = f"{counted(len(found), 'znode')} (the first is {found[0].path})"
+            _LOG.warning("%s: no watch reported a change of %s. It is published now", self._config.cluster, changed)
+            self._publisher.publish(found)
+            self._forwarding.differences += len(found)
 
     def _measure(self, events: list[ZnodeEvent], values: Mapping[str, Value | None]) -> None:
         now, at_seconds = time.monotonic(), time.time()
@@ -362,7 +377,7 @@ class _Watch:
     def _heartbeat(self) -> None:
         """Publish that everything up to a zxid has been published, or that the connection is lost."""
         if self._in_step:
-            self._forward_window()
+            self._forward_window(self._sweep.next_paths())
         state = self._state if self._in_step or self._state is not SessionState.CONNECTED else SessionState.SUSPENDED
         ensemble = self._questions.take()
         if ensemble is not None:

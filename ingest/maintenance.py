@@ -19,7 +19,8 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from controller.contract.znodes import Brokers, MaintenanceWindow
+from controller.contract.forwarder_status import MaintenanceWindow
+from controller.contract.znodes import Brokers
 from ingest.errors import IngestError
 from transport.forwarding import Forwarding
 from transport.toml_file import TomlError, parse_toml

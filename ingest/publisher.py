@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import msgspec
 
 from controller.contract.ensemble import Ensemble
+from controller.contract.forwarder_status import ForwarderStatus
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import Record, RecordKind, data_fields
-from controller.contract.znodes import ForwarderStatus
 from ingest.clocks import Clocks
 from ingest.election import ForwardingTerm
 from ingest.maintenance import MaintenanceFile

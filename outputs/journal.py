@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from outputs.source import Chunk, OutputsError, SourceDownError
@@ -37,6 +37,9 @@ class _FollowedJournal:
     @property
     def caught_up(self) -> bool:
         return self._offset >= self._live_from
+
+    def reaches(self, identity: str, offset: int) -> bool:
+        return self._identity == identity and self._offset >= offset
 
     def read(self) -> Chunk | None:
         after_gap, begins_anew = self._lacks_beginning, self._is_another()
@@ -85,6 +88,7 @@ class JournalSource:
         self._wanted = tuple(wanted)
         self._journals: tuple[_FollowedJournal, ...] = ()
         self._missing: tuple[str, ...] = ()
+        self._is_cut = False
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -95,6 +99,13 @@ class JournalSource:
     def caught_up(self) -> bool:
         """Return whether all rows that existed at the first poll have been returned."""
         return bool(self._journals) and all(journal.caught_up for journal in self._journals)
+
+    def lacking(self, ends: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
+        """Return the outputs that do not reach these ends, empty while a long backlog is only read in part."""
+        if self._is_cut:
+            return ()
+        ended = [(journal, ends[journal.output]) for journal in self._journals if journal.output in ends]
+        return tuple(journal.output for journal, end in ended if not journal.reaches(*end))
 
     def poll(self) -> Sequence[Chunk]:
         """Return the new rows, or a part of many. Read an output to its end before the next one."""
@@ -127,6 +138,7 @@ class JournalSource:
 
     def _read(self) -> list[Chunk]:
         chunks: list[Chunk] = []
+        self._is_cut = True
         for journal in self._journals:
             for _ in range(_CHUNKS_OF_ONE_OUTPUT):
                 chunk = journal.read()
@@ -135,6 +147,7 @@ class JournalSource:
                 chunks.append(chunk)
             else:
                 return chunks
+        self._is_cut = False
         return chunks
 
     def close(self) -> None:

@@ -54,6 +54,10 @@ class KafkaSource:
             self._positions.get(partition, 0) >= offset for partition, offset in self._live_from.items()
         )
 
+    def lacking(self, ends: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:  # noqa: ARG002 (of journals)
+        """Return no output, because the job does not learn the ends of topics."""
+        return ()
+
     def poll(self) -> Sequence[Chunk]:
         """Wait a moment for new rows and return them."""
         try:

@@ -6,6 +6,8 @@ setting of the library limits the size of frames (`receive_message_max_bytes`).
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from kafka.errors import (
@@ -25,7 +27,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from outputs.kerberos import KerberosError, KerberosExchange, Keytab
 from transport.address import KafkaAddress
-from transport.kafka_login import GSSAPI, KafkaLogin, KafkaLoginError
+from transport.kafka_login import GSSAPI, NO_LOGIN, KafkaLogin, KafkaLoginError
 
 _TURN_BYTES = 1024**2
 
@@ -63,7 +65,7 @@ def client_options(address: KafkaAddress) -> dict[str, Any]:
     except (KafkaLoginError, KerberosError) as error:
         raise KafkaConfigurationError(str(error)) from error
     return {
-        "kafka_client": BoundedKafkaClient,
+        "kafka_client": partial(BoundedKafkaClient, login=address.login),
         "bootstrap_servers": address.bootstrap_servers.split(","),
         **login,
     }
@@ -130,6 +132,7 @@ class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
     """
 
     _refusal: KafkaError | None = None
+    login: KafkaLogin = NO_LOGIN
 
     def bootstrap(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 (kafka-python's own)
         """Connect as the library does. Raise KafkaError."""
@@ -151,6 +154,12 @@ class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
             # The broker's answer and the end of the connection may come together, and kafka-python drops the answer.
             self._refusal = RefusedConnectionError(f"the broker ends the connection. {_CHECK_LOGIN}")
 
+    async def _connect(self, node: Any, connection: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        if self.login.password_file is not None:
+            with suppress(KafkaLoginError):  # while the file is written the connection takes the earlier password
+                connection.config["sasl_plain_password"] = self.login.password
+        return await super()._connect(node, connection, *arguments, **options)
+
     async def _build_transport(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
         try:
             transport = await super()._build_transport(*arguments, **options)
@@ -164,11 +173,16 @@ class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 class BoundedKafkaClient(KafkaNetClient):  # type: ignore[misc]
-    """The client that consumers, producers and admins take as `kafka_client`."""
+    """The client that consumers, producers and admins take as `kafka_client`.
 
-    def __init__(self, **configs: Any) -> None:  # noqa: ANN401
+    Each new connection reads the password of `login` again.
+    """
+
+    def __init__(self, *, login: KafkaLogin = NO_LOGIN, **configs: Any) -> None:  # noqa: ANN401
         net = NetworkSelector(**configs)
-        super().__init__(net=net, manager=BoundedConnectionManager(net, **configs), **configs)
+        manager = BoundedConnectionManager(net, **configs)
+        manager.login = login
+        super().__init__(net=net, manager=manager, **configs)
 
 
 class _TurnTakingSocket:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +40,9 @@ class OutputsSource(Protocol):
     @property
     def missing(self) -> tuple[str, ...]:
         """Return the wanted outputs that did not exist at the newest poll."""
+
+    def lacking(self, ends: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
+        """Return the outputs that do not reach these ends, by output the journal's identity and an offset."""
 
     def close(self) -> None:
         """Let go of connections."""

@@ -1,16 +1,17 @@
-"""Health of a cluster: its open alerts as findings, worst first, with counts."""
+"""Health of a cluster: its state, and its open alerts as findings, worst first, with counts."""
 
 from __future__ import annotations
 
 import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
-from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId, ControllerEpoch
 from controller.view.ensemble import ensemble_in_words
-from controller.view.gauges import gauges_row, replicas_by_broker
+from controller.view.gauges import gauges_row, never_registered, replicas_by_broker
 from questions.doubts import doubts
+from questions.incidents import incidents_in, troubles_in
 from questions.picture import Beginning, Picture
+from questions.state import ClusterState, Counts, State, counts_of, state_of
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -28,32 +29,17 @@ class Finding(msgspec.Struct, frozen=True):
     examples: tuple[str, ...]
 
 
-class Counts(msgspec.Struct, frozen=True):
-    """A cluster's counts, by Kafka's own definitions."""
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """Health of a cluster: its state, the reasons to doubt it, counts and findings."""
 
-    brokers: int  # registered
-    brokers_away: int  # not registered, though they host replicas
-    topics: int
-    partitions: int
-    leaderless: int  # without a live leader now, an election due or not
-    under_min_isr: int
-    under_replicated: int
-    at_min_isr: int
-    reassigning: int
-    preferred_imbalance: int
-    topics_to_delete: int
-
-
-class Health(msgspec.Struct, frozen=True):
-    """Health of a cluster: the verdict, its reasons, and doubts."""
-
+    doubts: tuple[str, ...]  # reasons to doubt silence, a sentence each
     cluster: str
     as_of_ms: int
+    state: ClusterState
     controller: BrokerId  # broker id, or -1
     controller_epoch: ControllerEpoch
     counts: Counts
     findings: tuple[Finding, ...]  # the worst first
-    doubts: tuple[str, ...]  # reasons to doubt silence, a sentence each
     led_by_kraft: bool = False  # `controller` is a KRaft controller, no broker
     zookeeper: str = ""  # the ensemble in a sentence, empty if `kontrast watch` does not ask its servers
 
@@ -64,24 +50,29 @@ class Health(msgspec.Struct, frozen=True):
 
     @property
     def is_well(self) -> bool:
-        """Return whether no alert pages or warns, and no part is hidden."""
-        return self.worst in (None, Severity.INFO) and not self.doubts
+        """Return whether the cluster is well, now."""
+        return self.state.state is State.WELL and not self.doubts
 
 
-def check(picture: Picture, now_ms: int | None = None, counts: Counts | None = None) -> Health:
-    """Return the health of the cluster. `now_ms` is the present, for a picture of now.
+def check(picture: Picture) -> Health:
+    """Return the health of the cluster, whose partitions are all in the picture."""
+    counts = counts_in(picture)
+    incidents = incidents_in(picture, tuple(troubles_in(picture.header)))
+    return health_of(picture, counts, state_of(picture, counts, incidents))
 
-    `counts` are given if the picture does not have all partitions.
-    """
+
+def health_of(picture: Picture, counts: Counts, state: ClusterState) -> Health:
+    """Return the health, with counts and state from elsewhere for a picture that lacks partitions."""
     header = picture.header
     return Health(
         cluster=header.cluster,
         as_of_ms=picture.as_of_ms,
+        state=state,
+        doubts=doubts(picture),
         controller=header.controller,
         controller_epoch=header.controller_epoch,
-        counts=counts_in(picture) if counts is None else counts,
+        counts=counts,
         findings=tuple(finding_of(row, picture) for row in picture.alerts),
-        doubts=tuple(doubts(picture, now_ms)),
         led_by_kraft=header.kraft_owns_controller,
         zookeeper=ensemble_in_words(header),
     )
@@ -107,22 +98,5 @@ def counts_in(picture: Picture) -> Counts:
     """Return counts of a picture that has all partitions."""
     header = picture.header
     row = gauges_row(header, (header.cluster, 0, 0, 0, header.zxid, picture.as_of_ms))
-    hosting = replicas_by_broker(header)
-    return counts_of(row, sum(1 for broker in hosting if broker not in header.brokers))
-
-
-def counts_of(row: GaugesRow, brokers_away: int) -> Counts:
-    """Return the counts that a row of gauges has, with the number of brokers away, which the row lacks."""
-    return Counts(
-        brokers=row.active_brokers,
-        brokers_away=brokers_away,
-        topics=row.topics,
-        partitions=row.partitions,
-        leaderless=row.leaderless_partitions,
-        under_min_isr=row.under_min_isr_partitions,
-        under_replicated=row.under_replicated_partitions,
-        at_min_isr=row.at_min_isr_partitions,
-        reassigning=row.reassigning_partitions,
-        preferred_imbalance=row.preferred_replica_imbalance,
-        topics_to_delete=row.topics_to_delete,
-    )
+    absent = replicas_by_broker(header).keys() - header.brokers.keys()
+    return counts_of(row, sum(not never_registered(header, broker) for broker in absent))

@@ -1,28 +1,119 @@
-"""Reasons why a picture of a cluster may be incomplete."""
+"""Reasons why a picture of a cluster may be incomplete or old, judged once for every face."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
+
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_row import AlertRow
+from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
 from controller.view.types import FOLLOWING
-from questions.picture import Picture
-from wording.sentences import counted
+from questions.picture import Picture, Present
+from wording.sentences import counted, first_sentence, joined
+from wording.times import duration
 
-OLD_AFTER_MS: Final = 30_000  # of heartbeats that come each second, as in [serve.alertmanager]
 _NAMED_PATHS: Final = 3
+STATUS_STEP: Final = "Run `kontrast status`"
+_REBUILD: Final = "`kontrast stream --rebuild`"
+
+BLINDING: Final = {
+    kinds.REPLICA_DISCONNECTED.name: "Kontrast has lost ZooKeeper",
+    kinds.REPLICA_LACKS_RECORDS.name: "records were lost between `kontrast watch` and `kontrast stream`",
+    kinds.CLUSTER_QUARANTINED.name: "Kontrast failed over records of this cluster",
+}
+"""Alerts that hide the state of a cluster, and the reason in words."""
 
 
-def doubts(picture: Picture, now_ms: int | None) -> Iterator[str]:
-    """Return each reason in a sentence. `now_ms` is the present, for a picture of now."""
-    if now_ms is not None and picture.is_replayed:
+class Blindness(msgspec.Struct, frozen=True):
+    """Why nothing of a picture is known to be current, since when, and what a person can do about it."""
+
+    reason: str
+    since_ms: int | None
+    step: str
+
+
+def silent_process(job: JobRow | None, heard_ms: int, now_ms: int, stale_after_ms: int) -> str:
+    """Return the process that stopped since the heartbeat of `heard_ms`, or an empty text if both may have.
+
+    A job without a record to read writes its row each ten seconds. So a row that is newer than the heartbeat shows that
+    the job waits for the watcher.
+    """
+    if job is None:
+        return ""
+    if now_ms - job.time_ms > stale_after_ms:
+        return "kontrast stream"
+    return "kontrast watch" if job.time_ms - heard_ms > CLOCKS_AGREE_WITHIN_MS else ""
+
+
+def check_of(silent: str) -> str:
+    """Return the step after silence, which names the silent process if it is known."""
+    runs = f"`{silent}` runs" if silent else "`kontrast watch` and `kontrast stream` run"
+    return f"check whether {runs}, and read the log"
+
+
+def silence(heard_ms: int, present: Present | None, *, is_replayed: bool = False) -> Blindness | None:
+    """Return that the newest heartbeat is older than the setting allows, for a cluster that should be current."""
+    if present is None or is_replayed or not present.is_stale(heard_ms):
+        return None
+    silent = f"`{present.silent}` is silent" if present.silent else "`kontrast watch` or `kontrast stream` has stopped"
+    return Blindness(silent, heard_ms, _capital(check_of(present.silent)))
+
+
+def hidden_by(alerts: Iterable[AlertRow]) -> Blindness | None:
+    """Return the open alert that hides the cluster, if there is one."""
+    for row in alerts:
+        if row.state == "open" and row.alert in BLINDING:
+            return Blindness(BLINDING[row.alert], row.since_ms, _capital(first_sentence(row.action)))
+    return None
+
+
+def blindness(picture: Picture) -> Blindness | None:
+    """Return why the state of the cluster is not known, if it is not. This wins over all that the picture has."""
+    return (
+        silence(picture.as_of_ms, picture.present, is_replayed=picture.is_replayed)
+        or hidden_by(picture.alerts)
+        or _without_rows(picture)
+        or _without_complete_read(picture)
+    )
+
+
+def doubts(picture: Picture) -> tuple[str, ...]:
+    """Return each reason to doubt the picture in a sentence."""
+    return tuple(_doubts(picture))
+
+
+def _doubts(picture: Picture) -> Iterator[str]:
+    present = picture.present
+    if present is not None and picture.is_replayed:
         yield "this shows a past that `kontrast replay` published, not the present"
-    elif now_ms is not None and now_ms - picture.as_of_ms > OLD_AFTER_MS:
-        age_seconds = (now_ms - picture.as_of_ms) // 1_000
-        yield f"the newest data is {age_seconds} s old, so this may have changed (see `kontrast status`)"
-    if picture.header.phase is not FOLLOWING:
-        yield "changes were lost without a complete read since, so this answer may be outdated"
+    blind = blindness(picture)
+    if blind is not None:
+        old = present is not None and present.is_stale(picture.as_of_ms)
+        heard = "" if not old or present is None else f", last known {duration(present.now_ms - picture.as_of_ms)} ago"
+        yield f"the state is not known{heard}: {blind.reason} (see `kontrast status`)"
     if picture.forbidden:
         hidden = sorted(picture.forbidden)
-        named = ", ".join(hidden[:_NAMED_PATHS]) + (", …" if len(hidden) > _NAMED_PATHS else "")
+        named = joined(hidden, most=_NAMED_PATHS)
         yield f"Kontrast may not read {counted(len(hidden), 'znode')}, nor the children: {named}"
+
+
+def _without_complete_read(picture: Picture) -> Blindness | None:
+    if picture.header.phase is FOLLOWING:
+        return None
+    return Blindness("changes were lost without a complete read since", None, STATUS_STEP)
+
+
+def _without_rows(picture: Picture) -> Blindness | None:
+    return Blindness(rows_lost(picture.lacking), None, f"Run {_REBUILD}") if picture.lacking else None
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def rows_lost(outputs: Sequence[str]) -> str:
+    """Return the clause about outputs that lost rows which the job has not written again."""
+    return f"rows of {joined(outputs)} were lost, write them again with {_REBUILD}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 from controller.contract.alert_row import AlertRow
+from controller.contract.forwarder_status import REPLAYED
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import MetadataRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from controller.contract.znodes import REPLAYED
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.one_read import context_of_read
 from controller.step import steps
@@ -21,6 +21,7 @@ from questions.picture import WORST_FIRST, Origin, Picture
 _RESOLVED = "resolved"
 _NODE = RecordKind.NODE
 _NOTHING: Mapping[str, int] = MappingProxyType({})
+_OF_TOPICS = frozenset(kind.name for subject in ("Partitions", "Topics") for kind in SECTIONS[subject])
 _KINDS = {name: place for place, name in enumerate(ALERT_KINDS)}  # partitions, brokers, the controller, topics
 
 
@@ -62,14 +63,31 @@ class Gathering:
         return self._picture(Origin.HISTORY)
 
     def look(
-        self, read: Sequence[Record], written_ms: Mapping[str, int], forbidden: frozenset[str] = frozenset()
+        self,
+        read: Sequence[Record],
+        written_ms: Mapping[str, int],
+        forbidden: frozenset[str] = frozenset(),
+        *,
+        has_all_topics: bool = True,
     ) -> Picture:
-        """Return the cluster of one complete read, dated by its znodes, because no beginning was seen."""
+        """Return the cluster of one complete read, dated by its znodes, because no beginning was seen.
+
+        Without all topics it has no alerts on the cluster, its brokers and its controller, because the counts are of a
+        part.
+        """
         self._records = {record.path: record for record in read if record.kind is _NODE}
         self._as_of_ms = read[0].observed_ms
-        outcome = context_of_read(self.context, read, written_ms, shows_partitions=self._shows_partitions)
+        outcome = context_of_read(
+            self.context,
+            read,
+            written_ms,
+            shows_partitions=self._shows_partitions,
+            has_all_topics=has_all_topics,
+        )
         self.context = outcome.context
         self._take_rows(outcome.effects)
+        if not has_all_topics:
+            self._alerts = {id_: row for id_, row in self._alerts.items() if row.alert in _OF_TOPICS}
         return self._picture(Origin.LOOK, written_ms, forbidden)
 
     def _note(self, record: Record) -> None:
@@ -114,8 +132,12 @@ def picture_of_rows(  # noqa: PLR0913 (all that the job published)
     alerts: Collection[AlertRow],
     story: tuple[Row, ...] | None = None,
     as_of_ms: int | None = None,
+    lacking: tuple[str, ...] = (),
 ) -> Picture:
-    """Build the picture from the newest rows. Its time is that of the gauges, unless `as_of_ms` corrects it."""
+    """Build the picture from the newest rows. Its time is that of the gauges, unless `as_of_ms` corrects it.
+
+    `lacking` names the outputs that lost rows.
+    """
     return Picture(
         origin=Origin.HISTORY,
         context=context_of_rows(empty, metadata, gauges),
@@ -123,6 +145,7 @@ def picture_of_rows(  # noqa: PLR0913 (all that the job published)
         story=story,
         as_of_ms=gauges.time_ms if as_of_ms is None else as_of_ms,
         is_replayed=gauges.is_replayed,
+        lacking=lacking,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -16,6 +16,7 @@ from controller.contract.znodes import Brokers
 from controller.view.health import reason_for
 from controller.view.types import Context, Header, Partition, Topic
 
+CONTROLLER_GROUP: Final = "controller"  # of the alerts about it
 WORST_FIRST: Final[Mapping[Severity, int]] = {severity: place for place, severity in enumerate(Severity)}
 
 
@@ -33,6 +34,18 @@ class Beginning(msgspec.Struct, frozen=True):
     exact: bool
 
 
+class Present(NamedTuple):
+    """The moment at which a picture is shown as current, and the age from which it is too old for that."""
+
+    now_ms: int
+    stale_after_ms: int
+    silent: str = ""  # the process that stopped, if it is known
+
+    def is_stale(self, heard_ms: int) -> bool:
+        """Return whether a cluster last heard of at this moment is no longer known."""
+        return self.now_ms - heard_ms > self.stale_after_ms
+
+
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster at one moment, with the past that the origin and the question provide.
 
@@ -46,8 +59,10 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     story: tuple[Row, ...] | None = ()
     records: Mapping[str, Record] | None = None
     written_ms: Mapping[str, int] = {}
-    as_of_ms: int = 0  # of the newest record, by the forwarder's wall clock
+    as_of_ms: int = 0  # when the cluster was last heard of, by the forwarder's wall clock
+    present: Present | None = None  # unset for a moment of the past
     is_replayed: bool = False  # it is the past, as `kontrast replay` published it
+    lacking: tuple[str, ...] = ()  # outputs that lost rows of the cluster, which the job has not written again
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
 
     @property

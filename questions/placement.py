@@ -12,6 +12,7 @@ import msgspec
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.rules.placement import place_replicas
 from controller.view.types import Context
+from questions.known_brokers import refuse_unknown
 from wording.suggestions import did_you_mean, near
 
 Assignment = Mapping[TopicPartition, tuple[BrokerId, ...]]
@@ -122,8 +123,9 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
     """Reassignment to the goal in which every replica that may stay stays, in its place in the order.
 
     New replicas go to the broker that has the fewest then, in a rack that has the fewest of the partition where racks
-    count. Raise UnplaceableError.
+    count. Raise UnplaceableError, and UnknownBrokersError for a broker to drain that does not exist.
     """
+    refuse_unknown(context, sorted(goal.drain))
     racks = _usable(context, brokers, goal)
     hosted = Counter(chain.from_iterable(replicas for _, _, replicas in _replicas_of(context)))
     load = Counter({broker: hosted[broker] for broker in racks})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -20,16 +21,26 @@ class _File(msgspec.Struct, frozen=True):
     version: int = 1
 
 
+_PROPOSED: Final = b"Proposed partition reassignment configuration"
+
+
 class ReassignmentJsonError(ValueError):
     """Bytes that are not a reassignment, with the reason."""
 
 
 def decode_reassignment(content: bytes) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     """Return the target replicas of each partition. Raise ReassignmentJsonError."""
+    if _PROPOSED in content:
+        raise ReassignmentJsonError(
+            "it is the output of kafka-reassign-partitions --generate. Keep only the JSON below "
+            '"Proposed partition reassignment configuration"'
+        )
     try:
         file = msgspec.json.decode(content, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ReassignmentJsonError(f"it is no reassignment in JSON: {error}") from error
+    if not file.partitions:
+        raise ReassignmentJsonError("it names no partition, so Kafka would have nothing to reassign")
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for entry in file.partitions:
         tp = TopicPartition(entry.topic, entry.partition)

@@ -6,6 +6,7 @@ where Kontrast does not see the present, and never `yes` by default.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
@@ -15,18 +16,29 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId
-from controller.view.gauges import replicas_by_broker
-from controller.view.types import Context, Header, StoredEvent
-from questions.check import Counts, counts_in
+from controller.view.flawed_znodes import no_controller_because, stopping_starts
+from controller.view.gauges import REASSIGNING, never_registered, replicas_by_broker
+from controller.view.partition_issues import PartitionIssue, parse_group
+from controller.view.types import Context, Header, StoredEvent, Topic
+from controller.view.whereabouts import is_without_session
+from questions.check import counts_in
 from questions.doubts import doubts
+from questions.known_brokers import UnknownBrokersError, refuse_unknown
 from questions.picture import Picture
+from questions.state import Counts
 from questions.whatif.consequences import PartitionChange
 from questions.whatif.hypothetical_cluster import NoControllerError
-from questions.whatif.scenario import Change, Scenario, Step, UnknownBrokersError, play
-from wording.sentences import counted, plural
+from questions.whatif.scenario import Change, Scenario, Step, play
+from wording.facts import Fact, down, unknown
+from wording.sentences import counted, verb
+from wording.suggestions import did_you_mean, near
+from wording.times import duration
 
 _NAMED_TOPICS: Final = 20
+_WILDCARD: Final = re.compile(r"[*?[]")
 
 
 class Verdict(Enum):
@@ -40,16 +52,19 @@ class Verdict(Enum):
 class Obstacle(Enum):
     """Kind of a reason against a restart."""
 
+    CANNOT_START = "cannot-start"
     OFFLINE = "offline"
     LOSES_RECORDS = "loses-records"
     REFUSES_ACKS_ALL = "refuses-acks-all"
     BROKER_DOWN = "broker-down"
+    BROKER_UNKNOWN = "broker-unknown"
     SHUTTING_DOWN = "shutting-down"
     CATCHING_UP = "catching-up"
     NO_CONTROLLER = "no-controller"
     CONTROLLER_BUSY = "controller-busy"
     REASSIGNMENT = "reassignment"
     DELETION = "deletion"
+    START_FAILS = "start-fails"
     LEASE = "lease"
 
 
@@ -94,23 +109,26 @@ class Restartable(msgspec.Struct, frozen=True):
 
 
 def restartable(
-    picture: Picture, broker: BrokerId, now_ms: int | None = None, *, accepted_topics: Collection[str] = ()
+    picture: Picture,
+    broker: BrokerId,
+    *,
+    accepted_topics: Collection[str] = (),
+    accepted_absent: Collection[BrokerId] = (),
 ) -> Restartable:
     """Judge the restart of a broker by a controlled shutdown.
 
-    Partitions of topics that match a pattern of `accepted_topics` may go offline or refuse acks=all. Raises
-    UnknownBrokersError for a broker that is not registered and hosts no replica.
+    Partitions of topics that match a pattern of `accepted_topics` may go offline or reject acks=all. Brokers of
+    `accepted_absent` need not come back, and reassignments and deletions may wait for them. Raises
+    UnknownBrokersError for a broker that nothing in the cluster names, and for a topic that does not exist.
     """
     header = picture.header
-    hosting = replicas_by_broker(header)
-    if broker not in header.brokers and broker not in hosting:
-        known = ", ".join(map(str, sorted({*header.brokers, *hosting})))
-        raise UnknownBrokersError(f"there is no broker {broker} in {header.cluster}: its brokers are {known or 'none'}")
-    found = list(doubts(picture, now_ms))
+    refuse_unknown(picture.context, (broker, *accepted_absent))
+    _refuse_unknown_topics(picture, accepted_topics)
+    found = list(doubts(picture))
     reasons: tuple[Reason, ...] = ()
     if not found:
         try:
-            reasons = tuple(_reasons(picture, broker, accepted_topics))
+            reasons = tuple(_reasons(picture, broker, accepted_topics, accepted_absent))
         except NoControllerError as error:
             found.append(str(error))
     verdict = Verdict.UNKNOWN if found else Verdict.NO if reasons else Verdict.YES
@@ -122,31 +140,55 @@ def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
     answer = replace(answer, lease=lease)
     if (lease.broker, lease.holder) == (answer.broker, holder):
         return answer
-    minutes, seconds = divmod(lease.seconds_left, 60)
-    left = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    left = duration(lease.seconds_left * 1_000)
     held = f"{lease.holder} holds the lease to restart broker {lease.broker} for another {left}: wait"
     verdict = Verdict.UNKNOWN if answer.verdict is Verdict.UNKNOWN else Verdict.NO
     return replace(answer, verdict=verdict, reasons=(Reason(Obstacle.LEASE, held), *answer.reasons))
 
 
-def _reasons(picture: Picture, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
+def _reasons(
+    picture: Picture, broker: BrokerId, accepted_topics: Collection[str], accepted_absent: Collection[BrokerId]
+) -> Iterator[Reason]:
     """Yield the reasons against the restart, those that clients would feel first."""
     context, header, counts = picture.context, picture.header, counts_in(picture)
+    for failing in failing_starts(picture):
+        if not failing.brokers or broker in failing.brokers:
+            yield Reason(Obstacle.CANNOT_START, failing.cause)
     if broker in header.brokers:
         yield from _consequences(play(context, [Step(Change.SHUT_DOWN, (broker,))]), broker, accepted_topics)
-    yield from _brokers_away(header)
+    yield from _brokers_away(header, accepted_absent)
     if counts.under_replicated:
         yield from _catching_up(context, broker)
+    for flawed in stopping_starts(header):
+        yield Reason(Obstacle.START_FAILS, f"{flawed.sentence}. {flawed.consequence.mend.removesuffix('.')}")
     yield from _controller(header)
-    yield from _work_under_way(context, counts)
+    yield from _work_under_way(context, counts, set(accepted_absent).difference(header.brokers))
+
+
+def _refuse_unknown_topics(picture: Picture, accepted: Collection[str]) -> None:
+    """Refuse the name of a topic that does not exist. A pattern may match no topic yet."""
+    for name in accepted:
+        if not _WILDCARD.search(name) and picture.topic(name) is None:
+            names = [topic for topic, _ in picture.context.topics]
+            raise UnknownBrokersError(f"there is no topic {name} to be accepted{did_you_mean(near(name, names))}")
+
+
+def failing_starts(picture: Picture) -> tuple[AlertRow, ...]:
+    """Return the alerts on brokers that would fail at their next start, on all of them if an alert names none."""
+    return tuple(row for row in picture.alerts if row.alert == kinds.START_WILL_FAIL.name)
 
 
 def _consequences(scenario: Scenario, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
     taken = scenario.in_all
+    back = f"until broker {broker} is"
     would: tuple[tuple[Obstacle, str, Iterable[PartitionChange]], ...] = (
-        (Obstacle.OFFLINE, "would be offline until broker {} is back", taken.newly_offline),
-        (Obstacle.LOSES_RECORDS, "would lose acknowledged records when broker {} leaves", taken.unclean),
-        (Obstacle.REFUSES_ACKS_ALL, "would refuse acks=all until broker {} is in sync again", taken.newly_unwritable),
+        (Obstacle.OFFLINE, f"would {Fact.OFFLINE.infinitive} {back} back", taken.newly_offline),
+        (Obstacle.LOSES_RECORDS, f"would lose acknowledged records when broker {broker} leaves", taken.unclean),
+        (
+            Obstacle.REFUSES_ACKS_ALL,
+            f"would {Fact.REJECTS_ACKS_ALL.infinitive} {back} in sync again",
+            taken.newly_unwritable,
+        ),
     )
     for obstacle, effect, changes in would:
         topics = Counter(
@@ -156,7 +198,7 @@ def _consequences(scenario: Scenario, broker: BrokerId, accepted_topics: Collect
         )
         if topics:
             partitions = counted(topics.total(), "partition")
-            yield _by_topic(obstacle, f"{partitions} {effect.format(broker)}", topics)
+            yield _by_topic(obstacle, f"{partitions} {effect}", topics)
 
 
 def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str]) -> Reason:
@@ -165,10 +207,17 @@ def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str]) -> Reason
     return Reason(obstacle, sentence, named, len(ranked) - len(named))
 
 
-def _brokers_away(header: Header) -> Iterator[Reason]:
+def _brokers_away(header: Header, accepted: Collection[BrokerId]) -> Iterator[Reason]:
     """Yield a reason for each broker that is shutting down, or hosts replicas and is not registered."""
-    for away in sorted(replicas_by_broker(header).keys() - header.brokers.keys()):
-        yield Reason(Obstacle.BROKER_DOWN, f"broker {away} is down (start it and wait until its replicas are in sync)")
+    for ghost in sorted(broker for broker in header.brokers if is_without_session(broker, header)):
+        why = f"{down((ghost,))}, because /brokers/ids/{ghost} belongs to no session (delete the znode, and start it)"
+        yield Reason(Obstacle.BROKER_DOWN, why)
+    for away in sorted(replicas_by_broker(header).keys() - header.brokers.keys() - set(accepted)):
+        if never_registered(header, away):
+            accept = f"If it need not come, use --accept-absent {away}"
+            yield Reason(Obstacle.BROKER_UNKNOWN, f"{unknown((away,), 'assignment or reassignment')} {accept}")
+        else:
+            yield Reason(Obstacle.BROKER_DOWN, f"{down((away,))} (start it and wait until its replicas are in sync)")
     for leaving in sorted(set(header.shutdowns.under_way) & header.brokers.keys()):
         yield Reason(Obstacle.SHUTTING_DOWN, f"broker {leaving} is shutting down, and must be back first")
 
@@ -189,12 +238,15 @@ def _catching_up(context: Context, broker: BrokerId) -> Iterator[Reason]:
         behind = topics.total()
         yield _by_topic(
             Obstacle.CATCHING_UP,
-            f"{counted(behind, 'replica')} of broker {replica} {plural(behind, 'is', 'are')} not in sync yet",
+            f"{counted(behind, 'replica')} of broker {replica} {verb(behind, 'is')} not in sync yet",
             topics,
         )
 
 
 def _controller(header: Header) -> Iterator[Reason]:
+    flawed = no_controller_because(header)
+    if flawed is not None:
+        yield Reason(Obstacle.NO_CONTROLLER, f"{flawed.sentence}. {flawed.consequence.mend.removesuffix('.')}")
     if not header.acting:
         yield Reason(Obstacle.NO_CONTROLLER, "no broker acts as controller, so the partitions would get no new leaders")
         return
@@ -209,13 +261,27 @@ def _reassigns(event: StoredEvent) -> bool:
     return "Reassignment" in event.kind.value
 
 
-def _work_under_way(context: Context, counts: Counts) -> Iterator[Reason]:
+def _work_under_way(context: Context, counts: Counts, accepted: set[BrokerId]) -> Iterator[Reason]:
+    """Yield reassignments and deletions under way, without those that wait for accepted brokers alone."""
+    header = context.header
     # A reassignment is complete in memory when all replicas are in sync. Its entry goes with the due write.
-    topics = {name for event in context.header.events.values() if _reassigns(event) for name in event.topics}
+    topics = {name for event in header.events.values() if _reassigns(event) for name in event.topics}
     partitions = [at for name, topic in context.topics if name in topics for at in topic.partitions.values()]
     ending = sum(bool(at.pending_assignments) and not at.reassigning for at in partitions)
-    if counts.reassigning + ending:
-        moving = counted(counts.reassigning + ending, "partition")
-        yield Reason(Obstacle.REASSIGNMENT, f"the controller is still reassigning {moving}")
-    if counts.topics_to_delete:
-        yield Reason(Obstacle.DELETION, f"the controller is still deleting {counted(counts.topics_to_delete, 'topic')}")
+    waiting = [parse_group(key)[1] for key in header.tally.issues if accepted and key.startswith(REASSIGNING)]
+    keys = [PartitionIssue.REASSIGNING.of(brokers) for brokers in waiting if brokers and accepted.issuperset(brokers)]
+    moved = counts.reassigning + ending - sum(header.tally.issues[key].count for key in keys)
+    if moved > 0:
+        yield Reason(Obstacle.REASSIGNMENT, f"the controller is still reassigning {counted(moved, 'partition')}")
+    deleted = counts.topics_to_delete - sum(_waits_for(topic, accepted, header) for _, topic in context.topics)
+    if deleted:
+        yield Reason(Obstacle.DELETION, f"the controller is still deleting {counted(deleted, 'topic')}")
+
+
+def _waits_for(topic: Topic, accepted: set[BrokerId], header: Header) -> bool:
+    """Return whether the topic's deletion waits for accepted brokers, and for no other absent one."""
+    if not accepted or not topic.queued_for_deletion:
+        return False
+    hosts = {replica for partition in topic.partitions.values() for replica in partition.replicas}
+    absent = hosts - header.brokers.keys()
+    return bool(absent) and accepted.issuperset(absent)

@@ -53,6 +53,7 @@ class SparkResources:
     driver_memory: str
     shuffle_partitions: int = 1
     file_system: str = "hadoop"
+    library_parents: tuple[Path, ...] = ()  # without state it needs no RocksDB
 
 
 def run(config: ReportConfig, stop: threading.Event) -> tuple[ClusterReport, ...]:
@@ -147,7 +148,7 @@ def _of_journals(session: SparkSession, source: JournalAddress) -> tuple[DataFra
         parts += of_journal
         if output and (segments[0].compacted or segments[0].start):
             behind = of_journal[1:] if segments[0].compacted else of_journal
-            complete_from_ms = max(complete_from_ms, _first_time_ms(behind))
+            complete_from_ms = max(complete_from_ms, _complete_from_ms(behind))
     if not parts:
         raise _nothing_there(source)
     return session.range(0, len(parts), 1, len(parts)).mapInArrow(
@@ -155,14 +156,17 @@ def _of_journals(session: SparkSession, source: JournalAddress) -> tuple[DataFra
     ), complete_from_ms
 
 
-def _first_time_ms(parts: list[JournalPart]) -> int:
-    """Return the time of the first row in these parts of a journal. Without a row the journal is incomplete."""
+def _complete_from_ms(parts: list[JournalPart]) -> int:
+    """Return from when on these parts of a journal have all rows: after the first row's moment, of which some may lack.
+
+    Without a row the journal is incomplete.
+    """
     for part in parts:
         for line in read_journal(Path(part.directory), part.begin, _FIRST_LINES_BYTES).lines:
             with contextlib.suppress(BadRowError):
                 row = decode_row(line)
                 if isinstance(row, Row):
-                    return row.time_ms
+                    return row.time_ms + 1
     return LATEST_MS
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from controller.restore.stored_context import CHUNK_COUNT
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
 from streaming.errors import StreamError
+from streaming.usable_cores import usable_cores
 from transport.address import Address, KafkaAddress
 from transport.journal import RETAIN_BYTES
 
@@ -91,8 +92,8 @@ class StreamConfig:
 
     `file_system` writes a local checkpoint: Hadoop's own, or one without a process for a file's permissions.
     `hadoop_directory` has Hadoop's settings and the jars of its file systems, for a checkpoint there. The first start
-    of a checkpoint fixes `chunk_count` and `shuffle_partitions`. With `shuffle_partitions` None it is the fixed number,
-    or at the first start a core for each of the `clusters` while there are cores. `output_retain_bytes` and
+    of a checkpoint fixes `chunk_count` and `shuffle_partitions`. With `shuffle_partitions` None it is a core for each
+    of the `clusters` while there are cores, and grows with them at a later start. `output_retain_bytes` and
     `output_retain_seconds` limit the outputs' journals by name. `max_batch_bytes` limits a batch from a journal,
     `max_batch_records` one from Kafka. `broker_config`, `kafka_version` and `preferred_controllers` apply to clusters
     outside `clusters`.
@@ -173,14 +174,28 @@ class StreamConfig:
         is_uri = _URI.match(self.checkpoint) and not self.checkpoint.startswith(f"{_LOCAL}:")
         return self.checkpoint.rstrip("/") if is_uri else None
 
-    def with_shuffle_partitions(self, fixed: int | None) -> StreamConfig:
-        """Return the settings with a number of shuffle partitions, either given, fixed, or sensible."""
+    @property
+    def library_parents(self) -> tuple[Path, ...]:
+        """Return the directories into which Java may unpack RocksDB, of which some may be mounted noexec."""
+        usual = Path(tempfile.gettempdir())
+        return (usual, self.checkpoint_directory.parent) if self.checkpoint_uri is None else (usual,)
+
+    def with_shuffle_partitions(self, fixed: int | None, executors_cores: int | None = None) -> StreamConfig:
+        """Return the settings with a number of shuffle partitions, either given, fixed, or sensible.
+
+        A grown fleet outgrows the fixed number when twice as many would work, so that few additions rebuild.
+        """
         if self.shuffle_partitions is not None:
             return self
+        sensible = max(1, min(executors_cores or self._local_cores, len(self.clusters)))
+        keeps = fixed is not None and sensible < 2 * fixed
+        return replace(self, shuffle_partitions=fixed if keeps else sensible)
+
+    @property
+    def _local_cores(self) -> int:
         cores = _LOCAL_MASTER.fullmatch(self.master)
         assert cores is not None, self.master
-        there_are = (os.cpu_count() or 1) if cores[1] == "*" else int(cores[1])
-        return replace(self, shuffle_partitions=fixed or max(1, min(there_are, len(self.clusters))))
+        return usable_cores() if cores[1] == "*" else int(cores[1])
 
     def brokers_of(self, cluster: str) -> BrokersConfig:
         """Return the configuration of a cluster's brokers."""

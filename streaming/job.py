@@ -27,7 +27,7 @@ from streaming.checkpoint.directory import (
     damaged_settings,
 )
 from streaming.checkpoint.fence import Fence
-from streaming.checkpoint.files import CheckpointFiles, drop_torn, source_of
+from streaming.checkpoint.files import CheckpointFiles, drop_torn, require_checksums, source_of
 from streaming.checkpoint.place import HadoopPath, Place, hadoop_path
 from streaming.checkpoint.settings import (
     BEGINS_AGAIN,
@@ -36,9 +36,9 @@ from streaming.checkpoint.settings import (
     settings_of,
     why_begin_again,
 )
+from streaming.checkpoint.starts import FruitlessStarts, fruitless_starts
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
-from streaming.java.artifacts import LOCAL_FILE_SYSTEM, SPARK_KAFKA_CONNECTOR, jars
 from streaming.progress import JobProgress, observed
 from streaming.published import OUTPUT_SCHEMA
 from streaming.replica import ReplicaProcessor
@@ -49,13 +49,15 @@ from streaming.sources.kafka_reach import KafkaReach
 from streaming.sources.newest_complete_reads import Starts, as_text, from_text, newest_complete_reads
 from streaming.sources.records import check_journal, read_records, wait_for_kafka
 from streaming.spark.failure import is_full_disk, stream_error
+from streaming.spark.needs import jars_before, jars_behind
 from streaming.spark.session import java_process, spark_session
-from streaming.spark.submitted import submitted
+from streaming.spark.submitted import executors_cores, submitted
 from streaming.topics import AskedKafka, prepare_topics
 from streaming.watchdog import Watchdog
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import no_room
 from transport.journal import JournalError, JournalFullError
+from transport.scratch import NoScratchError
 
 logger = logging.getLogger("kontrast.streaming")
 
@@ -76,19 +78,35 @@ def run(
     rebuild: bool = False,
     started: Callable[[], object] = lambda: None,
 ) -> None:
-    """Run the job until `stop` is set or, with `available_now`, until the source's present end. Raise StreamError.
+    """Run the job until `stop` is set or, with `available_now`, until the source's present end.
 
-    The running batch completes first. Kontrast rejects impossible settings before it starts or changes anything. With
-    `rebuild` it drops the checkpoint and begins at the newest complete read in the source. It calls `started` when the
-    job reads.
+    Raise StreamError or NoScratchError. The running batch completes first. Kontrast rejects impossible settings before
+    it starts or changes anything. While a disk is full, the job waits for room, also at its start. With `rebuild` it
+    drops the checkpoint and begins at the newest complete read in the source. It calls `started` when the job reads.
     """
-    if config.checkpoint_uri is not None:  # which only Java can read
-        with (
-            _stopped_in_order(stop),
-            _session(config, stop) as session,
-            prepare(config, stop, hadoop_path(session, config.checkpoint_uri), rebuild=rebuild) as job,
-        ):
-            job.stream(session, stop, available_now=available_now, started=started)
+    pause_seconds = _FIRST_PAUSE_SECONDS
+    while not stop.is_set():
+        try:
+            _run(config, stop, available_now=available_now, rebuild=rebuild, started=started)
+            return
+        except (StreamError, NoScratchError) as error:
+            if not is_full_disk(error) or stop.is_set():
+                raise
+            logger.warning("%s. The job waits for room", error)
+        stop.wait(pause_seconds)
+        pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+
+
+def _run(
+    config: StreamConfig, stop: threading.Event, *, available_now: bool, rebuild: bool, started: Callable[[], object]
+) -> None:
+    # Only Java can read a file system of Hadoop, and only Spark knows its executors.
+    if config.checkpoint_uri is not None or submitted():
+        with _stopped_in_order(stop), _session(config, stop) as session:
+            place = None if config.checkpoint_uri is None else hadoop_path(session, config.checkpoint_uri)
+            cores = executors_cores(session) if submitted() else None
+            with prepare(config, stop, place, rebuild=rebuild, cores=cores) as job:
+                job.stream(session, stop, available_now=available_now, started=started)
         return
     with prepare(config, stop, rebuild=rebuild) as job:
         if stop.is_set():
@@ -111,7 +129,13 @@ def _stopped_in_order(stop: threading.Event) -> Iterator[None]:
 def _session(
     config: StreamConfig, stop: threading.Event, locks: Sequence[int] = ()
 ) -> contextlib.AbstractContextManager[SparkSession]:
-    return spark_session(config, stop, jars=_jars(config), class_path=fast_files(config), inherited_files=locks)
+    return spark_session(
+        config,
+        stop,
+        jars=jars_behind(config),
+        class_path=jars_before(config),
+        inherited_files=locks,
+    )
 
 
 @contextlib.contextmanager
@@ -122,15 +146,17 @@ def prepare(
     *,
     lock_wait_seconds: float = LOCK_WAIT_SECONDS,
     rebuild: bool = False,
+    cores: int | None = None,
 ) -> Iterator[Job]:
     """Check everything that needs no query, and hold the checkpoint and the sink. Raise StreamError.
 
-    The checkpoint is in its directory, if it has no other place.
+    The checkpoint is in its directory, if it has no other place. The executors have these `cores`, unless they are
+    those of this machine.
     """
     with Checkpoint(place or config.checkpoint_directory, lock_wait_seconds=lock_wait_seconds) as checkpoint:
         stored = None if rebuild else checkpoint.settings()  # a damaged one is possible
         fixed = None if stored is None else checkpoint.number(SHUFFLE_PARTITIONS)
-        config = config.with_shuffle_partitions(fixed)
+        config = config.with_shuffle_partitions(fixed, cores)
         if stored is not None and (reason := why_begin_again(checkpoint.directory, config, stored)):
             logger.warning("%s %s. %s", checkpoint.directory, reason, BEGINS_AGAIN)
             rebuild = True
@@ -179,7 +205,8 @@ class Job:
         if self.rebuild:
             self._rebuild_from_source(session)
         pause_seconds = _FIRST_PAUSE_SECONDS
-        run = partial(self._query, session, stop, brokers, available_now=available_now, started=started)
+        starts = fruitless_starts(self.checkpoint.directory, self.checkpoint.spark_directory)
+        run = partial(self._query, session, stop, brokers, starts, available_now=available_now, started=started)
         while (failure := run()) is not None:
             self.fence.require()
             if not is_full_disk(failure) or stop.is_set():
@@ -211,6 +238,7 @@ class Job:
         session: SparkSession,
         stop: threading.Event,
         brokers: Sequence[StreamBroker],
+        starts: FruitlessStarts,
         *,
         available_now: bool,
         started: Callable[[], object],
@@ -226,7 +254,7 @@ class Job:
             logger.info("reading %s, writing %s", self.config.source, self.config.sink)
             started()
             requests = CompleteReadRequests(session, self.config.source)
-            with self._reach(session) as reach, self._watchdog(java, reach).watching() as watchdog:
+            with self._reach(session) as reach, self._watchdog(java, reach, starts).watching() as watchdog:
 
                 def look() -> None:
                     self.fence.require()
@@ -244,8 +272,8 @@ class Job:
         # A batch that began after the stop is not written. Its query ends with _StoppedError, and the batch repeats.
         return failures[0] if failures and not isinstance(failures[0], _StoppedError) else None
 
-    def _watchdog(self, java: int, reach: KafkaReach) -> Watchdog:
-        return Watchdog(self.config, self.checkpoint.spark_directory, java, reach.is_away)
+    def _watchdog(self, java: int, reach: KafkaReach, starts: FruitlessStarts) -> Watchdog:
+        return Watchdog(self.config, self.checkpoint.spark_directory, java, reach.is_away, starts)
 
     def _write_idle(self, progress: JobProgress, session: SparkSession) -> None:
         """Write the job's row if no batch is there to write it."""
@@ -305,6 +333,7 @@ class Job:
         assert stored is not None, "a job without a beginning"
         self.fence.require()
         drop_torn(self.checkpoint.spark_directory)
+        require_checksums(self.checkpoint.spark_directory)
         files = CheckpointFiles(self.checkpoint.directory)
         first_batch = self.checkpoint.number(_FIRST_BATCH)  # the sink's number of Spark's batch 0
 
@@ -315,7 +344,8 @@ class Job:
                     raise _StoppedError
                 self.fence.require()
                 source = source_of(self.checkpoint.spark_directory, batch)
-                self.sink.write(rows, Batch(first_batch + batch, source, progress.take_row(), files.force, self.fence))
+                number, row = first_batch + batch, progress.take_row()
+                self.sink.write(rows, Batch(number, source, batch > 0, row, files.force, self.fence))
                 progress.written(batch)
             except Exception as error:
                 failures.append(error)
@@ -356,20 +386,3 @@ def _wait(
         java_answered()
         time.sleep(_LOOK_SECONDS)
     query.stop()
-
-
-def _jars(config: StreamConfig) -> tuple[Path, ...]:
-    if submitted():  # by --packages or --jars of spark-submit
-        return ()
-    connector = jars(SPARK_KAFKA_CONNECTOR, report=logger.info) if config.kafka_addresses else ()
-    if config.hadoop_directory is None:
-        return connector
-    directory = Path(config.hadoop_directory).expanduser().absolute()
-    return (*connector, directory, directory / "*")  # in Java's notation, its files and its jars
-
-
-def fast_files(config: StreamConfig) -> tuple[Path, ...]:
-    """Return the jar for the fast way of writing checkpoints, if it is configured."""
-    if submitted() or config.file_system != "fast":
-        return ()
-    return jars(LOCAL_FILE_SYSTEM, report=logger.info)

@@ -1,7 +1,7 @@
 """The row of the output `job`, from the reports of Spark and the replica on each batch.
 
-The next batch writes a batch's row. A job without a record to read writes its row each ten seconds, so that readers can
-tell a silent `kontrast watch` from a dead job.
+The next batch writes a batch's row, or the newest row again if Spark has not reported yet. A job without a record to
+read writes its row each ten seconds, so that readers can tell a silent `kontrast watch` from a dead job.
 """
 
 from __future__ import annotations
@@ -97,11 +97,11 @@ class JobProgress(StreamingQueryListener):
             while len(self._written) > _REMEMBERED_BATCHES:
                 del self._written[min(self._written)]
 
-    def take_row(self) -> JobRow | None:
-        """Return the newest row, if it was not taken yet."""
+    def take_row(self) -> JobRow:
+        """Return the newest row. If it was taken before, it has the present time and no clusters."""
         with self._lock:
             row, self._row, self._is_idle = self._row, None, False
-            return row
+            return row or self._known_again()
 
     def take_idle_row(self) -> JobRow | None:
         """Return the newest row if no batch is there to write it."""
@@ -124,7 +124,7 @@ class JobProgress(StreamingQueryListener):
         """Note that the job waits for records. Spark sends this event each ten seconds."""
         if event.id == self._query:
             with self._lock:
-                known = self._row or msgspec.structs.replace(self._newest or self._row_before_batches(), clusters={})
+                known = self._row or self._known_again()
                 self._row = msgspec.structs.replace(
                     known, time_ms=ClockReading.now().wall_ms, processes=self._newest_uses()
                 )
@@ -182,6 +182,10 @@ class JobProgress(StreamingQueryListener):
             clusters=self._progress_by_cluster(reported, written),
             processes=self._newest_uses(),
         )
+
+    def _known_again(self) -> JobRow:
+        known = self._newest or self._row_before_batches()
+        return msgspec.structs.replace(known, time_ms=ClockReading.now().wall_ms, clusters={})
 
     def _row_before_batches(self) -> JobRow:
         committed = max(numbered(self._spark_directory / "commits"), default=0)

@@ -12,12 +12,12 @@ import msgspec
 from pyspark.sql import Row
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
+from controller.contract.forwarder_status import REPLAYED
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.records import Record
 from controller.contract.row import Row as OutputRow
-from controller.contract.znodes import REPLAYED
 from controller.view.gauges import gauges_row
 from controller.view.types import BOOTSTRAPPING, FOLLOWING, Context, Header
 from streaming.packed import pack

@@ -10,7 +10,8 @@ from controller.contract.records import Record, RecordKind, encode_record
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.java.class_archive import find_archive, spark_jars, written
-from streaming.job import fast_files, prepare
+from streaming.job import prepare
+from streaming.spark.needs import jars_before
 from streaming.spark.session import spark_session
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
@@ -25,7 +26,7 @@ def make() -> Path:
         config = StreamConfig(
             source=JournalAddress(source), sink=JournalAddress(sink), checkpoint=str(directory / "checkpoint")
         )
-        fast = fast_files(config)
+        fast = jars_before(config)
         class_path = (*fast, *spark_jars())
         if find_archive(class_path) is None:
             with JournalWriter(source) as writer:

@@ -5,6 +5,7 @@ It judges by files and by Java's answers, because Spark reports nothing while it
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,13 +14,18 @@ from dataclasses import dataclass
 
 from streaming.checkpoint.files import end_of_source, numbered
 from streaming.checkpoint.place import HadoopPath, Place
+from streaming.checkpoint.starts import FruitlessStarts
 from streaming.config import StreamConfig
 from streaming.errors import StalledError
 from streaming.processes import JAVA, WORKER, job_processes, kill, uses_of
+from streaming.spark.submitted import submitted
 from transport.address import JournalAddress
 from transport.journal import JournalError, end_offset
 
+logger = logging.getLogger("kontrast.streaming")
+
 _LOOK_SECONDS = 1.0
+_LARGEST_FACTOR = 8  # of the limit: 40 minutes by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +45,22 @@ def _batches(spark_directory: Place) -> _Batches:
 class Watchdog:
     """Watchdog that kills Spark's processes after `stalled_after_seconds` without a batch while records wait.
 
-    Only the watchdog's own running time counts, so a suspended machine stalls no job. Time in which `is_out_of_reach`
-    is true does not count, because a restart would not bring Kafka back.
+    The limit doubles with each earlier start that finished no batch, up to eight times, until this start finishes one.
+    Otherwise a first batch that is too large for a slow machine would begin again for ever. Only the watchdog's own
+    running time counts, so a suspended machine stalls no job. Time in which `is_out_of_reach` is true does not count,
+    because a restart would not bring Kafka back.
     """
 
     def __init__(
-        self, config: StreamConfig, spark_directory: Place, java: int, is_out_of_reach: Callable[[], bool]
+        self,
+        config: StreamConfig,
+        spark_directory: Place,
+        java: int,
+        is_out_of_reach: Callable[[], bool],
+        starts: FruitlessStarts = FruitlessStarts(),  # noqa: B008 (frozen)
     ) -> None:
         self._config = config
+        self._starts = starts
         self._spark_directory = spark_directory
         self._java = java
         self._is_out_of_reach = is_out_of_reach
@@ -87,10 +101,16 @@ class Watchdog:
         stands = newest.finished == self._finished and self._waits(newest) and not self._is_out_of_reach()
         self._stalled_seconds = self._stalled_seconds + passed_seconds if stands else 0.0
         self._finished, self._answered = newest.finished, False
-        if self._stalled_seconds >= self._config.stalled_after_seconds:
-            self._sentence = self._describe()
+        if self._stalled_seconds >= (limit_seconds := self._limit_seconds()):
+            self._sentence = self._describe(limit_seconds)
+            if submitted():  # the end of spark-submit's Java ends this process, too
+                logger.error("%s", self._sentence)
             of_job = job_processes(self._java)
             kill([*of_job[JAVA], *of_job[WORKER]])
+
+    def _limit_seconds(self) -> float:
+        factor = min(2**self._starts.count, _LARGEST_FACTOR) if self._finished <= self._starts.finished else 1
+        return factor * self._config.stalled_after_seconds
 
     def _look_until(self, ended: threading.Event) -> None:
         looked_at = time.monotonic()
@@ -109,11 +129,11 @@ class Watchdog:
             return False  # Spark plans a batch as soon as Kafka has records
         return end_offset(source.directory) > newest.end_of_source
 
-    def _describe(self) -> str:
+    def _describe(self, limit_seconds: float) -> str:
         files = ", ".join(
             f"{role} {use.open_files} of {use.open_files_limit}" for role, use in uses_of(self._java).items()
         )
         return (
-            f"no batch finished for {self._config.stalled_after_seconds:g} s although records wait in "
+            f"no batch finished for {limit_seconds:g} s although records wait in "
             f"{self._config.source}. The job ends so that it can be started again (open files: {files})"
         )

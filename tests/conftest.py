@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,9 +23,11 @@ from cli.embedded.cluster import KafkaCluster
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.java.installation import find_java
 from tests import recorded_moment
+from tests.durations import Durations, Recorder
 from tests.process_logs import LOGS, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401 (hooks of pytest)
 from tests.rows import Rows
 from tests.shared_servers import STARTS, OwnedServers, SharedServers
+from transport import secret
 from transport.address import JournalAddress
 from transport.scratch import scratch_directory
 
@@ -44,19 +46,14 @@ StartKafkaCluster = Callable[..., KafkaCluster]
 _SERVERS = pytest.StashKey[SharedServers]()
 _WHERE_SERVERS_ARE = "shared_servers"  # in xdist's input for the processes that run the tests
 
-# Tests of one of these groups run one after the other in one process. They share a Spark session, submit a job with
-# spark-submit, start and kill whole pipelines, or restart the brokers of one cluster. Each keeps a processor busy, and
-# two of a kind side by side would take as long as in turn. They begin first, in this order.
-_LANES = ("spark-submit", "pipelines", "spark", "racks")
-
-# The folders in the order in which their other tests begin. Tests that wait for servers come first. Tests that only
-# compute fill the gaps at the end.
-_FOLDERS = ("streaming", "ingest", "cli", "dashboards", "outputs", "deploy", "conformance")
-
-_LONG = "faults"  # the marker of the long tests
-
 # Tests that use one of these fixtures belong to the group of its name, so that it is made once.
 _MADE_ONCE = ("spark", "incident_prometheus")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of `make test` and `make durations`."""
+    parser.addoption("--quick", action="store_true", help="leave out tests that were recorded as long")
+    parser.addoption("--record-durations", action="store_true", help="record the tests' durations")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,6 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if handed_on is not None:
         config.stash[_SERVERS] = SharedServers(Path(handed_on))
         return
+    if config.option.record_durations:
+        config.pluginmanager.register(Recorder())
     running = ExitStack()
     config.stash[_SERVERS] = servers = OwnedServers(running.enter_context(scratch_directory()).directory)
     servers.open()
@@ -78,13 +77,6 @@ def pytest_configure_node(node) -> None:
     node.workerinput[_WHERE_SERVERS_ARE] = str(node.config.stash[_SERVERS].directory)
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip files without a long test in a run of long tests, because importing the others takes each process 10 s."""
-    if config.option.markexpr == _LONG and collection_path.suffix == ".py":
-        return _LONG not in collection_path.read_text("utf-8") or None
-    return None
-
-
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Group tests that share something on collection, because xdist reads the groups before the last hook."""
     for name in _MADE_ONCE:
@@ -94,8 +86,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Order the tests, and have the servers started that they need."""
-    items.sort(key=_turn)
+    """Choose and order the tests, the longest first, and have the servers started that they need."""
+    durations = Durations()
+    if config.option.quick:
+        long = [item for item in items if not durations.is_quick(item)]
+        items[:] = [item for item in items if durations.is_quick(item)]
+        config.hook.pytest_deselected(items=long)
+    # In their group, tests with a Spark session of their own precede those that share one.
+    items.sort(key=lambda item: (-durations.of(item), "spark" in item.fixturenames))
     for name in STARTS:
         if any(name in item.fixturenames for item in items):
             config.stash[_SERVERS].want(name)
@@ -105,17 +103,6 @@ def pytest_collection_finish() -> None:
     """Exclude the common objects of all tests from garbage collection, which saves a tenth of computing time."""
     gc.collect()
     gc.freeze()
-
-
-def _turn(item: pytest.Item) -> tuple[int, int]:
-    group = item.get_closest_marker("xdist_group")
-    lane = group.args[0] if group else ""
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    return _place(lane, _LANES), _place(folder, _FOLDERS)
-
-
-def _place(name: str, order: Sequence[str]) -> int:
-    return order.index(name) if name in order else len(order)
 
 
 @pytest.fixture(scope="session")
@@ -129,7 +116,7 @@ def spark(java: Path) -> Iterator[SparkSession]:
     """Return a session with the job's own settings and the Kafka connector. Its start takes longer than most tests."""
     from streaming.config import StreamConfig  # pyspark is not for processes without such tests
     from streaming.java.artifacts import SPARK_KAFKA_CONNECTOR, jars
-    from streaming.job import fast_files
+    from streaming.spark.needs import jars_before
     from streaming.spark.session import spark_session
 
     config = StreamConfig(
@@ -140,7 +127,7 @@ def spark(java: Path) -> Iterator[SparkSession]:
         shuffle_partitions=1,
     )
     connector = jars(SPARK_KAFKA_CONNECTOR)
-    with spark_session(config, threading.Event(), jars=connector, class_path=fast_files(config)) as session:
+    with spark_session(config, threading.Event(), jars=connector, class_path=jars_before(config)) as session:
         yield session
 
 
@@ -170,6 +157,19 @@ def rows() -> Rows:
 def recorded_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the dataDir of a recorded cluster's ZooKeeper, up to a bad moment. Tests only read it."""
     return recorded_moment.zk_data(tmp_path_factory.mktemp("recording"))
+
+
+@pytest.fixture(autouse=True)
+def no_secret_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget secrets at the end, because a process hides each that it has read, and tests have words as passwords."""
+    monkeypatch.setattr(secret, "_known", set())
+    monkeypatch.setattr(secret, "_pattern", None)
+
+
+@pytest.fixture(autouse=True)
+def no_finder_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore the finders of modules at the end, because a replica in the process leaves pandas out of it."""
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
 
 
 @pytest.fixture

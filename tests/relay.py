@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import threading
 import time
 from contextlib import suppress
 
 _BLOCK_BYTES = 65536
+_SENT_AGAIN_SECONDS = (0.2, 0.6)  # Linux waits at least 0.2 s for an acknowledgement, and twice as long the next time
 
 
 class Relay:
     """A TCP proxy before a server on loopback.
 
-    `delay_seconds` passes before each block is handed on, and more where `bytes_per_second` bounds the link.
+    `delay_seconds` passes before each block is handed on, and more where `bytes_per_second` bounds the link. A share
+    of `lost` blocks waits until TCP sends it once or twice more, because both ends see a lost packet as such a pause.
     """
 
-    def __init__(self, port: int, *, delay_seconds: float = 0.0, bytes_per_second: float = float("inf")) -> None:
+    def __init__(
+        self, port: int, *, delay_seconds: float = 0.0, bytes_per_second: float = float("inf"), lost: float = 0.0
+    ) -> None:
         self._server_port = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.delay_seconds = delay_seconds
         self.bytes_per_second = bytes_per_second
+        self.lost = lost
         self.accepted = 0  # connections since the beginning
         self._open = True
         self._silent = False
@@ -39,6 +45,10 @@ class Relay:
     def open_connections(self) -> int:
         """Return the number of connections that neither side has closed."""
         return sum(not connection.ended for connection in self._connections)
+
+    def lead_to(self, port: int) -> None:
+        """Connect clients that come from now on to another server."""
+        self._server_port = port
 
     def close_door(self) -> None:
         """Cut every connection and refuse new ones."""
@@ -67,7 +77,8 @@ class Relay:
 
     def hand_on(self, block: bytes) -> None:
         """Take the time that the block needs on this link."""
-        time.sleep(self.delay_seconds + len(block) / self.bytes_per_second)
+        again_seconds = random.choice(_SENT_AGAIN_SECONDS) if random.random() < self.lost else 0.0
+        time.sleep(self.delay_seconds + len(block) / self.bytes_per_second + again_seconds)
 
     def _accept(self) -> None:
         while True:

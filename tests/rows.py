@@ -14,6 +14,7 @@ from controller.contract.row import Row
 from tests.controller.ensembles import ensemble
 
 TIME_MS = 1_700_000_000_000
+NEVER_STALE_MS = 10**15  # rows of TIME_MS are old
 NO_COUNTS: dict[str, Any] = dict.fromkeys(
     (
         "offline_partitions",
@@ -64,12 +65,12 @@ class Rows:
         return TopicRow(**self._place({**usual, **size, **fields}), topic=topic)
 
     def broker(self, broker: int, *, registered: bool = True, **fields: Any) -> BrokerRow:
-        return BrokerRow(
-            **self._place({"epoch": 5, "since_ms": TIME_MS, **fields}), broker=BrokerId(broker), registered=registered
-        )
+        usual = {"epoch": 5, "since_ms": TIME_MS, "session": broker}
+        return BrokerRow(**self._place({**usual, **fields}), broker=BrokerId(broker), registered=registered)
 
     def controller(self, broker: int, **fields: Any) -> ControllerRow:
-        return ControllerRow(**self._place({"epoch": 7, "since_ms": TIME_MS, **fields}), broker=BrokerId(broker))
+        usual = {"epoch": 7, "since_ms": TIME_MS, "session": broker}
+        return ControllerRow(**self._place({**usual, **fields}), broker=BrokerId(broker))
 
     def migration(self, phase: str = "hybrid", **fields: Any) -> MigrationRow:
         led = {"leader": 3001, "kraft_epoch": 9, "controller_epoch": 8, "offset": 110, "pulse_ms": TIME_MS}

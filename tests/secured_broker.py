@@ -84,12 +84,12 @@ class SecuredBroker(KafkaBroker):
         """Return a client with all permissions."""
         return KafkaAdminClient(bootstrap_servers=self.open_address)
 
-    def make_users(self) -> None:
-        """Give the users of SCRAM their passwords."""
+    def make_users(self, users: Sequence[str] = USERS, password: str = _PASSWORD) -> None:
+        """Give the users of SCRAM their passwords, which the file of `login` has by default."""
         kinds = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
         with closing(self.admin()) as admin:
             refused = admin.alter_user_scram_credentials(
-                [UserScramCredentialUpsertion(user, kind, _PASSWORD) for user in USERS for kind in kinds]
+                [UserScramCredentialUpsertion(user, kind, password) for user in users for kind in kinds]
             )
         assert not any(refused.values()), refused
 

@@ -1,4 +1,4 @@
-"""Waiting for expected conditions, with one generous deadline and a failure that shows the last answer."""
+"""Waiting for expected conditions, with one generous deadline for progress and a failure that shows the last answer."""
 
 from __future__ import annotations
 
@@ -20,10 +20,17 @@ def eventually(
     within_seconds: float = DEADLINE_SECONDS,
     pause_seconds: float = _PAUSE_SECONDS,
 ) -> _Answer:
-    """Return the first answer that holds. Fail with the last one after the deadline. `meanwhile` may fail earlier."""
+    """Return the first answer that holds. `meanwhile` may fail earlier.
+
+    Fail if the answer does not change for so long, or has not held after twice the time, because an age always changes.
+    """
+    last: object = None
     give_up_at = time.monotonic() + within_seconds
+    latest = give_up_at + within_seconds
     while not holds(answer := ask()):
         meanwhile()
+        if answer != last:  # a loaded machine is slow, but it makes progress
+            last, give_up_at = answer, min(time.monotonic() + within_seconds, latest)
         assert time.monotonic() < give_up_at, f"not within {within_seconds:g} s, still {answer!r:.2000}"
         time.sleep(pause_seconds)
     return answer

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from controller.contract import znodes
 from tests.extremes import any_change, as_json, changes
 
-_NESTED = {"ReassignmentEntry", "MaintenanceWindow", "ZnodePath"}
-_OF_RECORDS = {"ForwarderStatus"}  # content of heartbeats, not of a znode
+_NESTED = {"ReassignmentEntry", "NamedPartition", "MaintenanceWindow", "ZnodePath"}
+_OTHERS = {"ForwarderStatus", "ZnodeContent"}  # content of heartbeats, and what all contents have
 
 # A znode with content of form KEY is at PATH, and may have CONTENT.
 SAMPLES: Mapping[type[msgspec.Struct], tuple[str, dict[str, Any]]] = {
     znodes.ControllerZnode: ("/controller", {"brokerid": 1, "version": 2, "kraftControllerEpoch": -1}),
     znodes.BrokerZnode: (
         "/brokers/ids/2",
-        {"version": 5, "host": "h", "port": 1, "endpoints": ["A://h:1"], "rack": "r"},
+        {"version": 5, "jmx_port": -1, "host": "h", "port": 1, "endpoints": ["A://h:1"], "rack": "r"},
     ),
     znodes.TopicZnode: (
         "/brokers/topics/topic-0",
@@ -49,9 +49,13 @@ SAMPLES: Mapping[type[msgspec.Struct], tuple[str, dict[str, Any]]] = {
         "/log_dir_event_notification/log_dir_event_0000000000",
         {"version": 1, "broker": 2, "event": 1},
     ),
-    znodes.PartitionsZnode: (
+    znodes.ReassignmentZnode: (
         "/admin/reassign_partitions",
         {"version": 1, "partitions": [{"topic": "topic-0", "partition": 0, "replicas": [3, 2]}]},
+    ),
+    znodes.PartitionsZnode: (
+        "/admin/preferred_replica_election",
+        {"version": 1, "partitions": [{"topic": "topic-0", "partition": 0}]},
     ),
 }
 
@@ -59,7 +63,7 @@ SAMPLES: Mapping[type[msgspec.Struct], tuple[str, dict[str, Any]]] = {
 def forms() -> set[type[msgspec.Struct]]:
     """Return the possible forms of a znode's content."""
     found = {each for each in vars(znodes).values() if isinstance(each, type) and issubclass(each, msgspec.Struct)}
-    return {each for each in found if each.__module__ == znodes.__name__ and each.__name__ not in _NESTED | _OF_RECORDS}
+    return {each for each in found if each.__module__ == znodes.__name__ and each.__name__ not in _NESTED | _OTHERS}
 
 
 assert forms() == SAMPLES.keys(), "a form of znode is not tried"

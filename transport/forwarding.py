@@ -45,7 +45,7 @@ class Forwarding:
     windows: int = 0  # in which events were read together
     events_dropped: int = 0
     complete_reads: Counter[ReadReason] = field(default_factory=lambda: Counter(dict.fromkeys(ReadReason, 0)))
-    differences: int = 0  # that complete reads found after the first
+    differences: int = 0  # that sweeps, and complete reads after the first, found
     sink_is_up: bool = True
     records: int = 0
     heartbeat_ms: int = 0  # since 1970, or 0 before the first one

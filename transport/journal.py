@@ -266,8 +266,6 @@ class JournalWriter:
 
     def _read_format(self) -> JournalFormat | None:
         declared = read_format(self._directory)
-        if declared is None and list_segments(self._directory):
-            raise JournalError(f"{self._directory} holds segments but no journal.json. It is no journal, or damaged")
         if declared is not None and declared.batches is not self._batches:
             raise JournalError(
                 f"journal {self._directory} is {'' if declared.batches else 'not '}one of batches. "

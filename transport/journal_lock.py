@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from transport.disk import make_private
-from transport.segments import JournalError, JournalLockedError
+from transport.disk import NO_ROOM, make_private, no_room
+from transport.holders import holders
+from transport.segments import JournalError, JournalFullError, JournalLockedError
 
 _LOCK_FILE = "journal.lock"
 _NO_DIRECTORY_LOCK = {errno.EBADF, errno.EINVAL, errno.ENOTSUP, errno.ENOLCK}  # of a network file system
@@ -27,6 +28,8 @@ def lock(directory: Path) -> tuple[int, ...]:
         held.append(os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         unlock(held)
+        if error.errno in NO_ROOM:
+            raise JournalFullError(f"journal {directory} cannot be created: {no_room(directory.parent)}") from error
         raise JournalError(f"journal {directory} cannot be created: {error.strerror}") from error
     for descriptor in held:
         try:
@@ -34,10 +37,9 @@ def lock(directory: Path) -> tuple[int, ...]:
         except OSError as error:
             if descriptor == held[0] and error.errno in _NO_DIRECTORY_LOCK:
                 continue
+            owner = holders(held[-1]) or "another process"
             unlock(held)
-            raise JournalLockedError(
-                f"journal {directory} is being written by another process. Stop that one first"
-            ) from error
+            raise JournalLockedError(f"journal {directory} is being written by {owner}. End that one first") from error
     return tuple(held)
 
 

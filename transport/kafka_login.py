@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from transport.secret import password_problem, read_secret
+from transport.secret import hide, password_problem, read_secret
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
 
@@ -106,7 +106,8 @@ class KafkaLogin:
         """Return the current content of the file that the setting `name` names. Raise KafkaLoginError."""
         file = getattr(self, name)
         try:
-            return Path(file).read_text(encoding="utf-8")
+            content = Path(file).read_text(encoding="utf-8")
+            return hide(content) if name == "key_file" else content
         except (OSError, UnicodeDecodeError) as error:
             raise self._wrong(f"{name} {file} cannot be read: {error}") from error
 

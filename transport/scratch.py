@@ -21,6 +21,13 @@ _PREFIX = "kontrast-run-"  # unique to Kontrast, because a directory with this n
 _AS_IT_IS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
+class NoScratchError(OSError):
+    """A temporary directory cannot be made, or not be used, in one sentence."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
 class _Lock(Enum):
     OURS = "ours"
     HELD = "held"
@@ -36,13 +43,17 @@ class Scratch(NamedTuple):
 
 @contextlib.contextmanager
 def scratch_directory(parent: Path | None = None) -> Iterator[Scratch]:
-    """Provide a new directory in `parent`, by default the one for temporary files, until the block ends. Raise OSError.
+    """Provide a new directory in `parent`, by default the one for temporary files, until the block ends.
 
-    First remove directories of this user's dead processes there.
+    Raise NoScratchError. First remove directories of this user's dead processes there.
     """
-    parent = Path(tempfile.gettempdir()) if parent is None else parent
-    remove_abandoned(parent)
-    scratch = _made(parent)
+    try:
+        parent = Path(tempfile.gettempdir()) if parent is None else parent
+        remove_abandoned(parent)
+        scratch = _made(parent)
+    except OSError as error:
+        what = f"no temporary directory can be made in {parent or 'any usual place'}: {os.strerror(error.errno or 0)}"
+        raise NoScratchError(error.errno, f"{what}. Set TMPDIR to a directory with room that you may write") from error
     try:
         yield scratch
     finally:

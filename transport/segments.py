@@ -8,6 +8,7 @@ import mmap
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,14 @@ _END = re.compile(rb"\n#end [0-9a-f]{8}(?=\n)")
 _BATCH = re.compile(rb"\n#batch ([0-9]+)(?: ([0-9a-f]{8}) ([0-9a-f]{8}) [0-9a-f]{8})?(?=\n)")
 _FIRST_TAIL_BYTES = 4096
 _NEVER = sys.maxsize
+# A writer creates the description before the first segment, and `rm -r` removes files one by one. Both take a moment
+# that does not grow with the journal's lines.
+_LOOKS = 10
+_LOOK_SECONDS = 0.05
+_LOST = (
+    "Restore it. If you cannot, stop its writer and remove {directory}. Then start `kontrast watch`, and "
+    "`kontrast stream --rebuild`, which writes the lost rows again"
+)
 
 
 class JournalError(Exception):
@@ -148,7 +157,19 @@ def all_segments(directory: Path) -> tuple[Segment, ...]:
 
 
 def read_format(directory: Path) -> JournalFormat | None:
-    """Return the description of the journal, if it has had a write."""
+    """Return the description of the journal, if it has had a write.
+
+    Segments without a description could be read only in part, so they raise JournalError.
+    """
+    for _ in range(_LOOKS):
+        declared = _read_format(directory)
+        if declared is not None or not all_segments(directory):
+            return declared
+        time.sleep(_LOOK_SECONDS)
+    raise JournalError(f"{directory / FORMAT_FILE} is missing. {_LOST.format(directory=directory)}")
+
+
+def _read_format(directory: Path) -> JournalFormat | None:
     path = directory / FORMAT_FILE
     try:
         settings = json.loads(path.read_bytes())
@@ -159,9 +180,7 @@ def read_format(directory: Path) -> JournalFormat | None:
     except OSError as error:
         raise JournalError(f"journal {directory} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
-        raise JournalError(
-            f"{path} is damaged. Restore it, or remove the directory, so that its writer begins a new journal"
-        ) from error
+        raise JournalError(f"{path} is damaged. {_LOST.format(directory=directory)}") from error
     if journal_format > JOURNAL_FORMAT:
         raise NewerJournalError(
             f"journal {directory} has format {journal_format}, newer than this Kontrast's {JOURNAL_FORMAT}. Upgrade "

@@ -1,1 +1,1 @@
-"""Wording of counts and lists in sentences for people, the same in every row, page and command."""
+"""The vocabulary of every sentence for people: counts, lists, times and facts, the same in rows, pages and commands."""

@@ -1,12 +1,20 @@
-"""Counts with their nouns, brokers as a subject, a list or a choice, and figures of a report."""
+"""Counts with their nouns and verbs, lists that may be empty or long, and parts of a sentence.
+
+A list names up to ten members, because a person can act on ten. A longer list is counted and names three as examples.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-_BROKERS_IN_A_SENTENCE: Final = 10
+_NAMED: Final = 10
+_NAMED_OF_MORE: Final = 3
+_EXAMPLES: Final = 2
+
+_PLURAL_VERBS: Final = {"is": "are", "was": "were", "has": "have", "does": "do", "goes": "go"}
+_WITH_ES: Final = ("s", "x", "ch", "sh")
 
 
 def plural(count: int, one: str, many: str) -> str:
@@ -14,32 +22,64 @@ def plural(count: int, one: str, many: str) -> str:
     return one if count == 1 else many
 
 
-def counted(count: int, noun: str) -> str:
-    """Count with its noun: 1 partition, 2 partitions."""
-    return f"{count} {plural(count, noun, noun + 's')}"
+def verb(count: int, singular: str) -> str:
+    """Return the verb for the count. Its first word is conjugated: has gone, have gone."""
+    first, gap, rest = singular.partition(" ")
+    if count == 1:
+        return singular
+    return _PLURAL_VERBS.get(first, _without_s(first)) + gap + rest
 
 
-def named(brokers: Collection[int]) -> str:
-    """Return brokers as a subject, such as "broker 3" or "brokers 2,3"."""
-    return f"{plural(len(brokers), 'broker', 'brokers')} {','.join(map(str, sorted(brokers)))}"
+def counted(count: int, noun: str, singular_verb: str = "") -> str:
+    """Return the count with its noun, and with its verb if one is given: 1 partition is, 2,000 partitions are."""
+    said = f"{count:,} {noun if count == 1 else plural_of(noun)}"
+    return f"{said} {verb(count, singular_verb)}" if singular_verb else said
 
 
-def listed(brokers: Collection[int]) -> str:
-    """Return brokers in a sentence: no broker, broker 3, brokers 1 and 3, 12 brokers (1, 2, 3, …)."""
-    shown = [str(broker) for broker in sorted(brokers)]
-    if not shown:
-        return "no broker"
-    if len(shown) == 1:
-        return f"broker {shown[0]}"
-    if len(shown) <= _BROKERS_IN_A_SENTENCE:
-        return f"brokers {', '.join(shown[:-1])} and {shown[-1]}"
-    return f"{len(shown)} brokers ({', '.join(shown[:_BROKERS_IN_A_SENTENCE])}, …)"
+def all_of(count: int, noun: str, singular_verb: str) -> str:
+    """Return a whole with its verb: all 6 partitions are, the only partition is, no partition is."""
+    if count <= 1:
+        return f"{'the only' if count else 'no'} {noun} {singular_verb}"
+    return f"all {counted(count, noun, singular_verb)}"
 
 
-def either(brokers: Iterable[int]) -> str:
-    """Return brokers as a choice, such as "2 or 3" or "1, 2 or 3"."""
-    shown = [str(broker) for broker in sorted(brokers)]
-    return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+def plural_of(noun: str) -> str:
+    """Return the regular plural of a noun: partitions, entries, losses."""
+    if noun.endswith("y") and noun[-2:-1] not in ("a", "e", "o", "u"):
+        return f"{noun[:-1]}ies"
+    return noun + ("es" if noun.endswith(_WITH_ES) else "s")
+
+
+def listed(brokers: Collection[int], singular_verb: str = "") -> str:
+    """Return brokers in a sentence: no broker, broker 3, brokers 1 and 3, 12 brokers (1, 2, 3, …).
+
+    The verb, if one is given, agrees with their number: broker 3 is, brokers 1 and 3 are, no broker is.
+    """
+    said = _counted_names(sorted(brokers), "and")
+    return f"{said} {verb(len(brokers) or 1, singular_verb)}" if singular_verb else said
+
+
+def one_of(brokers: Iterable[int]) -> str:
+    """Return brokers as a choice: no broker, broker 3, broker 1 or 3, one of 12 brokers (1, 2, 3, …)."""
+    ordered = sorted(brokers)
+    if len(ordered) > _NAMED:
+        return f"one of {_counted_names(ordered, 'or')}"
+    return f"broker {joined(list(map(str, ordered)), 'or')}" if ordered else "no broker"
+
+
+def joined(names: Sequence[str], last: str = "and", most: int = _NAMED) -> str:
+    """Return names of any kind in a sentence: a, a and b, "a, b and c", or "a, b, c and 9 more" of more than `most`."""
+    if len(names) > most:
+        shown = min(most, _NAMED_OF_MORE)
+        return f"{', '.join(names[:shown])} {last} {len(names) - shown:,} more"
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def in_brackets(examples: Collection[str], count: int) -> str:
+    """Return " (orders-1, orders-2, …)" for the first examples of `count`, or an empty text without examples."""
+    shown = list(examples)[:_EXAMPLES]
+    more = ", …" if count > len(shown) else ""
+    return f" ({', '.join(shown)}{more})" if shown else ""
 
 
 def bracketed(brokers: Iterable[int]) -> str:
@@ -63,5 +103,19 @@ def share(availability: float) -> str:
 
 
 def minutes_of(minutes: float) -> str:
-    """Return minutes with enough digits to show a short outage."""
+    """Return minutes of a report's table with enough digits to show a short outage."""
     return f"{minutes:,.1f}" if minutes >= 100 or not minutes else f"{minutes:.4g}"
+
+
+def _without_s(singular: str) -> str:
+    if singular.endswith(tuple(f"{end}es" for end in _WITH_ES)):
+        return singular[:-2]
+    return f"{singular[:-3]}y" if singular.endswith("ies") else singular.removesuffix("s")
+
+
+def _counted_names(brokers: list[int], last: str) -> str:
+    if not brokers:
+        return "no broker"
+    if len(brokers) > _NAMED:
+        return f"{len(brokers):,} brokers ({', '.join(map(str, brokers[:_NAMED_OF_MORE]))}, …)"
+    return f"{plural(len(brokers), 'broker', 'brokers')} {joined(list(map(str, brokers)), last)}"

@@ -9,7 +9,7 @@ from types import TracebackType
 from cli.demo.narrator import Narrator
 from cli.demo.published import Published
 from cli.embedded.cluster import KafkaCluster
-from cli.embedded.process import ChildProcess, accepts_connections, free_port, own_command
+from cli.embedded.process import ChildProcess, Patience, accepts_connections, free_port, own_command
 from controller.rules.settings import SETTING_NAMES
 from streaming.java.artifacts import KAFKA_BROKER, jars
 
@@ -43,13 +43,14 @@ class Stage:
         zookeeper = self.cluster.zookeeper.connect_string
         settings = self.cluster.brokers[BROKER_IDS[0]].settings
         given = ",".join(f"{name}={value}" for name, value in settings.items() if name in SETTING_NAMES)
+        self._stream = self._part(
+            *("stream", "--from", changes, "--to", derived),
+            *("--checkpoint", str(directory / "checkpoint")),
+            *("--broker-config", given),
+        )
         self._parts = (
             self._part("watch", "--zookeeper", zookeeper, "--cluster", CLUSTER, "--to", changes),
-            self._part(
-                *("stream", "--from", changes, "--to", derived),
-                *("--checkpoint", str(directory / "checkpoint")),
-                *("--broker-config", given),
-            ),
+            self._stream,
             self._part("serve", "--from", derived, "--listen", self._listen),
         )
 
@@ -68,6 +69,10 @@ class Stage:
         for part in self._parts:
             if not part.running:
                 raise StageError(part.describe(f"ended by itself with status {part.exit_status}"))
+
+    def patience(self, seconds: float) -> Patience:
+        """Return the patience with the job, whose batches come before anything is published."""
+        return Patience(self._stream.pid, seconds)
 
     def log_tails(self) -> str:
         """Return the end of each part's log."""
@@ -102,11 +107,13 @@ class Stage:
         with self._narrator.progress("start kontrast watch, stream and serve, and wait for the first picture"):
             for part in self._parts:
                 part.launch()
-            deadline = time.monotonic() + _READY_SECONDS
+            patience = self.patience(_READY_SECONDS)
             while self.published.picture() is None:
                 self.check()
-                if time.monotonic() > deadline:
-                    raise StageError(f"nothing was published within {_READY_SECONDS} seconds\n{self.log_tails()}")
+                if patience.is_over():
+                    raise StageError(
+                        f"nothing was published after {_READY_SECONDS} seconds of work\n{self.log_tails()}"
+                    )
                 time.sleep(0.2)
         self._narrator.say(f"page: {self.page_address}  metrics: {self.metrics_address}")
 

@@ -119,7 +119,7 @@ class _Story:
         }
 
     def _expect(self, what: str, expectations: _Expectations) -> PublishedCluster:
-        deadline = time.monotonic() + _CHAPTER_SECONDS
+        patience = self._stage.patience(_CHAPTER_SECONDS)
         with self._narrator.progress(f"Kontrast publishes: {what}"):
             while True:
                 self._stage.check()
@@ -127,9 +127,9 @@ class _Story:
                 wrong = _differences(picture, expectations)
                 if picture is not None and not wrong:
                     return picture
-                if time.monotonic() > deadline:
+                if patience.is_over():
                     raise ChapterFailedError(
-                        f"within {_CHAPTER_SECONDS} seconds Kontrast did not publish: {what}\n"
+                        f"after {_CHAPTER_SECONDS} seconds of work Kontrast did not publish: {what}\n"
                         + "\n".join(f"  {line}" for line in wrong)
                         + f"\n{self._stage.log_tails()}"
                     )

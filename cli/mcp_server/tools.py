@@ -100,7 +100,7 @@ class WhatIf(Question):
 
     lose_brokers: Annotated[_Brokers, _said("Brokers that are lost at once.")] = ()
     lose_racks: Annotated[_Texts, _said("Racks whose brokers are lost at once.")] = ()
-    controlled: Annotated[bool, _said("The brokers shut down in order. By default they crash.")] = False
+    controlled: Annotated[bool, _said("The brokers shut down cleanly. By default they crash.")] = False
     then_restore: Annotated[_Brokers, _said("Brokers that return afterwards and catch up.")] = ()
 
     def arguments(self) -> Iterator[str]:
@@ -158,11 +158,14 @@ class MayRestart(Question):
     broker: Annotated[int, _said("Id of the broker.")]
     accept_topics: Annotated[_Texts, _said("Patterns of topics that may go offline, such as scratch-*.")] = ()
 
+    accept_absent: Annotated[_Brokers, _said("Ids of brokers that need not come back, such as wrong ids.")] = ()
+
     def arguments(self) -> Iterator[str]:
         """Yield the arguments of the command."""
         yield from super().arguments()
         yield from _options("broker", self.broker)
         yield from _options("accept-topic", *self.accept_topics)
+        yield from _options("accept-absent", *self.accept_absent)
 
 
 class LintFindings(msgspec.Struct, frozen=True):

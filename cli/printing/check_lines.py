@@ -8,14 +8,17 @@ from typing import Final
 
 from rich.console import RenderableType
 
-from cli.printing.answers import line, severity_word, since, time_of
+from cli.printing.answers import line, severity_word, since
 from controller.contract.alert_row import Severity
-from questions.check import Counts, Finding, Health
+from questions.check import Finding, Health
+from questions.state import ClusterState, Counts, State
 from transport.printable import printable
-from wording.sentences import counted, plural
+from wording.facts import Fact, event_since
+from wording.sentences import counted
+from wording.times import exact_moment
 
 _EXAMPLES: Final = 5
-_WORDS: Final = {Severity.PAGE: "alert that pages", Severity.WARN: "warning", Severity.INFO: "note"}
+_WORDS: Final = {Severity.PAGE: ("alert", "pages"), Severity.WARN: ("warning",), Severity.INFO: ("note",)}
 
 
 class ProbeState(IntEnum):
@@ -27,59 +30,72 @@ class ProbeState(IntEnum):
     UNKNOWN = 3
 
 
-_STATES: Final = {Severity.PAGE: ProbeState.CRITICAL, Severity.WARN: ProbeState.WARNING}
+_PROBE_STATES: Final = {
+    State.WELL: ProbeState.OK,
+    State.DEGRADED: ProbeState.WARNING,
+    State.AFFECTED: ProbeState.CRITICAL,
+    State.UNKNOWN: ProbeState.UNKNOWN,
+}
+_COLOURS: Final = {State.WELL: "ok", State.DEGRADED: "warn", State.AFFECTED: "page", State.UNKNOWN: "unknown"}
 
 
 def health_lines(health: Health, *, is_long: bool = False) -> Iterator[RenderableType]:
-    """Return the cluster in two lines, then each finding. Notes get a line, and details with `is_long`."""
-    verdict = (
-        ("well", "ok") if health.is_well else (_verdict(health), health.worst.value if health.worst else "unknown")
-    )
-    yield line(f"{health.cluster}: ", (verdict[0], severity_word(verdict[1])[1]), f"  as of {time_of(health.as_of_ms)}")
+    """Return the state and its reasons, the cluster in a line, then each finding.
+
+    Notes get a line, and details with `is_long`.
+    """
+    state = health.state
+    word = (state.words, severity_word(_COLOURS[state.state])[1])
+    yield line(f"{health.cluster}: ", word, f"{_alerts(health)}  as of {exact_moment(health.as_of_ms)}")
+    for doubt in health.doubts:
+        yield line(severity_word("unknown"), f"  {doubt}")
+    if state.state is not State.WELL:
+        yield from _first(state, health.as_of_ms)
     yield line(_summary(health))
     if health.zookeeper:
         yield line(f"ZooKeeper: {health.zookeeper}")
-    for doubt in health.doubts:
-        yield line(severity_word("unknown"), f"  {doubt}")
     for finding in health.findings:
         yield from _finding(health, finding, is_long=is_long or finding.severity is not Severity.INFO)
 
 
-def _verdict(health: Health) -> str:
+def _first(state: ClusterState, as_of_ms: int) -> Iterator[RenderableType]:
+    """Yield the event with its start, and the first step."""
+    if state.state is not State.UNKNOWN:
+        yield line(event_since(state.event, since(state.since, as_of_ms)) if state.since else state.event)
+    if state.first_step:
+        restores = f", which {state.restores}" if state.restores else ""
+        yield line(f"first step: {state.first_step}{restores}")
+
+
+def _alerts(health: Health) -> str:
+    """Return how many alerts are open, in brackets."""
     counts = {
-        word: sum(finding.severity is severity for finding in health.findings) for severity, word in _WORDS.items()
+        words: sum(finding.severity is severity for finding in health.findings) for severity, words in _WORDS.items()
     }
-    said = [
-        counted(count, word) if word != _WORDS[Severity.PAGE] else _pages(count)
-        for word, count in counts.items()
-        if count
-    ]
-    return ", ".join(said) or "not known to be well"
-
-
-def _pages(count: int) -> str:
-    return f"{counted(count, 'alert')} that {plural(count, 'pages', 'page')}"
+    said = [counted(count, *words) for words, count in counts.items() if count]
+    return f" ({', '.join(said)})" if said else ""
 
 
 def _summary(health: Health) -> str:
     counts = health.counts
     kind = "KRaft controller" if health.led_by_kraft else "controller broker"
     who = f"{kind} {health.controller}" if health.controller >= 0 else "no controller"
-    away = f" ({counts.brokers_away} away)" if counts.brokers_away else ""
-    wrong = ", ".join(_wrong(counts)) or "all led and in sync"
+    away = f" ({counts.brokers_away} down)" if counts.brokers_away else ""
+    well = "all led and in sync" if counts.topics else "as in a new cluster, or after the loss of ZooKeeper's data"
+    wrong = ", ".join(_wrong(counts)) or well
     size = f"{counted(counts.topics, 'topic')}, {counted(counts.partitions, 'partition')}"
     return f"{who}, epoch {health.controller_epoch}; {counted(counts.brokers, 'broker')}{away}; {size}: {wrong}"
 
 
 def _wrong(counts: Counts) -> Iterator[str]:
     for count, word in (
-        (counts.leaderless, "without a leader"),
-        (counts.under_min_isr, "under min ISR"),
-        (counts.under_replicated, "under-replicated"),
+        (counts.leaderless, Fact.WITHOUT_LEADER.word),
+        (counts.under_min_isr, Fact.REJECTS_ACKS_ALL.word),
+        (counts.under_replicated, Fact.UNDER_REPLICATED.word),
         (counts.reassigning, "being reassigned"),
     ):
         if count:
-            yield f"{count} {word}"
+            yield f"{count:,} {word}"
 
 
 def _finding(health: Health, finding: Finding, *, is_long: bool) -> Iterator[RenderableType]:
@@ -92,25 +108,28 @@ def _finding(health: Health, finding: Finding, *, is_long: bool) -> Iterator[Ren
         if said:
             yield line(f"{name}: {said}", indent=6)
     if finding.examples:
-        more = f" and {finding.partitions - _EXAMPLES} more" if finding.partitions > _EXAMPLES else ""
+        more = f" and {finding.partitions - _EXAMPLES:,} more" if finding.partitions > _EXAMPLES else ""
         yield line(f"partitions: {', '.join(finding.examples[:_EXAMPLES])}{more}", indent=6)
     for evidence in finding.evidence:
         yield line(f"evidence: {evidence}", indent=6)
 
 
 def probe_state(health: Health) -> ProbeState:
-    """Return the state for a monitoring system. Visible problems precede hidden ones."""
-    found = _STATES.get(health.worst) if health.worst else None
-    return found or (ProbeState.UNKNOWN if health.doubts else ProbeState.OK)
+    """Return the state for a monitoring system, which asks for the present. A replayed past is not known."""
+    state = _PROBE_STATES[health.state.state]
+    return ProbeState.UNKNOWN if state is ProbeState.OK and health.doubts else state
 
 
 def probe_line(health: Health) -> str:
     """Return the one line of a monitoring plugin, with its performance data."""
-    first = next(
-        (f"{finding.alert}: {finding.cause}" for finding in health.findings if finding.severity in _STATES), ""
-    )
-    said = first or next(iter(health.doubts), "") or _summary(health)
-    counts = health.counts
+    state, counts = health.state, health.counts
+    urgent = (f"{each.alert}: {each.cause}" for each in health.findings if each.severity is not Severity.INFO)
+    if probe_state(health) is ProbeState.OK:
+        said = _summary(health)
+    elif probe_state(health) is ProbeState.UNKNOWN:
+        said = next(iter(health.doubts), state.reason)
+    else:
+        said = next(urgent, state.event)
     data = {
         "brokers": counts.brokers,
         "brokers_away": counts.brokers_away,

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from rich.console import RenderableType
 
-from cli.printing.answers import line, severity_word, since, time_of
+from cli.printing.answers import line, severity_word, since
 from cli.printing.tables import table_of
 from questions.explain.explanation import Cause, Certainty, Explanation
 from questions.key import KeyAnswer
+from wording.times import exact_moment
 
 _SURE = {certainty: "" if certainty is Certainty.SEEN else f"  [{certainty.value}]" for certainty in Certainty}
 
@@ -22,7 +23,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[RenderableType]:
         yield line(f"{since(explanation.since, explanation.as_of_ms)}", indent=2)
     yield line("")
     rows = [(said.about, f"{said.says}{_SURE[said.certainty]}") for said in explanation.statements]
-    yield table_of(("what", "is known, as of " + time_of(explanation.as_of_ms)), rows)
+    yield table_of(("what", "is known, as of " + exact_moment(explanation.as_of_ms)), rows)
     if explanation.causes:
         yield line("")
         yield line("how it came about:")
@@ -38,7 +39,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[RenderableType]:
 
 def _cause(cause: Cause) -> Iterator[RenderableType]:
     sure = f"  [inferred: {cause.rule}]" if cause.rule else _SURE[cause.certainty]
-    yield line(f"{time_of(cause.time_ms)}  {cause.zxid:#x}  {cause.says}{sure}", indent=2)
+    yield line(f"{exact_moment(cause.time_ms)}  {cause.zxid:#x}  {cause.says}{sure}", indent=2)
     yield line(cause.event, indent=6)
 
 

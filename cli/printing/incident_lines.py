@@ -10,6 +10,7 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from wording.sentences import counted, listed
+from wording.times import duration
 
 _UNUSABLE: Final = {PARTITIONS_OFFLINE.name, PARTITIONS_LEADERLESS.name}
 _URGENCY: Final = {severity: place for place, severity in enumerate(reversed(Severity))}
@@ -68,8 +69,8 @@ class _Incident:
             self._peaks[row.id] = row
 
     def words(self, racks: dict[BrokerId, str]) -> str:
-        lasted_seconds = (max(self._ended_ms.values(), default=0) - self.began_ms) / 1000
-        how_long = f"{lasted_seconds:.1f} s" if self.is_over else "not over"
+        lasted = duration(max(self._ended_ms.values(), default=0) - self.began_ms)
+        how_long = lasted if self.is_over else "not over"
         worst = max(
             self._peaks.values(), key=lambda row: (_URGENCY[row.severity], row.alert in _UNUSABLE, *_badness(row))
         )

@@ -9,6 +9,7 @@ from typing import Any
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import ControllerRow, MigrationRow
 from controller.contract.row import Row
+from wording.times import duration
 
 
 @dataclass(slots=True)
@@ -80,7 +81,7 @@ class MigrationPast:
         yield "the way to KRaft, by phase:"
         for phase in self._phases:
             row, lasted_ms = phase.first, phase.lasted_ms
-            how_long = "goes on" if lasted_ms is None else f"{lasted_ms / 1000:.1f} s"
+            how_long = "goes on" if lasted_ms is None else duration(lasted_ms)
             yield f"{time_in_words(row.since_ms)}  {row.zxid:>#8x}  {how_long:>10}  {row.phase:<11}  {phase.led_by}"
         end = self._phases[-1].last
         offset = f" at offset {end.offset}" if end.offset >= 0 else ""

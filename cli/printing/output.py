@@ -6,6 +6,7 @@ Answers go to standard output, by `standard_output`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from datetime import datetime, timezone
 from typing import Final
 
@@ -14,35 +15,41 @@ import msgspec
 
 from transport.complaints import Complaints
 from transport.printable import printable, printable_json
+from transport.secret import without_secrets
 
 _LONGEST_LINE: Final = 8_000  # kafka-python quotes megabytes of undecodable data
 _MOST_KNOWN: Final = 1_000
 
 _OWN = logging.getLogger("kontrast.cli")
 
-# Permitted logs of the client libraries. The parts report these failures in their own words.
+# Loggers of the client libraries, and the least level of each one. The parts report these failures in their own words.
 _LIBRARIES: Final = {
-    "kafka": logging.CRITICAL,  # it calls each attempt that fails an error, several a second while brokers are away
-    "kazoo": logging.ERROR,
-    "kontrast.ingest.kazoo": logging.ERROR,
-    "py4j": logging.CRITICAL,  # it logs the stack of a callback's error, which the query's failure repeats
-    "uvicorn": logging.ERROR,
+    "kafka": (("kafka",), logging.CRITICAL),  # it calls a failed attempt an error, several a second without brokers
+    "kazoo": (("kazoo", "kontrast.ingest.kazoo"), logging.ERROR),
+    "py4j": (("py4j",), logging.CRITICAL),  # it logs the stack of a callback's error, which the query's failure repeats
+    "uvicorn": (("uvicorn",), logging.ERROR),
 }
-
+LIBRARIES: Final = tuple(_LIBRARIES)
 
 _COLOURS: Final = ((logging.ERROR, "red"), (logging.WARNING, "yellow"))
 
 
-def configure(level: str = "info", *, as_json: bool = False) -> None:
-    """Send sentences and log records of this level and above to standard error."""
+def configure(level: str = "info", *, as_json: bool = False, libraries: Collection[str] = ()) -> None:
+    """Send sentences and log records of this level and above to standard error.
+
+    Libraries log at debug only if they are named, because they log their settings and each message.
+    """
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, _StandardError)]:
         root.removeHandler(handler)
     root.addHandler(_StandardError(_JsonLine() if as_json else _TextLine()))
-    root.setLevel(level.upper())
+    root.setLevel(max(logging.INFO, logging.getLevelName(level.upper())))
+    logging.getLogger("kontrast").setLevel(level.upper())
     _OWN.setLevel(logging.INFO)  # the command's own sentences are its answer, not its log
-    for name, least in _LIBRARIES.items():
-        logging.getLogger(name).setLevel(logging.DEBUG if level == "debug" else least)
+    for library, (names, least) in _LIBRARIES.items():
+        for name in names:
+            quiet = logging.INFO if level == "debug" else least
+            logging.getLogger(name).setLevel(logging.DEBUG if library in libraries else quiet)
 
 
 def pass_on(line: str) -> None:
@@ -124,17 +131,17 @@ class _JsonLine(logging.Formatter):
             "message": _cut(record.getMessage()),
         }
         if record.exc_info is not None:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = without_secrets(self.formatException(record.exc_info))
         return printable_json(msgspec.json.encode(line)).decode()
 
 
 def _harmless(text: str) -> str:
     """Return one line without an effect on a terminal, whatever it quotes."""
-    return printable(text, _LONGEST_LINE)
+    return printable(without_secrets(text), _LONGEST_LINE)
 
 
 def _cut(text: str) -> str:
-    text = text.encode(errors="backslashreplace").decode()  # names of files need not be UTF-8, JSON is
+    text = without_secrets(text).encode(errors="backslashreplace").decode()  # names of files need not be UTF-8, JSON is
     return text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + "…"
 
 

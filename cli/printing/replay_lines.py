@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import datetime, timezone
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +25,7 @@ from controller.view.gauges import gauges_row
 from controller.view.types import FOLLOWING, Context
 from questions.report.account import EVER_MS, Account
 from questions.report.cluster_report import report_of
+from wording.times import exact_moment
 
 EMITTABLE: Final = OUTPUTS
 
@@ -210,8 +210,7 @@ def sentence(fields: Mapping[str, Any]) -> str:
 
 def to_the_millisecond(time_ms: int) -> str:
     """Return a moment in UTC, to the millisecond."""
-    moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
-    return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+    return exact_moment(time_ms).removesuffix("Z")
 
 
 def _transition(fields: Mapping[str, Any]) -> str:

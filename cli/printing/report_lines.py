@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from rich.console import RenderableType
 
-from cli.printing.answers import line, severity_word, time_of
+from cli.printing.answers import line, severity_word
 from cli.printing.summary_lines import figures
 from questions.report.cluster_report import (
     AlertsOfKind,
@@ -23,6 +23,7 @@ from questions.report.cluster_report import (
 from questions.report.failovers import Failover
 from questions.report.report import Miss, Report
 from wording.sentences import counted, minutes_of, share
+from wording.times import duration, exact_moment
 
 _NAMED: Final = 10
 
@@ -64,7 +65,7 @@ def _objective(report: Report) -> Iterator[RenderableType]:
 
 def _cluster(report: ClusterReport) -> Iterator[RenderableType]:
     window = report.window
-    span = f"{time_of(window.seen_from_ms or 0)} to {time_of(window.seen_until_ms or 0)}"
+    span = f"{exact_moment(window.seen_from_ms or 0)} to {exact_moment(window.seen_until_ms or 0)}"
     yield line(f"{report.cluster}: {span}, {window.seen_seconds / 3600:.2f} h seen")
     yield from (line(said) for said in figures(report))
     if report.reactions:
@@ -77,9 +78,11 @@ def _cluster(report: ClusterReport) -> Iterator[RenderableType]:
     yield line(f"{counted(sum(kind.count for kind in report.alerts), 'alert')}{':' if report.alerts else ''}", indent=2)
     for kind in report.alerts:
         still = f", {kind.still_open} still open" if kind.still_open else ""
-        said = f" {kind.alert}: {kind.count}, open {_lasted(kind.total_seconds)} in all"
+        said = f" {kind.alert}: {kind.count}, open {duration(kind.total_seconds * 1_000)} in all"
         yield line(
-            severity_word(kind.severity.value), f"{said}, {_lasted(kind.longest_seconds)} the longest{still}", indent=4
+            severity_word(kind.severity.value),
+            f"{said}, {duration(kind.longest_seconds * 1_000)} the longest{still}",
+            indent=4,
         )
 
 
@@ -96,13 +99,9 @@ def _bound(at_most_ms: int | None) -> str:
 def _broker(broker: BrokerFailures) -> str:
     kinds = (("crash", "crashes", broker.crashes), ("bounce", "bounces", broker.bounces))
     said = ", ".join(f"{count} {one if count == 1 else many}" for one, many, count in kinds)
-    shutdowns = counted(broker.shutdowns, "shutdown")
+    shutdowns = counted(broker.shutdowns, "clean shutdown")
     said += f", {counted(broker.unknown, 'departure')} of unknown kind" if broker.unknown else ""
-    return f"broker {broker.broker}: {said}, {shutdowns} in order, away {minutes_of(broker.away_minutes)} minutes"
-
-
-def _lasted(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 600 else f"{seconds / 60:,.1f} min"
+    return f"broker {broker.broker}: {said}, {shutdowns}, away {minutes_of(broker.away_minutes)} minutes"
 
 
 def write_tables(report: Report, directory: Path) -> None:

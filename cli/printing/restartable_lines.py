@@ -7,8 +7,9 @@ from typing import Final
 
 from rich.console import RenderableType
 
-from cli.printing.answers import line, time_of
+from cli.printing.answers import line
 from questions.restartable import Obstacle, Reason, Restartable, Verdict
+from wording.times import exact_moment
 
 _COLOURS: Final = {Verdict.YES: "green", Verdict.NO: "bold red", Verdict.UNKNOWN: "magenta"}
 _NAMED_TOPICS: Final = 5
@@ -18,11 +19,11 @@ def restartable_lines(answer: Restartable) -> Iterator[RenderableType]:
     """Show the verdict, and a line for each reason or doubt."""
     yield line(
         (answer.verdict.value, _COLOURS[answer.verdict]),
-        f": {headline(answer)}  as of {time_of(answer.as_of_ms)}",
+        f": {headline(answer)}  as of {exact_moment(answer.as_of_ms)}",
     )
     lease = answer.lease
     if lease is not None and not _is_held_by_another(answer):
-        yield line(f"{lease.holder} holds the lease until {time_of(lease.until_ms)}", indent=2)
+        yield line(f"{lease.holder} holds the lease until {exact_moment(lease.until_ms)}", indent=2)
     for doubt in answer.doubts:
         yield line(doubt, indent=2)
     for reason in answer.reasons:

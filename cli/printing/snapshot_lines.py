@@ -76,7 +76,7 @@ def _cluster_lines(snapshot: JudgedCluster) -> Iterator[str]:
     partitions = snapshot.partitions
     led, hosted = Counter(line.leader for line in partitions), Counter(b for line in partitions for b in line.replicas)
     controller = snapshot.controller
-    who = f"broker {controller.broker}" if controller.broker >= 0 else "nobody"
+    who = f"broker {controller.broker}" if controller.broker >= 0 else "none"
     yield f"controller: {who}, epoch {controller.epoch}"
     for broker in snapshot.brokers:
         hosts = counted(hosted[broker.broker], "partition")

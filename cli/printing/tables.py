@@ -1,4 +1,4 @@
-"""Make tables with foreign text escaped, and ages."""
+"""Make tables with foreign text escaped."""
 
 from __future__ import annotations
 
@@ -27,14 +27,3 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, is_one_li
     for row in rows:
         table.add_row(*(Text(printable(cell), style=_COLOURS.get(cell, "")) for cell in row))
     return table
-
-
-def age_of(seconds: float) -> str:
-    """Return a time that has passed, in the two largest units."""
-    left = max(0, int(seconds))
-    parts: list[str] = []
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count or parts or unit == "s":
-            parts.append(f"{count}{unit}")
-    return " ".join(parts[:2])

@@ -7,11 +7,12 @@ from typing import Final
 
 from rich.console import RenderableType
 
-from cli.printing.answers import line, severity_word, time_of
+from cli.printing.answers import line, severity_word
 from questions.explain.explanation import Certainty
 from questions.timeline.events import Change, Event
 from questions.timeline.timeline import Timeline
 from wording.sentences import counted
+from wording.times import exact_moment
 
 _NAMED: Final = 8
 
@@ -20,7 +21,7 @@ def timeline_lines(timeline: Timeline) -> Iterator[RenderableType]:
     """Yield the events, the oldest first."""
     about = f" of {timeline.about}" if timeline.about else ""
     count = counted(len(timeline.events), "event")
-    span = f"{time_of(timeline.begin_ms)} to {time_of(timeline.end_ms)}"
+    span = f"{exact_moment(timeline.begin_ms)} to {exact_moment(timeline.end_ms)}"
     yield line(f"{timeline.cluster}: {count}{about}, {span}")
     for event in timeline.events:
         yield _event(event)
@@ -32,7 +33,7 @@ def _event(event: Event) -> RenderableType:
     zxid = f"{event.zxid:#x}" if event.zxid >= 0 else "-"
     word = () if event.severity is None else (severity_word(event.severity.value), " ")
     sure = "" if event.certainty is Certainty.SEEN else f"  [{event.certainty.value}: {event.rule}]"
-    return line(f"{time_of(event.time_ms)}  {zxid:>8}  ", *word, event.says, (sure, "yellow"))
+    return line(f"{exact_moment(event.time_ms)}  {zxid:>8}  ", *word, event.says, (sure, "yellow"))
 
 
 def _change(change: Change, began_ms: int) -> RenderableType:

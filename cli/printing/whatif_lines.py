@@ -17,10 +17,11 @@ from questions.whatif.consequences import Consequences, PartitionChange
 from questions.whatif.ranking import Loss
 from questions.whatif.rolling import Obstacle, RollingOrder
 from questions.whatif.scenario import Scenario
-from wording.sentences import counted, plural
+from wording.facts import Fact
+from wording.sentences import counted, joined, plural
 
 _NAMED: Final = 10
-_RANKED: Final = ("lost", "offline", "refuse acks=all", "unclean", "leaders move", "most leaders then", "topics")
+_RANKED: Final = ("lost", "offline", "reject acks=all", "unclean", "leaders move", "most leaders then", "topics")
 
 
 def print_scenario(scenario: Scenario, *, is_all: bool, as_json: bool) -> None:
@@ -35,12 +36,13 @@ def print_scenario(scenario: Scenario, *, is_all: bool, as_json: bool) -> None:
 
 def _step(title: str, taken: Consequences, most: int | None) -> Iterator[RenderableType]:
     harmless = not (taken.newly_offline or taken.newly_unwritable or taken.unclean)
-    yield line((title, "bold"), ": ", ("no effect on clients", "green") if harmless else "")
+    back = f"clients can use {counted(len(taken.newly_online), 'partition')} again" if taken.newly_online else ""
+    yield line((title, "bold"), ": ", (back or "no effect on clients", "green") if harmless else back)
     who = f"broker {taken.controller} is controller" if taken.controller >= 0 else "no broker is left"
     yield line(f"{counted(len(taken.moved_leaders), 'leader')} moved, {who}", indent=2)
     yield from _named("page", "offline", taken.newly_offline, most)
     yield from _named("page", "led uncleanly (acknowledged records may be lost)", taken.unclean, most)
-    yield from _named("warn", "refuse acks=all", taken.newly_unwritable, most)
+    yield from _named("warn", Fact.REJECTS_ACKS_ALL.word, taken.newly_unwritable, most)
 
 
 def _named(word: str, what: str, changes: Sequence[PartitionChange], most: int | None) -> Iterator[RenderableType]:
@@ -58,8 +60,9 @@ def _named(word: str, what: str, changes: Sequence[PartitionChange], most: int |
 def _left(scenario: Scenario) -> Iterator[RenderableType]:
     after = scenario.in_all
     yield line(
-        f"In the end: {after.offline} offline ({after.offline_before} now), {after.under_min_isr} under min ISR "
-        f"({after.under_min_isr_before} now). Leaders by broker: {_leaders(after)}"
+        f"In the end: {after.offline} offline ({after.offline_before} now), "
+        f"{after.under_min_isr} {Fact.REJECTS_ACKS_ALL.word} ({after.under_min_isr_before} now). "
+        f"Leaders by broker: {_leaders(after)}"
     )
 
 
@@ -92,13 +95,18 @@ def print_rolling(header: Header, order: RollingOrder, *, as_json: bool) -> None
 
 
 def _rolling(header: Header, order: RollingOrder) -> Iterator[RenderableType]:
+    for sentence in order.failing_starts:
+        yield line(("do not restart: ", "bold red"), sentence)
     total = sum(map(len, order.batches))
-    yield line(f"{counted(total, 'broker')} in {len(order.batches)} batches. After each, wait until all are in sync:")
+    yield line(
+        f"{counted(total, 'broker')} in {counted(len(order.batches), 'batch')}. After each, wait until all are in sync:"
+    )
     for number, batch in enumerate(order.batches, start=1):
+        named = joined(list(map(str, batch)), most=len(batch))  # all, because each must be restarted
         notes = ", the controller" if header.controller in batch else ""
         racks = sorted({header.brokers[broker].rack or "" for broker in batch} - {""})
         where = f" (rack {', '.join(racks)})" if racks else ""
-        yield line(f"{number}. {plural(len(batch), 'broker', 'brokers')} {', '.join(map(str, batch))}{where}{notes}")
+        yield line(f"{number}. {plural(len(batch), 'broker', 'brokers')} {named}{where}{notes}")
     for obstacle in order.obstacles:
         yield from _obstacle(obstacle)
 

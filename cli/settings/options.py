@@ -40,6 +40,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "multi_read_paths": "Most znodes per request.",
         "read_budget_znodes_per_second": "Most znodes read per second. Unlimited if unset.",
         "resync_jitter_seconds": "Longest random pause before the complete read after a lost connection.",
+        "sweep_seconds": "Time in which every znode is read once more, a few per heartbeat, to find changes and ACLs "
+        "that no watch reports. none reads no znode twice.",
         "ensemble_interval_seconds": "Interval between two rounds of questions to the servers of the ensemble "
         "(four-letter words). none asks no server.",
         "zookeeper_admin_port": "Port of the servers' AdminServer, to ask there if the four-letter word mntr is not "
@@ -83,7 +85,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "hadoop_directory": "Directory with core-site.xml, hdfs-site.xml and jars for a checkpoint in hdfs:// or s3a://.",
         "chunk_count": "Chunks of a cluster's topics. The first start of a checkpoint fixes it.",
         "shuffle_partitions": "Clusters processed at a time. If changed, the job begins again at the newest complete "
-        "read. If unset, the number of the first start, one per core and at most one per configured cluster.",
+        "read. If unset, one per core and at most one per configured cluster, which grows with the fleet.",
         "max_batch_bytes": "Most bytes of a batch from a journal.",
         "max_batch_records": "Most records of a batch from Kafka.",
         "connect_timeout_seconds": "Longest wait for Kafka at the start.",
@@ -112,6 +114,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "alert_detail_limit": "Most alerts per cluster by name in /metrics. All are counted.",
         "topic_weights": "Importance of topics on the page, by pattern: `ledger* = 10`. The default of a topic is 0.",
         "start_command": "Command that starts a broker, to copy from the page. The page replaces {host} and {broker}.",
+        "lease_host": "Host name of the only `kontrast serve` that grants leases, if several run side by side. Unset: "
+        "each grants its own.",
         "past_rows": "Earlier rows that the page keeps in memory, per cluster and output, about 1 kB each.",
         "partitions_page": "Serve /metrics/partitions with every partition of every cluster.",
         "jmx_page": "Serve /metrics/jmx with metadata under the names of Kafka's JMX exporter. Only for clusters whose "
@@ -129,6 +133,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "timeout_seconds": "Longest answer time of an Alertmanager.",
         "resend_interval_seconds": "Interval at which an open alert is sent again.",
         "resolve_timeout_seconds": "Time after which Alertmanager ends an alert that is no longer sent.",
+        "crash_without_damage": "Severity of BrokerCrashed while clients can use every partition, page or warn.",
         "stale_after_seconds": "Age of the newest heartbeat after which a cluster's alerts are unknown.",
         "external_labels": "Labels of every alert, like those of a Prometheus.",
         "generator_url": "Target of Alertmanager's source link. No link if unset.",

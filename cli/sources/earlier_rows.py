@@ -1,4 +1,4 @@
-"""Cluster metadata at an earlier time, from the rows of the `metadata` output."""
+"""A cluster at an earlier time: its metadata from all rows of that output, or a moment among the rows that are kept."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from cli.sources.source import NotFoundError, moment_named
 from controller.contract.metadata_rows import BeginningRow, ControllerRow, MetadataRow, PartitionRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
 from controller.contract.row import Row
+from dashboards.kept_rows.cluster_at import kept
+from dashboards.kept_rows.view import View
 from ingest.files.data_directory import Until
 from questions.diff.side import Side, of_rows
 from transport.address import Address
+from wording.times import exact_moment
 
 
 @dataclass(slots=True)
@@ -61,6 +64,23 @@ class EarlierRows:
         return Side(
             moment_named(self._newest.zxid, self._newest.time_ms), dict(of_rows(tuple(self._standing.values())))
         )
+
+
+def moment_in(view: View, cluster: str, until: Until | None, address: Address) -> int | None:
+    """Return the moment in kept rows that is meant, None for the newest one. Raise NotFoundError if it is not kept."""
+    if until is None:
+        return None
+    if until.time_ms is None:
+        raise NotFoundError(f"{address} holds outputs, which are kept by time. Give a time in place of a zxid")
+    span = kept(view, cluster)
+    if span is not None and until.time_ms >= span.newest_ms:
+        return None
+    if span is None or until.time_ms < span.since_ms:
+        begins = "" if span is None else f", at {exact_moment(span.since_ms)}"
+        raise NotFoundError(f"what {address} keeps of cluster {cluster} begins after that moment{begins}")
+    if not view.was_ready(cluster, until.time_ms):
+        raise NotFoundError(f"{address} has no complete read of cluster {cluster} before that moment")
+    return until.time_ms
 
 
 def earlier_rows(where: Where, until: Until, stop: threading.Event) -> dict[str, EarlierRows]:

@@ -23,7 +23,7 @@ from cli.settings.config import (
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.addresses import read_address
-from cli.sources.moments import MomentParameter, chroot_option
+from cli.sources.moments import TIMES, MomentParameter, chroot_option
 from cli.sources.source import UNNAMED, Source
 from ingest.config import IngestConfig, ZooKeeperConfig
 from streaming.config import BrokersConfig, StreamConfig
@@ -54,7 +54,7 @@ _OPTIONS: Final = (
     click.option(
         "--until",
         type=MomentParameter(),
-        help="Moment in --zk-data: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970.",
+        help=f"Moment in --zk-data or --from, in UTC or with an ending local: 0x1f, {TIMES}.",
     ),
     click.option(
         "--from",
@@ -78,10 +78,9 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def source_of(flags: Mapping[str, Any], *, cuts_streams: bool = False, patience_seconds: float | None = None) -> Source:
+def source_of(flags: Mapping[str, Any], *, patience_seconds: float | None = None) -> Source:
     """Return the source of the options of `source_options`. Raise ConfigError.
 
-    Kontrast's data is read to its end. Only a question that `cuts_streams` itself accepts --until for it.
     `patience_seconds` replaces the default of connect_timeout_seconds.
     """
     settings = read_settings(flags["config_file"], os.environ)
@@ -93,12 +92,10 @@ def source_of(flags: Mapping[str, Any], *, cuts_streams: bool = False, patience_
     given = {"--zookeeper": "zookeeper" in zookeeper, "--zk-data": bool(directories), "--from": stream is not None}
     if sum(given.values()) > 1:
         raise ConfigError(f"{' and '.join(name for name, is_given in given.items() if is_given)} exclude each other")
-    if stream and flags["until"] is not None and not cuts_streams:
-        raise ConfigError("--until needs --zk-data, because Kontrast's data is read to its end")
     if directories or stream:
         return _written_source(settings, flags, patience_seconds)
     if flags["until"] is not None:
-        raise ConfigError("--until needs --zk-data, because ZooKeeper has only the present")
+        raise ConfigError("--until needs --zk-data or --from, because ZooKeeper has only the present")
     if not zookeeper and "zookeeper" not in settings.sections["watch"] and not settings.clusters:
         raise ConfigError(
             "which cluster? Give --zookeeper HOST:PORT[/CHROOT], --zk-data DIR, --from ADDRESS, or a --config file"
@@ -117,12 +114,13 @@ def _written_source(settings: Settings, flags: Mapping[str, Any], patience_secon
         from cli.sources.files import FilesSource
 
         return FilesSource(flags["directories"], flags["chroot"], flags["until"], cluster or UNNAMED, brokers)
-    from cli.followed_outputs import Where
+    from cli.followed_outputs import Where, stale_after_ms_of
     from cli.sources.stream import StreamSource
 
     default = patience_seconds or keys_of(ZooKeeperConfig)[_CONNECT_TIMEOUT].default
     timeout_seconds = flags[_CONNECT_TIMEOUT] or default
-    return StreamSource(Where(reached(settings, flags["stream"]), float(str(timeout_seconds))), cluster, brokers)
+    where = Where(reached(settings, flags["stream"]), float(str(timeout_seconds)), stale_after_ms_of(settings))
+    return StreamSource(where, cluster, brokers, flags["until"])
 
 
 def _only_cluster(settings: Settings) -> str | None:

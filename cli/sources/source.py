@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
@@ -13,6 +12,7 @@ from cli.running import ExitCode, run_until_stopped
 from controller.contract.ids import Zxid
 from questions.doubts import doubts
 from questions.gathering import keep_nothing
+from wording.times import exact_moment
 
 if TYPE_CHECKING:
     from controller.contract.row import Row
@@ -49,10 +49,13 @@ EVERYTHING_NOW: Final = Scope()
 
 
 class Source(Protocol):
-    """A source of a cluster's picture. `is_live` means that it should have the present."""
+    """A source of a cluster's picture."""
 
-    is_live: ClassVar[bool]
     has_past: ClassVar[bool]
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether it should have the present."""
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return at least the part of the cluster in the scope.
@@ -80,7 +83,7 @@ def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
     def look(stop: threading.Event) -> int:
         picture = source.picture(scope, stop)
         code = answer(picture)
-        for doubt in doubts(picture, present_ms(source)):
+        for doubt in doubts(picture):
             output.warn(doubt)
         return code
 
@@ -89,14 +92,7 @@ def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
 
 def moment_named(zxid: Zxid, time_ms: int) -> str:
     """Return the name of a side at a moment."""
-    from cli.printing.answers import time_of  # not for --help
-
-    return f"{zxid:#x} ({time_of(time_ms)})"
-
-
-def present_ms(source: Source) -> int | None:
-    """Return the present if the source should have it. Files have a fixed end."""
-    return time.time_ns() // 1_000_000 if source.is_live else None
+    return f"{zxid:#x} ({exact_moment(time_ms)})"
 
 
 def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:

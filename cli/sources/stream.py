@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
+
+import msgspec
 
 from cli.followed_outputs import Where, followed, lines_until_now, without_waiting_words
 from cli.printing import output
 from cli.running import StoppedError
-from cli.sources.earlier_rows import earlier_rows
+from cli.sources.earlier_rows import earlier_rows, moment_in
 from cli.sources.files import side_of, take_all
 from cli.sources.source import NotFoundError, Scope
-from controller.contract.metadata_rows import MetadataRow
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from dashboards.errors import ServeError
+from dashboards.kept_rows.cluster_at import cluster_at
 from ingest.files.data_directory import Until
 from outputs import OutputsError, SourceDownError, open_changes
 from questions.diff.side import Side
 from questions.gathering import Gathering, picture_of_rows
-from questions.picture import Picture
+from questions.picture import Picture, Present
 from streaming.config import BrokersConfig
 from transport.address import JournalAddress
 
@@ -32,25 +35,33 @@ _STANDING: Final = ("job", "metadata", "alerts", "gauges")
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """The changes or outputs at an address. The cluster's name is optional if there is only one."""
+    """The changes or outputs at an address, up to a moment if it is not the present.
 
-    is_live: ClassVar[bool] = True
+    The cluster's name is optional if there is only one.
+    """
+
     has_past: ClassVar[bool] = True
     where: Where
     cluster: str | None
     brokers: BrokersConfig
+    until: Until | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether it has the present."""
+        return self.until is None
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
-        """Return the cluster as it was written last."""
-        address = self.where.address
-        beginnings = self._beginnings(Until(), stop)
-        if not beginnings:
-            return self._of_outputs(scope, stop)
-        cluster = self._chosen(beginnings.keys())
-        newest = beginnings[cluster]
-        if newest is None:
-            raise NotFoundError(f"{address} holds no complete read of cluster {cluster}. Wait for `kontrast watch`")
-        return self._of_changes(cluster, 0 if scope.past else newest, scope, Until(), stop)
+        """Return the cluster as it was written last, or at the wanted moment."""
+        beginnings = self._beginnings(self.until or Until(), stop)
+        if beginnings:
+            cluster = self._chosen(beginnings.keys())
+            begin = self._begin(beginnings, cluster)
+            found = self._of_changes(cluster, 0 if scope.past else begin, scope, self.until or Until(), stop)
+        else:
+            found = self._of_outputs(scope, stop)
+        present = Present(time.time_ns() // 1_000_000, self.where.stale_after_ms) if self.is_live else None
+        return msgspec.structs.replace(found, present=present)
 
     def side_at(self, moment: Until, stop: threading.Event) -> Side:
         """Return the cluster at the moment."""
@@ -58,11 +69,14 @@ class StreamSource:
         if not beginnings:
             rows = earlier_rows(self.where, moment, stop)
             return rows[self._chosen(rows.keys())].side(self.where.address)
-        cluster = self._chosen(beginnings.keys())
+        return side_of(replace(self, until=moment).picture(Scope(), stop))
+
+    def _begin(self, beginnings: Mapping[str, int | None], cluster: str) -> int:
         begin = beginnings[cluster]
         if begin is None:
-            raise NotFoundError(f"{self.where.address} holds no complete read of cluster {cluster} before that moment")
-        return side_of(self._of_changes(cluster, begin, Scope(), moment, stop))
+            until = "before that moment" if self.until else "yet. Wait for `kontrast watch`"
+            raise NotFoundError(f"{self.where.address} holds no complete read of cluster {cluster} {until}")
+        return begin
 
     def _beginnings(self, until: Until, stop: threading.Event) -> dict[str, int | None]:
         """Return the beginning of the newest complete read until the moment, empty for outputs or without one."""
@@ -83,31 +97,37 @@ class StreamSource:
             outputs.wait_until_read(stop)
             if stop.is_set():
                 raise StoppedError
-            known = {snapshot.cluster: snapshot for snapshot in outputs.view.snapshot()}
-            cluster = self._chosen(known.keys())
-            rows: tuple[MetadataRow, ...] = (*outputs.view.topics(cluster), *outputs.view.partitions(cluster).values())
+            view = outputs.view
+            cluster = self._chosen([snapshot.cluster for snapshot in view.snapshot()])
             if cluster in outputs.newer():
                 raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {cluster}. Upgrade this one")
-        found = known[cluster]
-        if found.gauges is None or not found.ready or found.controller is None:
+            at_ms = moment_in(view, cluster, self.until, self.where.address)
+            partitions, topics = view.partitions(cluster).values(), view.topics(cluster)
+            found, lacking = cluster_at(view, cluster, at_ms, partitions, topics), outputs.lacking(cluster)
+        snapshot = None if found is None else found.snapshot
+        if found is None or snapshot is None or snapshot.gauges is None or snapshot.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has arrived yet (see `kontrast status`)")
         empty, story = new_context(cluster), self._story(scope, cluster, stop)
-        metadata = (*found.cluster_rows, *rows)
-        return picture_of_rows(empty, metadata, found.gauges, found.open_alerts, story, found.heartbeat_ms)
+        metadata = (*snapshot.cluster_rows, *found.topics, *found.partitions)
+        alerts, heard_ms = snapshot.open_alerts, snapshot.heartbeat_ms
+        return picture_of_rows(empty, metadata, snapshot.gauges, alerts, story, heard_ms, lacking)
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:
         """Return the rows that the question keeps, in order, if every output is readable."""
         if not scope.past:
             return None
-        kept: dict[tuple[int, int, int], Row] = {}  # a batch that Kafka has twice is one
+        found: dict[tuple[int, int, int], Row] = {}  # a batch that Kafka has twice is one
         for name in scope.past_outputs:
             try:
                 rows = filter(scope.keeps, _rows(self.where, name, cluster, stop))
-                kept.update(((row.generation, row.seq, row.ordinal), row) for row in rows)
+                found.update(((row.generation, row.seq, row.ordinal), row) for row in rows if not self._is_later(row))
             except ServeError as error:
                 output.warn(f"the causes are unknown, because {error}")
                 return None
-        return tuple(kept[position] for position in sorted(kept))
+        return tuple(found[position] for position in sorted(found))
+
+    def _is_later(self, row: Row) -> bool:
+        return self.until is not None and self.until.is_passed(row.zxid, row.time_ms)
 
     def _chosen(self, clusters: Collection[str]) -> str:
         if self.cluster is not None:

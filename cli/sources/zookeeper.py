@@ -36,7 +36,7 @@ class ZooKeeperSource:
         """Return the present cluster without a past."""
         gathering = Gathering(new_context(self.cluster, *self.brokers.read()))  # no past, so no story
         with no_cycles_looked_for():
-            return gathering.look(*self._read(scope, stop))
+            return gathering.look(*self._read(scope, stop), has_all_topics=scope.topics is None)
 
     def _read(self, scope: Scope, stop: threading.Event) -> tuple[list[Record], dict[str, int], frozenset[str]]:
         """Return records of a complete read, the write times of its znodes, and the hidden paths."""

@@ -7,23 +7,29 @@ so that an outage behind a planned restart remains visible.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import accumulate
+from operator import itemgetter
 from typing import Final
 
 import msgspec
 
 from controller.alerts.conditions import excuse_of, explanation
-from controller.alerts.incidents import causes, incident_by_broker
+from controller.alerts.incidents import causes, incident_by_broker, newest_of
 from controller.contract.ids import BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.model.tally import IssueGroup
+from controller.view.gauges import never_registered
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
-from wording.sentences import counted, either, listed, plural
+from controller.view.returns import Return, Waiting, order_of_return
+from wording.facts import Fact, down, keep_up, without_trace
+from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 _NAMED_IN_A_SENTENCE: Final = 2
 _TOPICS_IN_A_SENTENCE: Final = 3
 _RETURNS_IN_A_SENTENCE: Final = 3
 
+_ENDED_BY_ANY_RETURN: Final = (PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
 _WAITING: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
 
 
@@ -37,14 +43,25 @@ class Group(msgspec.Struct, frozen=True):
     since_ms: int
     examples: tuple[str, ...]
     excuse: str | None
+    lacking: int = 1  # of the brokers, before the issue ends
+    internal: int = 0  # partitions of internal topics
+    ranks: tuple[int, ...] = ()  # of the examples
 
 
 def read_group(key: str, group: IssueGroup, header: Header) -> Group:
     """Decode the key of a group of the header, and look up its excuse."""
-    issue, brokers, others = parse_group(key)
-    in_failed_dirs = issue is PartitionIssue.OFFLINE and header.brokers.keys() >= set(brokers)
-    excuse = None if in_failed_dirs else explanation(brokers, header)
-    return Group(issue, brokers, others, group.count, group.since_ms, group.examples, excuse)
+    issue, brokers, others, lacking = parse_group(key)
+    count, since_ms, examples, internal, ranks = msgspec.structs.astuple(group)
+    excuse = None if _in_failed_log_dirs(issue, brokers, since_ms, header) else explanation(brokers, header)
+    return Group(issue, brokers, others, count, since_ms, examples, excuse, lacking, internal, ranks)
+
+
+def _in_failed_log_dirs(issue: PartitionIssue, brokers: Collection[BrokerId], since_ms: int, header: Header) -> bool:
+    """Return whether the partitions went offline while their brokers were live, which no later shutdown explains."""
+    if issue is not PartitionIssue.OFFLINE:
+        return False
+    departures, away = header.departures.last, [broker for broker in brokers if broker not in header.brokers]
+    return all(broker in departures and since_ms < departures[broker].time_ms for broker in away)
 
 
 class Affected(msgspec.Struct, frozen=True):
@@ -63,11 +80,6 @@ class Affected(msgspec.Struct, frozen=True):
         return counted(self.count, "partition")
 
     @property
-    def verb(self) -> str:
-        """Return "have", or "has" for a single partition."""
-        return plural(self.count, "has", "have")
-
-    @property
     def since_ms(self) -> int:
         """Return the time when the first partition got the issue."""
         return min(group.since_ms for group in self.groups)
@@ -84,10 +96,25 @@ class Affected(msgspec.Struct, frozen=True):
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """Return the names of some partitions, one of each group before the second of any."""
+        """Return the names of some partitions, the most important topics first.
+
+        Of equally important ones, one of each group comes before the second of any.
+        """
+        return tuple(self.ranked)[:EXAMPLES_NAMED]
+
+    @property
+    def ranked(self) -> dict[str, int]:
+        """Return the examples with the ranks of their topics, the most important first."""
         rounds = range(max((len(group.examples) for group in self.groups), default=0))
-        named = [group.examples[at] for at in rounds for group in self.groups if at < len(group.examples)]
-        return tuple(dict.fromkeys(named))[:EXAMPLES_NAMED]
+        found = [
+            (group.ranks[at], group.examples[at]) for at in rounds for group in self.groups if at < len(group.examples)
+        ]
+        return {name: rank for rank, name in sorted(found, key=itemgetter(0))}
+
+    @property
+    def rank(self) -> int:
+        """Return the rank of the most important topic, the smallest of all."""
+        return min(self.ranked.values(), default=0)
 
     @property
     def excuse(self) -> str | None:
@@ -110,8 +137,7 @@ def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affe
     groups: dict[str | None, list[Group]] = {}
     for key, group in header.tally.issues.items():
         read = read_group(key, group, header)
-        brokers = causes(read.issue, read.brokers, header)
-        incident = incidents[brokers[0]] if brokers else None
+        incident = newest_of(causes(read.issue, read.brokers, header), incidents, header)
         groups.setdefault(incident.name if incident else None, []).append(read)
     for incident in header.alerts.incidents:
         if incident.name in groups:
@@ -120,19 +146,12 @@ def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affe
         yield None, together(groups[None])
 
 
-def names(examples: Collection[str], count: int) -> str:
-    """Return two examples in brackets, with an ellipsis if there are more."""
-    shown = list(examples)[:_NAMED_IN_A_SENTENCE]
-    more = ", …" if count > len(shown) else ""
-    return f" ({', '.join(shown)}{more})" if shown else ""
-
-
 def where_they_are(brokers: Collection[BrokerId], header: Header) -> str:
-    """Return a clause such as "brokers 1 and 3 are away, broker 4 lags behind"."""
-    away = [broker for broker in brokers if broker not in header.brokers]
+    """Return a clause such as "brokers 1 and 3 are down, broker 4 lags behind"."""
+    gone = [broker for broker in brokers if broker not in header.brokers]
     live = [broker for broker in brokers if broker in header.brokers]
-    parts = [f"{listed(away)} {plural(len(away), 'is', 'are')} away"] if away else []
-    return ", ".join([*parts, f"{listed(live)} {plural(len(live), 'lags', 'lag')} behind"] if live else parts)
+    parts = [down(gone)] if gone else []
+    return ", ".join([*parts, listed(live, "lags behind")] if live else parts)
 
 
 def worst_topics(affected: Affected, header: Header) -> str:
@@ -143,54 +162,65 @@ def worst_topics(affected: Affected, header: Header) -> str:
     return ". Most are in " + ", ".join(f"{topic} ({count})" for topic, count in worst)
 
 
-def returns(affected: Affected, header: Header) -> str:
-    """Return the brokers whose return brings partitions back, most first, as a clause or sentences.
+def _order_of(groups: Iterable[Group], header: Header) -> Iterator[Return]:
+    """Yield the absent brokers whose return helps clients, the one that restores most first."""
+    waiting = [
+        Waiting(
+            frozenset(group.brokers), group.lacking, group.count, group.issue in _ENDED_BY_ANY_RETURN, group.internal
+        )
+        for group in groups
+    ]
+    away = {broker for group in waiting for broker in group.brokers}.difference(header.brokers)
+    return order_of_return(waiting, away)
 
-    Any broker of a group brings back the whole group.
+
+def next_step(groups: Iterable[Group], header: Header) -> str:
+    """Return the broker to start first, as a clause, empty if none helps."""
+    first = next(_order_of(groups, header), None)
+    return "" if first is None else f"start broker {first.broker}"
+
+
+def returns(lost: Affected, refusing: Affected, header: Header) -> str:
+    """Return the brokers whose return brings lost partitions back, most first, as a clause or sentences.
+
+    The partitions that reject acks=all decide between brokers that bring back as many.
     """
-    if not affected.brokers:
-        return ". No replica is in sync. Only an unclean election makes one leader"
-    away = [(frozenset(group.brokers).difference(header.brokers), group.count) for group in affected.groups]
-    said = _returning([(brokers, count) for brokers, count in away if brokers])
+    if not lost.brokers:
+        return ". No in-sync broker is assigned, so no return and no failover elects a leader"
+    if all(never_registered(header, broker) for broker in lost.brokers):
+        without = without_trace(lost.brokers)
+        return f". {without[:1].upper()}{without[1:]}"
+    away = [frozenset(group.brokers).difference(header.brokers) for group in lost.groups]
+    enough = frozenset.intersection(*filter(None, away)) if any(away) else frozenset()
+    said = (
+        f" until {one_of(enough)} returns" if enough else _in_order(_order_of((*lost.groups, *refusing.groups), header))
+    )
     on_live = Affected(
-        tuple(group for group in affected.groups if group.brokers and header.brokers.keys() >= set(group.brokers))
+        tuple(group for group in lost.groups if group.brokers and header.brokers.keys() >= set(group.brokers))
     )
     if on_live.count:
-        all_are = on_live.count == affected.count
+        all_are = on_live.count == lost.count
         which = "Replicas" if all_are else f"{on_live.count} {plural(on_live.count, 'has', 'have')} replicas"
         verb = "are" if all_are else "that are"
         said += f". {which} {verb} in sync only in failed log directories of {listed(on_live.brokers)}"
     return said
 
 
-def _returning(groups: list[tuple[frozenset[BrokerId], int]]) -> str:
-    if not groups:
+def _in_order(order: Iterable[Return]) -> str:
+    """Return the first brokers with the number of partitions online by then, empty if no return brings one back."""
+    helpful = [each for each in order if each.offline]
+    by_then = list(accumulate(each.offline for each in helpful))
+    steps = [(each.broker, back) for each, back in zip(helpful, by_then, strict=True)]
+    if not steps:
         return ""
-    enough = frozenset.intersection(*(brokers for brokers, _ in groups))
-    if enough:
-        return f" until broker {either(enough)} returns"
-    steps = list(_best_returns(groups))
-    said = [f"Broker {steps[0][0]} brings back {steps[0][1]}"]
-    said += [f"then broker {broker} makes it {back}" for broker, back in steps[1:_RETURNS_IN_A_SENTENCE]]
+    (first, restored), rest = steps[0], steps[1:]
+    said = [f"Broker {first} brings back {restored}"]
+    said += [f"then broker {broker} makes it {back}" for broker, back in rest[: _RETURNS_IN_A_SENTENCE - 1]]
     if len(steps) <= _RETURNS_IN_A_SENTENCE:
         said[-1] = f"then broker {steps[-1][0]} makes it all {steps[-1][1]}"
     else:
         said.append(f"all {steps[-1][1]} need {len(steps)} brokers")
     return ". " + ", ".join(said)
-
-
-def _best_returns(groups: list[tuple[frozenset[BrokerId], int]]) -> Iterator[tuple[BrokerId, int]]:
-    """Yield the broker that brings back most of the rest, with the partitions back by then, and so on."""
-    back = 0
-    while groups:
-        gains: dict[BrokerId, int] = {}
-        for brokers, count in groups:
-            for broker in brokers:
-                gains[broker] = gains.get(broker, 0) + count
-        best = min(gains, key=lambda broker: (-gains[broker], broker))
-        back += gains[best]
-        groups = [(brokers, count) for brokers, count in groups if best not in brokers]
-        yield best, back
 
 
 def toll(affected: Affected, hosted: int | None = None) -> str:
@@ -203,32 +233,25 @@ def toll(affected: Affected, hosted: int | None = None) -> str:
     fewer = lacking.count
     if hosted is not None:  # the controller may not have written the missing replicas yet
         fewer = max(fewer, hosted - offline.count - waiting.count)
-    parts = [f"{offline.partitions} offline{names(offline.examples, offline.count)}"] if offline.count else []
-    if waiting.count:
-        parts.append(f"{waiting.partitions} {plural(waiting.count, 'waits', 'wait')} for a new leader")
-    if fewer:
-        one_each = all(len(group.brokers) == 1 for group in lacking.groups)
-        how_many = str(fewer) if parts else counted(fewer, "partition")
-        lack = plural(fewer, "lacks", "lack")
-        parts.append(f"{how_many} {lack} {'one replica' if one_each else 'replicas'}{_of_which(affected)}")
-        parts[-1] += keep_up(affected)
-    return ", ".join(parts)
+    named = in_brackets(offline.examples, offline.count)
+    parts = [f"{Fact.OFFLINE.counted(offline.count)}{named}"] if offline.count else []
+    for fact, count in ((Fact.WITHOUT_LEADER, waiting.count), (Fact.UNDER_REPLICATED, fewer)):
+        if count:
+            parts.append(f"{count:,} {fact.predicate(count)}" if parts else fact.of(count))
+    return ", ".join(parts) + (f"{_of_which(affected)}{must_stay_up(affected)}" if fewer else "")
 
 
-def keep_up(affected: Affected) -> str:
+def must_stay_up(affected: Affected) -> str:
     """Return sentences with the brokers that have the only in-sync replica of a partition, and must stay up."""
     alone = affected.of(PartitionIssue.ONE_LEFT)
-    if not alone.count:
-        return ""
-    they_have = plural(len(alone.others), "It has", "They have")
-    return f". Keep {listed(alone.others)} up. {they_have} the only in-sync replica of {alone.partitions}"
+    return f". {keep_up(alone.others, alone.count)}" if alone.count else ""
 
 
 def _of_which(affected: Affected) -> str:
     under, at = affected.of(PartitionIssue.UNDER_MIN_ISR).count, affected.of(PartitionIssue.AT_MIN_ISR).count
-    said = [f"{under} {plural(under, 'refuses', 'refuse')} acks=all"] if under else []
-    said += [f"{at} will refuse acks=all after one more loss"] if at else []
-    return f" ({', '.join(said)})" if said else ""
+    facts = ((Fact.REJECTS_ACKS_ALL, under), (Fact.ONE_LOSS_FROM_REJECTING, at))
+    said = [f"{count:,} {fact.predicate(count)}" for fact, count in facts if count]
+    return f". {', '.join(said)}" if said else ""
 
 
 def together(groups: Iterable[Group]) -> Affected:

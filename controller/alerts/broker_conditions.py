@@ -12,24 +12,26 @@ from typing import Final
 import msgspec
 
 from controller.alerts.affected import Affected, toll
-from controller.alerts.conditions import Condition, excuse_of, maintained
+from controller.alerts.conditions import UNSENT_MS, Condition, excuse_of, maintained
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.ids import BrokerId
+from controller.contract.remedies.brokers import DELETE_REGISTRATION
+from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT
+from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
-from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
-from controller.view.whereabouts import whereabouts
-from wording.sentences import listed, named, plural
+from controller.view.gauges import REASSIGNING, never_registered
+from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
+from controller.view.whereabouts import is_without_session, whereabouts
+from wording.facts import Departure, unknown
+from wording.sentences import counted, listed, plural, verb
+from wording.times import duration
 
 _FLAPPING_DEPARTURES: Final = 3
 _FLAPPING_WITHIN_MS: Final = 10 * 60_000
 
-# A page of this age may have been sent. The Alertmanager example waits as long for further alerts (`group_wait`).
-_UNSENT_MS: Final = 5_000
-
-_IN_MINUTES_MS: Final = 2 * 60_000
 _NOTHING: Final = Affected(())
 
 
@@ -53,6 +55,7 @@ def conditions_of_brokers(
             for condition in _away(header, incident, missing, cost, pages=incident.name not in paged):
                 several = len(condition.brokers) > 1  # which may hold replicas of the same partitions
                 yield _with_partitions(condition, count_hosted(condition.brokers)) if several else condition
+    yield from _without_session(header)
     for broker, departures_ms in header.departures.unordered.items():
         recent = [at_ms for at_ms in departures_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
         if len(recent) >= _FLAPPING_DEPARTURES:
@@ -79,7 +82,7 @@ def _away(
     if crashed:
         # A broker on its way to KRaft mode leaves /brokers/ids for good. Its way of leaving is unknown while KRaft
         # leads.
-        left = "is away" if header.led_by_kraft else "crashed"
+        left = Departure.LEFT if header.led_by_kraft else Departure.CRASHED
         condition = missed(kinds.BROKER_CRASHED, crashed, _how(header, crashed, left))
         is_page = _still_pages(condition, header, otherwise=pages) and not header.led_by_kraft
         yield condition if is_page else _at_most_a_warning(condition)
@@ -87,14 +90,55 @@ def _away(
         broker for broker in missing if broker in header.departures.last and header.departures.last[broker].in_order
     ]
     if shut_down:
-        condition = missed(kinds.BROKER_SHUT_DOWN, shut_down, _how(header, shut_down, "shut down in order"))
+        condition = missed(kinds.BROKER_SHUT_DOWN, shut_down, _how(header, shut_down, Departure.SHUT_DOWN))
         yield condition if crashed or not _nothing_to_spare(affected, header) else _at_most_a_warning(condition)
     absent = [broker for broker in missing if broker not in header.departures.last]
+    strangers = [broker for broker in absent if never_registered(header, broker)]
+    if strangers:
+        yield _stranger(header, missed(kinds.BROKER_UNKNOWN, strangers, ""), cost)
+    absent = [broker for broker in absent if broker not in strangers]
     if absent:
-        yield missed(
-            kinds.BROKER_ABSENT,
-            absent,
-            f"{listed(absent)} {_host(absent)} replicas but {plural(len(absent), 'was', 'were')} never seen",
+        never = Departure.NEVER_REGISTERED.value if header.knows_past else verb(len(absent), "is not registered")
+        yield missed(kinds.BROKER_ABSENT, absent, f"{listed(absent, 'hosts')} replicas but {never}")
+
+
+def _stranger(header: Header, condition: Condition, cost: str) -> Condition:
+    """Return the condition of brokers that nothing shows to exist, with the assignment that names them."""
+    moving = {
+        broker
+        for key in header.tally.issues
+        if key.startswith(REASSIGNING)
+        for broker in parse_group(key)[1]
+        if broker in condition.brokers
+    }
+    where = "reassignment" if moving else "assignment"
+    has_id = plural(len(condition.brokers), "no broker has this id", "no brokers have these ids")
+    remedies = (CANCEL_REASSIGNMENT.given(has_id),) if moving else ()
+    return msgspec.structs.replace(
+        condition,
+        cause=unknown(condition.brokers, where) + (f" {cost[:1].upper()}{cost[1:]}" if cost else ""),
+        advice=Advice("" if moving else kinds.BROKER_UNKNOWN.advice.look, remedies),
+    )
+
+
+def _without_session(header: Header) -> Iterator[Condition]:
+    """Yield brokers whose znode belongs to no session, which the controller takes for live."""
+    for broker in sorted(broker for broker in header.brokers if is_without_session(broker, header)):
+        led = header.tally.gauges.led_by.get(broker, 0)
+        cost = f"no process leads {counted(led, 'partition')}" if led else "it leads no partition"
+        yield Condition(
+            kind=kinds.BROKER_WITHOUT_SESSION,
+            subject=listed((broker,)),
+            group=listed((broker,)),
+            cause=f"/brokers/ids/{broker} belongs to no session, so no process is broker {broker}: {cost}, and the "
+            "real broker cannot register",
+            ending="the znode is gone, or belongs to a session",
+            advice=Advice(remedies=(DELETE_REGISTRATION.met.filled(BROKER=broker),)),
+            severity=None if led else Severity.WARN,
+            evidence=whereabouts((broker,), header),
+            partitions=led,
+            broker=broker,
+            brokers=(broker,),
         )
 
 
@@ -118,7 +162,7 @@ def _still_pages(condition: Condition, header: Header, *, otherwise: bool) -> bo
     before = header.alerts.open.get(condition.id)
     if before is None or before.severity is Severity.INFO:
         return otherwise
-    was_sent = header.time_ms - before.since_ms >= _UNSENT_MS
+    was_sent = header.time_ms - before.since_ms >= UNSENT_MS
     return before.severity is Severity.PAGE and (otherwise or was_sent)
 
 
@@ -126,20 +170,22 @@ def _at_most_a_warning(condition: Condition) -> Condition:
     return msgspec.structs.replace(condition, severity=condition.severity or Severity.WARN)
 
 
-def _how(header: Header, brokers: list[BrokerId], left: str) -> str:
+def _how(header: Header, brokers: list[BrokerId], left: Departure) -> str:
     """Return how these brokers left and when, with the zxid of one, or the time span and the rack of more."""
     departures = [header.departures.last[broker] for broker in brokers]
     if len(brokers) == 1:
         (departure,) = departures
-        return f"{listed(brokers)} {left}" + (f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen")
+        at = f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen"
+        return f"{listed(brokers)} {left.value}{at}"
     times_ms = [departure.time_ms for departure in departures]
     racks = {departure.rack for departure in departures}
     rack = f", rack {racks.pop()}" if len(racks) == 1 and None not in racks else ""
-    return f"{listed(brokers)} {left} within {_lasting(max(times_ms) - min(times_ms))}{rack}"
+    return f"{listed(brokers)} {left.value} within {_lasting(max(times_ms) - min(times_ms))}{rack}"
 
 
 def _lasting(ms: int) -> str:
-    return f"{max(1, -(-ms // 1_000))} s" if ms < _IN_MINUTES_MS else f"{-(-ms // 60_000)} min"
+    """Return a duration rounded up to a whole second."""
+    return duration(max(1, -(-ms // 1_000)) * 1_000)
 
 
 def _missed(  # noqa: PLR0913 (the parts of the condition)
@@ -148,7 +194,9 @@ def _missed(  # noqa: PLR0913 (the parts of the condition)
     """Return the condition of brokers that are away, as info if they host no replica."""
     excuse = excuse_of(maintained(broker, header) for broker in brokers)
     if not replicas:
-        cost = f"{plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have shut down in order"
+        cost = f"{plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have {Departure.SHUT_DOWN.value}"
+    elif not cost:
+        cost = f"{plural(len(brokers), 'its', 'their')} {counted(replicas, 'replica', 'is')} missing"
     return Condition(
         kind=kind,
         subject=incident.name,
@@ -171,10 +219,10 @@ def _missed(  # noqa: PLR0913 (the parts of the condition)
 def _flapping(header: Header, broker: BrokerId, recent: list[int]) -> Condition:
     return Condition(
         kind=kinds.BROKER_FLAPPING,
-        subject=named((broker,)),
-        group=named((broker,)),
-        cause=f"broker {broker} left {len(recent)} times within ten minutes without a shutdown: its partitions lost "
-        "leaders and replicas each time",
+        subject=listed((broker,)),
+        group=listed((broker,)),
+        cause=f"{listed((broker,))} {Departure.CRASHED.value} {len(recent)} times within ten minutes: "
+        "its partitions lost leaders and replicas each time",
         ending=f"the broker left fewer than {_FLAPPING_DEPARTURES} times within the last ten minutes",
         since_ms=recent[0],
         evidence=whereabouts((broker,), header),

@@ -6,7 +6,7 @@ Conditions are made from the header alone, in `partition_conditions`, `broker_co
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -15,11 +15,18 @@ from controller.alerts.occurrences import THE_CLUSTER, id_of
 from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.ids import BrokerId
+from controller.contract.remedies.remedy import Advice
 from controller.model.context import Header
+from wording.facts import Departure
+from wording.sentences import listed
 
 # How long after a controlled shutdown, and after the broker's return, lagging replicas are explained by it.
 _AWAY_IN_ORDER_MS: Final = 10 * 60_000
 _CATCHING_UP_MS: Final = 5 * 60_000
+
+
+# An alert of this age may have been sent. The Alertmanager example waits as long for further alerts (`group_wait`).
+UNSENT_MS: Final = 5_000
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,13 +41,15 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     patience_ms: int | None = None  # else the kind's
     severity: Severity | None = None  # else the kind's
     expected: str | None = None  # else the kind's
-    action: str | None = None  # else the kind's
+    advice: Advice | None = None  # else the kind's
     evidence: tuple[str, ...] = ()
     partitions: int = 0
     examples: tuple[str, ...] = ()
     broker: BrokerId | None = None
     brokers: tuple[BrokerId, ...] = ()  # where it may concern more than one
     replaces: tuple[AlertKind, ...] = ()  # kinds whose alert on this subject resolves into this one
+    damage: Mapping[str, str] = {}  # kinds of damage to clients, with a sentence each. A further kind is news
+    next_step: str = ""  # of a person, in words. Another one is news
 
     @property
     def id(self) -> str:
@@ -73,14 +82,14 @@ def _reason(broker: BrokerId, header: Header) -> str | None:
     if window is not None:
         return window
     if broker in header.shutdowns.under_way:
-        return f"broker {broker} is shutting down in order"
+        return f"broker {broker} is shutting down cleanly"
     departure = header.departures.last.get(broker)
     if departure is not None and departure.in_order and header.time_ms - departure.time_ms <= _AWAY_IN_ORDER_MS:
-        return f"broker {broker} shut down in order"
+        return f"{listed((broker,))} {Departure.SHUT_DOWN.value}"
     registered = header.brokers.get(broker)
     if registered is None:
         return None
     had_asked = header.shutdowns.asked.get(broker, registered.epoch) != registered.epoch
     if had_asked and header.time_ms - registered.since_ms <= _CATCHING_UP_MS:
-        return f"broker {broker} is back from a shutdown in order"
+        return f"broker {broker} is back from a clean shutdown"
     return None

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
-from controller.alerts.affected import names
 from controller.alerts.conditions import Condition
+from controller.alerts.occurrences import THE_CLUSTER
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.contract.ids import NO_BROKER, BrokerId
+from controller.contract.remedies.remedy import Advice
+from controller.contract.znode_table import Place
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.controllership import Ownership
 from controller.model.event import EventKind
+from controller.view.advice import unless_harmful
 from controller.view.ensemble import ensemble_in_words
+from controller.view.flawed_znodes import no_controller_because, why_no_controller
 from controller.view.partition_issues import PartitionIssue
 from controller.view.whereabouts import whereabouts
-from wording.sentences import counted, either, named, plural
+from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 _OVERDUE_NAMED: Final = 5
 _ENTRIES_IN_A_SENTENCE: Final = 2
@@ -29,6 +33,30 @@ _FLAPPING_WITHIN_MS: Final = 60_000
 
 # Kafka's brokers answer StopReplica first, so these writes are not the controller's delay. DeletionStuck tells of them.
 _WAIT_FOR_BROKERS: Final = frozenset({EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED})
+_NO_LEADER: Final = "partitions may lack a leader"
+_NOT_CREATED: Final = "clients cannot use new partitions"
+_NOT_MOVED: Final = "replicas do not move to the brokers of the reassignment"
+_NOT_PREFERRED: Final = "leaders do not move to the preferred replicas, so load may be uneven"
+_NOT_DELETED: Final = "topics stay, with their data, until they are deleted"
+
+# The worst first. An event that is not here changes no leader and no replica.
+_EFFECTS_OF_LATENESS: Final = (
+    (EventKind.BROKER_CHANGE, _NO_LEADER),
+    (EventKind.CONTROLLER_FAILOVER, _NO_LEADER),
+    (EventKind.LOG_DIR_EVENT_NOTIFICATION, _NO_LEADER),
+    (EventKind.LEADER_AND_ISR_RESPONSE_RECEIVED, _NO_LEADER),
+    (EventKind.UNCLEAN_LEADER_ELECTION_ENABLE, _NO_LEADER),
+    (EventKind.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE, _NO_LEADER),
+    (EventKind.CONTROLLED_SHUTDOWN, "a broker that shuts down still leads partitions"),
+    (EventKind.TOPIC_CHANGE, _NOT_CREATED),
+    (EventKind.PARTITION_MODIFICATIONS, _NOT_CREATED),
+    (EventKind.ZK_PARTITION_REASSIGNMENT, _NOT_MOVED),
+    (EventKind.API_PARTITION_REASSIGNMENT, _NOT_MOVED),
+    (EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, _NOT_MOVED),
+    (EventKind.REPLICA_LEADER_ELECTION, _NOT_PREFERRED),
+    (EventKind.AUTO_PREFERRED_REPLICA_LEADER_ELECTION, _NOT_PREFERRED),
+    (EventKind.TOPIC_DELETION, _NOT_DELETED),
+)
 _UNREGISTERED_MS: Final = 10_000
 _STORM_AT_LEAST: Final = 100
 MINUTE_MS: Final = 60_000
@@ -42,7 +70,6 @@ def conditions_of_controller(header: Header) -> Iterator[Condition]:
         _overdue,
         _ghost,
         _flapping,
-        _duplicate_topic_ids,
         _poisoned,
         _unfit,
         _not_preferred,
@@ -50,7 +77,6 @@ def conditions_of_controller(header: Header) -> Iterator[Condition]:
         _invalid_reassignment,
         _ignored_deletions,
         _imbalance,
-        _missing_ids,
         _storm,
     ):
         condition = check(header)
@@ -61,13 +87,16 @@ def conditions_of_controller(header: Header) -> Iterator[Condition]:
 def _absent(header: Header) -> Condition | None:
     if header.controller != NO_BROKER:
         return None
+    reason = why_no_controller(header)
+    because = reason and f", because {reason}"
     return Condition(
         kind=kinds.NO_CONTROLLER,
         group="controller",
-        cause="no broker is controller: partitions of dead brokers get no new leader, and topics are neither created "
-        "nor deleted",
+        cause=f"no broker is controller{because}: partitions of dead brokers get no new leader, and "
+        "topics are neither created nor deleted",
         ending="a broker is controller again",
         since_ms=header.term.since_ms,
+        advice=_advice_on_znodes(header),
         evidence=(f"/controller_epoch is {header.controller_epoch}", *_of_zookeeper(header)),
     )
 
@@ -94,7 +123,8 @@ def _overdue(header: Header) -> Condition | None:
         kind=kinds.CONTROLLER_OVERDUE,
         group="controller",
         cause=f"controller {header.controller} in epoch {header.controller_epoch} is late with "
-        f"{counted(overdue, 'write')}: partitions may lack a leader. The oldest is due for {due[0].sentence}",
+        f"{counted(overdue, 'write')}: {_late_effect({event.kind for event in due})}. The oldest is due for "
+        f"{due[0].sentence}",
         ending="no write is overdue",
         since_ms=due[0].time_ms,
         evidence=tuple(
@@ -105,30 +135,51 @@ def _overdue(header: Header) -> Condition | None:
     )
 
 
+def _late_effect(late: Collection[EventKind]) -> str:
+    """Return the worst effect of events whose writes are late, as a clause."""
+    effects = (effect for kind, effect in _EFFECTS_OF_LATENESS if kind in late)
+    return next(effects, "clients and brokers read old metadata")
+
+
 def _ghost(header: Header) -> Condition | None:
     broker = header.controller
     unregistered = broker != NO_BROKER and header.term.ownership is Ownership.ELECTED and broker not in header.brokers
-    if not header.is_ghost and not unregistered:
+    blocks = header.blocks_elections and broker in header.brokers
+    if not header.is_ghost and not unregistered and not blocks:
         return None
-    if unregistered:
+    if blocks:
+        cause = (
+            f"/controller is persistent: no broker can be elected after controller {broker}, and partitions of dead "
+            "brokers then get no new leader. Delete /controller"
+        )
+    elif unregistered:
         cause = f"controller {broker} is not registered: brokers do not find it. Restart broker {broker} if it lives"
     else:
         edited = header.term.ownership is Ownership.OVERWRITTEN
         why = "was edited" if edited else "belongs to another session"
+        why = "is persistent" if header.term.is_persistent else why
         cause = (
             "no broker acts as controller: partitions of dead brokers get no new leader. "
-            f"/controller names broker {broker} but {why}. Delete /controller"
+            f"/controller names broker {broker} but {why}{unless_harmful('. Delete /controller', header)}"
         )
     return Condition(
         kind=kinds.GHOST_CONTROLLER,
+        subject="persistent" if blocks else THE_CLUSTER,  # so that its broker's end pages again
         group="controller",
         cause=cause,
         ending="/controller is gone, or names a registered broker that was elected",
-        since_ms=None if unregistered else header.ghost_since_ms,
+        since_ms=header.ghost_since_ms if header.is_ghost else None,
         patience_ms=_UNREGISTERED_MS if unregistered else None,
-        evidence=(f"/controller is owned by session {header.term.session:#x}", *whereabouts((broker,), header)),
+        advice=Advice(f"Restart broker {broker} if its process lives.") if unregistered else None,
+        evidence=(_owner_of_controller(header), *whereabouts((broker,), header)),
         broker=broker,
     )
+
+
+def _owner_of_controller(header: Header) -> str:
+    if header.term.is_persistent:
+        return "/controller is owned by no session, because it is persistent"
+    return f"/controller is owned by session {header.term.session:#x}"
 
 
 def _flapping(header: Header) -> Condition | None:
@@ -138,7 +189,9 @@ def _flapping(header: Header) -> Condition | None:
     is_page = len(recent) >= _FLAPPING_TERMS
     cause = f"{len(recent)} controllers took over within a minute (epoch {header.controller_epoch}): each "
     cause += "term is too short to replace dead leaders" if is_page else "failover delays elections"
-    if header.triggers.preferred is not None:
+    if reason := why_no_controller(header):
+        cause += f". {reason[0].upper()}{reason[1:]}"
+    elif header.triggers.preferred is not None:
         cause += ". If /admin/preferred_replica_election names a partition without a state, delete it"
     return Condition(
         kind=kinds.CONTROLLER_FLAPPING,
@@ -147,7 +200,15 @@ def _flapping(header: Header) -> Condition | None:
         ending="fewer controllers took over within the last minute",
         since_ms=recent[0],
         severity=None if is_page else Severity.WARN,
+        advice=_advice_on_znodes(header),
     )
+
+
+def _advice_on_znodes(header: Header) -> Advice | None:
+    flawed = no_controller_because(header)
+    if flawed is not None:
+        return flawed.advice
+    return kinds.TOPIC_UNLOADABLE.advice if header.damaged.unloadable else None
 
 
 def _ignored_deletions(header: Header) -> Condition | None:
@@ -156,7 +217,7 @@ def _ignored_deletions(header: Header) -> Condition | None:
         return None
     entries = plural(len(waiting), "an entry", "entries")
     verb = plural(len(waiting), "deletes", "delete")
-    named = names(sorted(waiting), len(waiting))
+    named = in_brackets(sorted(waiting), len(waiting))
     disabled = "" if header.settings.delete_topic_enable else ": deletion is disabled (delete.topic.enable)"
     return Condition(
         kind=kinds.DELETION_IGNORED,
@@ -164,24 +225,6 @@ def _ignored_deletions(header: Header) -> Condition | None:
         ending="the entries are gone",
         since_ms=min(waiting.values()),
         examples=tuple(sorted(waiting)[:EXAMPLES_NAMED]),
-    )
-
-
-def _duplicate_topic_ids(header: Header) -> Condition | None:
-    if not header.term.duplicate_topic_ids:
-        return None
-    pairs = tuple(
-        f"topics {first} and {second} have the same id ({topic_id})"
-        for topic_id, first, second in header.term.duplicate_topic_ids
-    )
-    more = f" and {counted(len(pairs) - 1, 'other pair')} too" if len(pairs) > 1 else ""
-    return Condition(
-        kind=kinds.DUPLICATE_TOPIC_ID,
-        group="controller",
-        cause=f"no broker can become controller: {pairs[0]}{more}",
-        ending="every topic has an id of its own",
-        since_ms=header.term.since_ms,
-        evidence=pairs,
     )
 
 
@@ -219,7 +262,7 @@ def _unfit(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.BROKER_POISONED,
         group="controller",
-        cause=f"{named(unfit)} must not become controller again: as controller "
+        cause=f"{listed(unfit)} must not become controller again: as controller "
         f"{plural(len(unfit), 'its process', 'their processes')} could move no replica (KAFKA-12315). Restart "
         f"{plural(len(unfit), 'it', 'them one by one')}",
         ending="their processes have ended, or one is controller",
@@ -236,7 +279,7 @@ def _not_preferred(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.CONTROLLER_NOT_PREFERRED,
         group="controller",
-        cause=f"broker {header.controller} is controller, but broker {either(preferred)} is preferred",
+        cause=f"broker {header.controller} is controller, but {one_of(preferred)} is preferred",
         ending="a preferred broker is controller",
         broker=header.controller,
     )
@@ -259,7 +302,9 @@ def _backlog(header: Header) -> Condition | None:
 def _invalid_reassignment(header: Header) -> Condition | None:
     entries = header.triggers.reassign
     busy = any(event.writes_due for event in header.events.values())
-    if entries is None or not header.acting or busy:
+    # ZnodeRefused has the step for a request that Kafka cannot read. Afterwards the request still blocks the next one.
+    is_told = Place.REASSIGN_PARTITIONS.value in header.flawed and kinds.ZNODE_REFUSED.name in header.alerts.occurrences
+    if entries is None or not header.acting or busy or is_told:
         return None
     if any(key.startswith(PartitionIssue.REASSIGNING.value) for key in header.tally.issues):
         return None
@@ -296,22 +341,10 @@ def _imbalance(header: Header) -> Condition | None:
         f"uneven. One live broker lacks {worst} % of the partitions that prefer it",
         ending="enough partitions are led by the preferred replica",
         patience_ms=2 * interval_ms + MINUTE_MS if automatic else _REBALANCE_AFTER_MS,
-        expected="to move the leaders back at its next check" if automatic else "no election without a request",
+        expected="The controller moves the leaders back at its next check."
+        if automatic
+        else "The controller elects no leader without a request.",
         partitions=count,
-    )
-
-
-def _missing_ids(header: Header) -> Condition | None:
-    topics, with_id = header.tally.gauges.topics, header.tally.gauges.topics_with_id
-    if not (0 < with_id < topics and header.profile.sends_topic_ids and header.acting):
-        return None
-    lacking = topics - with_id
-    return Condition(
-        kind=kinds.MISSING_TOPIC_ID,
-        group="controller",
-        cause=f"{lacking} of {topics} topics {plural(lacking, 'has', 'have')} no id: the controller has yet to write "
-        f"{plural(lacking, 'it', 'them')}",
-        ending="all topics have an id",
     )
 
 

@@ -13,15 +13,15 @@ from controller.contract.ensemble import Ensemble, LargeZnode, LeftSession, ZooK
 from controller.model.context import Header
 from controller.view.ensemble import (
     ZXID_COUNTER,
-    clock_text,
     ensemble_at,
     lost_servers,
     trouble_sentence,
     voters_in_sync,
 )
-from wording.sentences import counted, named, plural
+from wording.sentences import counted, listed, plural
+from wording.times import duration, time_of_day
 
-_GROUP: Final = "zookeeper"
+GROUP: Final = "zookeeper"
 _SERVERS_NAMED: Final = 2
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
@@ -30,6 +30,13 @@ _DAY_MS: Final = 24 * _HOUR_MS
 _SLOW_FSYNC_MS: Final = 100
 _SLOW_ANSWER_MS: Final = 1_000
 _LONG_QUEUE: Final = 100
+
+# Alertmanager first waits for `group_wait`, 10 s for a warning in the example. A session that expires before would be
+# resolved in the message that first names it, and nobody can act on it anyway.
+_TOO_LATE_TO_ACT_MS: Final = 10_000
+
+# A server has 2 s for each question, and a round needs two. It does not grow, because all servers are asked at once.
+_ANSWERS_MS: Final = 5_000
 
 # Parts of jute.maxbuffer. Below a quarter, growth is no danger within a day that a person would not notice.
 _FULL: Final = 0.95
@@ -48,13 +55,27 @@ def conditions_of_ensemble(header: Header) -> Iterator[Condition]:
         yield from _near_limit(header, ensemble)
 
 
+def until_cause_is_known_ms(header: Header) -> int | None:
+    """Return how long a lost session waits for a round of questions, which shows whether the whole ensemble is lost.
+
+    Return None if the servers were asked since, or are not asked.
+    """
+    ensemble = ensemble_at(header.ensemble.newest, header.time_ms)
+    if ensemble is None or ensemble.asked_ms >= header.feed.disconnected_ms:
+        return None
+    return max(kinds.REPLICA_DISCONNECTED.patience_ms, ensemble.interval_ms + _ANSWERS_MS)
+
+
 def conditions_of_left_sessions(header: Header) -> Iterator[Condition]:
     """Yield registered brokers whose sessions are connected to no server."""
     ensemble = ensemble_at(header.ensemble.newest, header.time_ms)
     for left in () if ensemble is None else ensemble.left_sessions:
         registered = header.brokers.get(left.broker)
-        if registered is not None and registered.session == left.session:
-            yield _blocked(header, left)
+        if registered is None or registered.session != left.session:
+            continue
+        blocked = _blocked(header, left)
+        if blocked.id in header.alerts.open or not 0 <= left.expires_ms < _TOO_LATE_TO_ACT_MS:
+            yield blocked
 
 
 def _quorum(header: Header, ensemble: Ensemble) -> Condition | None:
@@ -64,8 +85,9 @@ def _quorum(header: Header, ensemble: Ensemble) -> Condition | None:
             header,
             kinds.ZOOKEEPER_NO_QUORUM,
             lost or ensemble.servers,
-            "no ZooKeeper server serves, so no broker can register, become controller or change an ISR",
+            "no ZooKeeper server serves. No broker can register, become controller or change an ISR",
             "a ZooKeeper server serves again",
+            since_ms=header.feed.disconnected_ms,
         )
     behind = (*lost, *_behind(header, ensemble))
     if ensemble.voters > 1 and in_sync < ensemble.voters and in_sync <= needed:
@@ -94,8 +116,17 @@ def _behind(header: Header, ensemble: Ensemble) -> list[ZooKeeperServer]:
 
 
 def _about_servers(  # noqa: PLR0913 (the parts of the condition)
-    header: Header, kind: AlertKind, servers: tuple[ZooKeeperServer, ...], effect: str, ending: str
+    header: Header,
+    kind: AlertKind,
+    servers: tuple[ZooKeeperServer, ...],
+    effect: str,
+    ending: str,
+    since_ms: int | None = None,
 ) -> Condition:
+    """Return a condition of these servers, since the first of them that was seen to fail, unless it is given.
+
+    The last good answer of a server is up to a round of questions earlier.
+    """
     asked_ms = header.ensemble.newest.asked_ms
     evidence = tuple(
         f"{server.address} is at zxid {server.zxid:#x}, the leader was at {header.ensemble.leader_zxid_before:#x}"
@@ -105,10 +136,10 @@ def _about_servers(  # noqa: PLR0913 (the parts of the condition)
     )
     return Condition(
         kind=kind,
-        group=_GROUP,
+        group=GROUP,
         cause=f"{_named(servers)}: {effect}",
         ending=ending,
-        since_ms=max((asked_ms - server.silent_ms for server in servers if server.silent_ms >= 0), default=None),
+        since_ms=since_ms,
         evidence=evidence,
     )
 
@@ -131,7 +162,7 @@ def _slow(_: Header, ensemble: Ensemble) -> Condition | None:
     server, why = slow[0]
     return Condition(
         kind=kinds.ZOOKEEPER_SLOW,
-        group=_GROUP,
+        group=GROUP,
         cause=f"{server.address} {why}: elections and ISR changes take longer, and sessions of brokers may expire",
         ending="every ZooKeeper server is fast again",
         evidence=tuple(
@@ -159,7 +190,7 @@ def _rollover(header: Header, ensemble: Ensemble) -> Condition | None:
     leader = ensemble.leader
     return Condition(
         kind=kinds.ZXID_ROLLOVER,
-        group=_GROUP,
+        group=GROUP,
         cause=f"ZooKeeper's leader{'' if leader is None else f' {leader.address}'} resigns {_in_time(left_ms)} because "
         "its counter of changes is full: brokers lose ZooKeeper for seconds",
         ending="a new leader counts from zero, or fewer changes come",
@@ -183,7 +214,7 @@ def _large(znode: LargeZnode, limit: int, left_ms: int | None) -> Condition:
     return Condition(
         kind=kinds.ZNODE_NEAR_LIMIT,
         subject=f"znode {znode.path}",
-        group=_GROUP,
+        group=GROUP,
         cause=f"{znode.path} has {percent} % of jute.maxbuffer{reached}: beyond it the controller "
         "cannot read it and loses its session",
         ending="the znode is small enough",
@@ -196,11 +227,11 @@ def _blocked(header: Header, left: LeftSession) -> Condition:
     when = "after its timeout, which is unknown"
     if left.expires_ms >= 0:
         moment_ms = header.wall_ms_of(header.ensemble.newest.asked_ms) + left.expires_ms
-        when = f"in {left.expires_ms // 1_000} s, at {clock_text(moment_ms)}"
+        when = f"in {duration(left.expires_ms // 1_000 * 1_000)}, at {time_of_day(moment_ms)}"
     return Condition(
         kind=kinds.BROKER_BLOCKED,
-        subject=named((left.broker,)),
-        group=named((left.broker,)),
+        subject=listed((left.broker,)),
+        group=listed((left.broker,)),
         cause=f"broker {left.broker} has no connection to ZooKeeper and cannot register again: its old session "
         f"{left.session:#x} owns /brokers/ids/{left.broker} and expires {when}",
         ending="the session is connected again, or has expired",

@@ -1,14 +1,25 @@
-"""Incidents of brokers that are away or lag for one cause, under a name that stays while brokers join and leave.
+"""Incidents: brokers that were lost together for one cause, under a name that no other loss gets.
 
-Brokers belong together in three cases. A partition lacks more than one of the brokers. Brokers of one rack left within
-the time in which the sessions of one failure expire. Or they belonged together before and none has recovered since.
+The invariant: every loss that takes a partition from clients is told under a group that nobody could have silenced
+before it. Three rules keep it.
+
+- An incident takes in brokers only until it has settled. The sessions of one failure expire within `settles_within_ms`,
+  and Alertmanager sends its first message later, so nobody has silenced the incident by then.
+- A broker that is lost later begins an incident with a name that was never told, though a partition lacks brokers of
+  both, and though the same broker was lost before. Names, members and open alerts of two incidents are never joined.
+  An incident that ends without an alert, such as a replica that lags for a second, leaves its name to the next.
+- A partition that lacks brokers of several incidents belongs to the newest loss, which took it from clients.
+
+Brokers that are lost together are one incident if a partition lacks several of them, or if they are of one rack. A
+broker that never registered was not lost, so it is no member of an incident of others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import count, pairwise
 from typing import Final
+
+import msgspec
 
 from controller.alerts.conditions import maintained
 from controller.contract.ids import BrokerId
@@ -16,6 +27,7 @@ from controller.model.alert_state import Incident
 from controller.model.context import Header
 from controller.view.gauges import replicas_by_broker
 from controller.view.partition_issues import PartitionIssue, parse_group
+from wording.sentences import listed
 
 # Their groups name replicas out of the ISR, live or not. Each is a cause.
 _OUT_OF_SYNC: Final = frozenset(
@@ -30,23 +42,115 @@ _UP_TO_CONTROLLER: Final = frozenset({PartitionIssue.LEADERLESS, PartitionIssue.
 _MISSED_MS: Final = 10 * 60_000
 
 # A client renews its session each third of the timeout, so brokers that fail at once expire up to a third apart.
-# ZooKeeper looks for expired sessions once a tick, 2 s by default.
+# ZooKeeper looks for expired sessions once a tick, 2 s by default. With the default timeout of 18 s that is 8 s, and
+# it does not grow with the cluster, because ZooKeeper closes all sessions of a tick in one pass.
 _TICK_MS: Final = 2_000
 
 
-def incidents_of(header: Header, away: Collection[BrokerId]) -> tuple[Incident, ...]:
-    """Return the incidents as of now. A continued one keeps its name, merged ones take the oldest name."""
-    together = _Together()
-    for broker in away:
-        together.add((broker,))
+def settles_within_ms(header: Header) -> int:
+    """Return the time after its first loss in which an incident takes in further brokers."""
+    return header.settings.zookeeper_session_timeout_ms // 3 + _TICK_MS
+
+
+def follow_incidents(header: Header, away: Collection[BrokerId]) -> None:
+    """Bring the incidents up to date. Brokers stay in theirs, and newly lost ones join a new or an unsettled one."""
+    present = {broker for group in _groups(header) for broker in group} | set(away)
+    kept = [_continued(incident, present, header) for incident in header.alerts.incidents]
+    settled_ms = header.time_ms - settles_within_ms(header)
+    kept = [incident for incident in kept if incident.brokers or incident.since_ms > settled_ms]
+    new = present.difference(*(incident.brokers for incident in kept))
+    if new:
+        for brokers in _lost_together(header, away, new, [one for one in kept if one.since_ms >= settled_ms]):
+            _admit(header, brokers, new, kept)
+    if (incidents := tuple(kept)) != header.alerts.incidents:
+        header.alerts.incidents = incidents
+
+
+def _continued(incident: Incident, present: Collection[BrokerId], header: Header) -> Incident:
+    """Return the incident with the brokers that have not recovered, and have not been lost again."""
+    until_ms = incident.since_ms + settles_within_ms(header)
+    brokers = tuple(
+        broker
+        for broker in incident.brokers
+        if broker in present and (broker not in header.departures.last or _lost_ms(broker, header) <= until_ms)
+    )
+    return incident if brokers == incident.brokers else msgspec.structs.replace(incident, brokers=brokers)
+
+
+def _lost_ms(broker: BrokerId, header: Header) -> int:
+    """Return when the broker left. One that lags, or was never seen, is lost when this is first noticed."""
+    departure = header.departures.last.get(broker)
+    return header.time_ms if departure is None else departure.time_ms
+
+
+def _never_seen(broker: BrokerId, header: Header) -> bool:
+    return broker not in header.brokers and broker not in header.departures.last
+
+
+def _groups(header: Header) -> Iterator[tuple[BrokerId, ...]]:
     for key in header.tally.issues:
-        issue, brokers, _ = parse_group(key)
-        together.add(causes(issue, brokers, header))
-    for brokers in (*_sharing(header, away), *_left_together(header, away)):
-        together.add(brokers)
-    for incident in header.alerts.incidents:
-        together.add(broker for broker in incident.brokers if broker in together)
-    return _with_names(together.sets(), header.alerts.incidents)
+        issue, brokers, *_ = parse_group(key)
+        yield causes(issue, brokers, header)
+
+
+def _lost_together(
+    header: Header, away: Collection[BrokerId], new: Collection[BrokerId], unsettled: Iterable[Incident]
+) -> list[tuple[BrokerId, ...]]:
+    """Return the new brokers in sets that belong together, with the brokers of unsettled incidents."""
+    may_join = {*new, *(broker for incident in unsettled for broker in (incident.broker, *incident.brokers))}
+    together = _Together()
+    for brokers in (*_groups(header), *_sharing(header, away), *_of_one_rack(header, may_join)):
+        for never_seen in (False, True):
+            together.add(
+                broker for broker in brokers if broker in may_join and _never_seen(broker, header) is never_seen
+            )
+    for incident in unsettled:
+        together.add((incident.broker, *incident.brokers))
+    for broker in new:
+        together.add((broker,))
+    return together.sets()
+
+
+def _admit(header: Header, brokers: Iterable[BrokerId], new: Collection[BrokerId], kept: list[Incident]) -> None:
+    """Let the new ones of these brokers join an unsettled incident of the others, the oldest first, or begin one."""
+    within_ms, members = settles_within_ms(header), set(brokers)
+    for broker in sorted(members.intersection(new), key=lambda each: (_lost_ms(each, header), each)):
+        lost_ms = _lost_ms(broker, header)
+        for at, incident in enumerate(kept):
+            related = not members.isdisjoint((incident.broker, *incident.brokers))
+            if related and incident.since_ms <= lost_ms <= incident.since_ms + within_ms:
+                kept[at] = msgspec.structs.replace(incident, brokers=tuple(sorted((*incident.brokers, broker))))
+                break
+        else:
+            kept.append(_begun(header, broker, lost_ms, kept))
+
+
+def _begun(header: Header, broker: BrokerId, lost_ms: int, others: Iterable[Incident]) -> Incident:
+    """Return a new incident, named after its first broker, with a number from its second incident on."""
+    present = [incident.number for incident in others if incident.broker == broker]
+    number = max(header.alerts.incidents_told.get(broker, 0), *present, 0) + 1
+    return Incident(_name(broker, number), broker, (broker,), lost_ms, number)
+
+
+def _name(broker: BrokerId, number: int) -> str:
+    return listed((broker,)) if number == 1 else f"{listed((broker,))} ({number})"
+
+
+def keep_told_numbers(header: Header) -> None:
+    """Record the numbers of incidents whose group has an open alert, so that no other incident gets their names.
+
+    A flapping broker, for example, has a group of its own, with the name of the broker's first incident.
+    """
+    told, before = {alert.group for alert in header.alerts.open.values()}, header.alerts.incidents_told
+    numbers = {alert.broker: 1 for alert in header.alerts.open.values() if alert.broker is not None}
+    numbers |= {incident.broker: incident.number for incident in header.alerts.incidents if incident.name in told}
+    further = {
+        broker: number
+        for broker, number in numbers.items()
+        if number > before.get(broker, 0) and _name(broker, number) in told
+    }
+    if further:
+        header.alerts.incidents_told = {**before, **further}
 
 
 def causes(issue: PartitionIssue, brokers: tuple[BrokerId, ...], header: Header) -> tuple[BrokerId, ...]:
@@ -75,6 +179,29 @@ def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[BrokerId, Incid
     return {broker: incident for incident in incidents for broker in incident.brokers}
 
 
+def newest_of(brokers: Iterable[BrokerId], incidents: Mapping[BrokerId, Incident], header: Header) -> Incident | None:
+    """Return the incident whose loss took a partition without these brokers from clients, which is the newest.
+
+    A broker that was never seen counts only if no other is missing.
+    """
+    found = [broker for broker in brokers if broker in incidents]
+    if len(found) <= 1:
+        return incidents[found[0]] if found else None
+    return incidents[max(found, key=lambda each: (not _never_seen(each, header), incidents[each].since_ms, -each))]
+
+
+def moved_on(header: Header) -> dict[str, str]:
+    """Return incidents by name that have lost partitions to a newer one, with its name."""
+    incidents, moved = incident_by_broker(header.alerts.incidents), dict[str, str]()
+    for key in header.tally.issues:
+        issue, brokers, *_ = parse_group(key)
+        if issue not in _IN_PROGRESS:
+            newest = newest_of(causes(issue, brokers, header), incidents, header)
+            others = {incidents[broker].name for broker in brokers if broker in incidents}
+            moved.update({other: newest.name for other in others if newest is not None and other != newest.name})
+    return moved
+
+
 def _sharing(header: Header, away: Collection[BrokerId]) -> Iterator[tuple[BrokerId, ...]]:
     """Yield groups of brokers that share partitions, before the controller has written their ISRs."""
     for broker in away:
@@ -83,18 +210,14 @@ def _sharing(header: Header, away: Collection[BrokerId]) -> Iterator[tuple[Broke
             yield broker, *(other for other in departure.shares_with if other in away)
 
 
-def _left_together(header: Header, away: Iterable[BrokerId]) -> Iterator[tuple[BrokerId, BrokerId]]:
-    """Yield pairs of brokers of one rack, or without a rack, whose sessions one failure can have ended."""
-    within_ms = header.settings.zookeeper_session_timeout_ms // 3 + _TICK_MS
-    racks: dict[str | None, list[tuple[int, BrokerId]]] = {}
-    for broker in away:
+def _of_one_rack(header: Header, brokers: Iterable[BrokerId]) -> Iterable[list[BrokerId]]:
+    """Return the brokers of each rack, or without a rack, whose sessions one failure can have ended."""
+    racks: dict[str | None, list[BrokerId]] = {}
+    for broker in brokers:
         departure = header.departures.last.get(broker)
         if departure is not None and not departure.in_order and maintained(broker, header) is None:
-            racks.setdefault(departure.rack, []).append((departure.time_ms, broker))
-    for left in racks.values():
-        for (earlier_ms, one), (later_ms, other) in pairwise(sorted(left)):
-            if later_ms - earlier_ms <= within_ms:
-                yield one, other
+            racks.setdefault(departure.rack, []).append(broker)
+    return racks.values()
 
 
 class _Together:
@@ -102,9 +225,6 @@ class _Together:
 
     def __init__(self) -> None:
         self._lower: dict[BrokerId, BrokerId] = {}
-
-    def __contains__(self, broker: BrokerId) -> bool:
-        return broker in self._lower
 
     def add(self, brokers: Iterable[BrokerId]) -> None:
         roots = sorted({self._root(broker) for broker in brokers})
@@ -122,25 +242,3 @@ class _Together:
         while (lower := self._lower.setdefault(broker, broker)) != broker:
             broker = lower
         return broker
-
-
-def _with_names(sets: list[tuple[BrokerId, ...]], before: tuple[Incident, ...]) -> tuple[Incident, ...]:
-    named: dict[tuple[BrokerId, ...], Incident] = {}
-    for incident in before:  # the oldest first
-        for brokers in sets:
-            if brokers not in named and not set(brokers).isdisjoint(incident.brokers):
-                named[brokers] = Incident(incident.name, incident.broker, brokers)
-                break
-    for brokers in sets:
-        if brokers not in named:
-            named[brokers] = _begun(brokers, {incident.name for incident in named.values()})
-    return tuple(named.values())
-
-
-def _begun(brokers: tuple[BrokerId, ...], taken: set[str]) -> Incident:
-    """Return a new incident, named after its first broker that names no other incident."""
-    for broker in brokers:
-        if f"broker {broker}" not in taken:
-            return Incident(f"broker {broker}", broker, brokers)
-    first = brokers[0]
-    return next(Incident(name, first, brokers) for n in count(2) if (name := f"broker {first} ({n})") not in taken)

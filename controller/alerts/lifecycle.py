@@ -6,39 +6,54 @@ partitions slow this down (`may_judge_again`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import product
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
-from controller.alerts.affected import affected_by_incident, names
+from controller.alerts.affected import affected_by_incident
 from controller.alerts.broker_conditions import conditions_of_brokers
-from controller.alerts.conditions import Condition, maintained
+from controller.alerts.conditions import UNSENT_MS, Condition, maintained
 from controller.alerts.controller_conditions import MINUTE_MS, conditions_of_controller
-from controller.alerts.ensemble_conditions import conditions_of_ensemble, conditions_of_left_sessions
-from controller.alerts.incidents import brokers_away, incidents_of
+from controller.alerts.ensemble_conditions import (
+    GROUP as GROUP_OF_ZOOKEEPER,
+    conditions_of_ensemble,
+    conditions_of_left_sessions,
+    until_cause_is_known_ms,
+)
+from controller.alerts.incidents import brokers_away, follow_incidents, keep_told_numbers, moved_on
 from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
+from controller.alerts.setting_conditions import conditions_of_settings
+from controller.alerts.topic_conditions import conditions_of_topics
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
-from controller.model.alert_state import ElectionPace, Incident, Occurrence, OpenAlert
+from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
 from controller.model.published_rows import PublishedRows
+from controller.view.advice import advice_for
 from controller.view.ensemble import ensemble_in_words
+from wording.sentences import in_brackets
+from wording.times import duration
 
 _NOT_SHOWN: Final = "KRaft leads and no longer writes to ZooKeeper, which cannot show whether the problem lasts"
 
 _READ_AGAIN: Final = "a complete read has arrived"
 
+_UNUSABLE: Final = (kinds.PARTITIONS_OFFLINE, kinds.UNDER_MIN_ISR)
+_OF_REPLICAS: Final = (*_UNUSABLE, kinds.UNDER_REPLICATED)
+
 OPEN, UNKNOWN, RESOLVED = "open", "unknown", "resolved"
 
 # Least time between two updates of an alert whose counts keep changing.
 _UPDATED_AGAIN_MS: Final = 5_000
+
+# Each news of an alert is one more alert to Alertmanager. Brokers that come and go could bring any number.
+_NEWS_TOLD: Final = 20
 
 # Judging takes up to 10 µs for each group of partitions. The first hundred groups never wait. Each ten more wait a
 # millisecond, so that judging takes at most a tenth of the time beside the cost of a hundred groups.
@@ -63,14 +78,14 @@ def judge(state: MutableState, rows: PublishedRows) -> None:
     forget_old(header)
     blind = _is_blind(header)
     sees_cluster = header.phase is FOLLOWING and not blind
-    incidents = header.alerts.incidents
     conditions = {condition.id: condition for condition in _conditions(state, sees_cluster=sees_cluster)}
-    replaced = dict(_replaced(header, conditions, incidents))
+    replaced = dict(_replaced(header, conditions))
     suspected_ms = {key: header.alerts.suspected_ms.get(key, header.time_ms) for key in conditions}
     if suspected_ms != header.alerts.suspected_ms:
         header.alerts.suspected_ms = suspected_ms
     for condition in conditions.values():
         _publish(header, rows, condition)
+    keep_told_numbers(header)
     for alert_id, alert in list(header.alerts.open.items()):
         if alert_id in conditions:
             continue
@@ -81,21 +96,16 @@ def judge(state: MutableState, rows: PublishedRows) -> None:
             _mark_unknown(header, rows, alert_id, alert)
 
 
-def _replaced(
-    header: Header, conditions: Mapping[str, Condition], before: Iterable[Incident]
-) -> Iterator[tuple[str, str]]:
-    """Yield ids of alerts that go on in others, because another kind or an older incident has taken them in."""
+def _replaced(header: Header, conditions: Mapping[str, Condition]) -> Iterator[tuple[str, str]]:
+    """Yield ids of alerts that go on in others, because another kind or a newer incident has their partitions now."""
     for condition in conditions.values():
         for kind in condition.replaces:
             yield id_of(kind, condition.subject), condition.id
-    now = header.alerts.incidents
-    names = {incident.name for incident in now}
-    ended = [incident for incident in before if incident.name not in names]
-    for incident, other in product(ended, now):
-        if not set(incident.brokers).isdisjoint(other.brokers):
-            for kind in ALERT_KINDS.values():
-                if (alert_id := id_of(kind, other.name)) in conditions:
-                    yield id_of(kind, incident.name), alert_id
+    for name, newest in moved_on(header).items():
+        in_newest = (id_of(kind, newest) for kind in (*_OF_REPLICAS, kinds.BROKER_CRASHED, kinds.BROKER_SHUT_DOWN))
+        taken_in = next((alert_id for alert_id in in_newest if alert_id in conditions), None)
+        if taken_in is not None:
+            yield from ((id_of(kind, name), taken_in) for kind in _OF_REPLICAS)
 
 
 def resolve_all(header: Header, rows: PublishedRows, ending: str) -> None:
@@ -110,12 +120,14 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
         yield from conditions_of_migration(header)
     elif sees_cluster:
         away = brokers_away(header)
-        _follow_incidents(header, away)
+        follow_incidents(header, away)
         by_incident = tuple(affected_by_incident(header))
         of_partitions = list(conditions_of_partitions(header, by_incident))
         yield from of_partitions
         yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions), state.count_hosted)
         yield from conditions_of_controller(header)
+        yield from conditions_of_topics(header)
+        yield from conditions_of_settings(header, state.topic_exists)
         yield from conditions_of_left_sessions(header)
         yield from conditions_of_migration(header)
     for condition in _occurred(header):
@@ -125,16 +137,9 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
     yield from _conditions_of_replica(header)
 
 
-def _follow_incidents(header: Header, away: Collection[BrokerId]) -> None:
-    incidents = incidents_of(header, away)
-    if incidents != header.alerts.incidents:
-        header.alerts.incidents = incidents
-
-
 def _paged(of_partitions: list[Condition]) -> set[str]:
     """Return the incidents whose partitions page because clients cannot use the partitions, or not with acks=all."""
-    unusable = (kinds.PARTITIONS_OFFLINE, kinds.UNDER_MIN_ISR)
-    return {found.subject for found in of_partitions if found.kind in unusable and found.severity is None}
+    return {found.subject for found in of_partitions if found.kind in _UNUSABLE and found.severity is None}
 
 
 def _is_blind(header: Header) -> bool:
@@ -155,7 +160,8 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
     if header.feed.disconnected_ms:
         yield Condition(
             kind=kinds.REPLICA_DISCONNECTED,
-            group="replica",
+            group=GROUP_OF_ZOOKEEPER,  # so that one message has the lost ensemble and the lost session
+            patience_ms=until_cause_is_known_ms(header),
             cause=f"`kontrast watch` has lost ZooKeeper (session {header.feed.session}): Kontrast shows this cluster "
             "as it was before. Its other alerts are unknown",
             ending="`kontrast watch` has ZooKeeper again",
@@ -166,8 +172,8 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
         yield Condition(
             kind=kinds.CLUSTER_QUARANTINED,
             group="replica",
-            cause="Kontrast failed and does not follow this cluster until the next complete read: "
-            f"{header.feed.quarantined}",
+            cause="Kontrast failed and does not follow this cluster until the next complete read. "
+            f"{header.feed.quarantined[:1].upper()}{header.feed.quarantined[1:]}",
             ending=_READ_AGAIN,
         )
     if header.feed.refused is not None and header.feed.refused.alerts:
@@ -206,14 +212,14 @@ def _occurred(header: Header) -> Iterator[Condition]:
 
 
 def _ending_of(kind: AlertKind) -> str:
-    past = f"it did not happen again for {kind.lasts_ms // MINUTE_MS} min"
+    past = f"it did not happen again for {duration(kind.lasts_ms)}"
     return f"{kind.ends_early}, or {past}" if kind.ends_early else past
 
 
 def _sentence_of(occurrence: Occurrence, kind: AlertKind) -> str:
     """Return the sentence of an occurrence, with its number of topics or partitions if there are several."""
     count = max(1, occurrence.concerned)
-    several = kind.several.format(count=count, names=names(occurrence.about, count))
+    several = kind.several.format(count=count, names=in_brackets(occurrence.about, count))
     times = f" ({occurrence.count} times)" if occurrence.count > count else ""
     return (several if count > 1 else occurrence.cause) + times
 
@@ -225,7 +231,7 @@ def _publish(header: Header, rows: PublishedRows, condition: Condition) -> None:
     patience_ms = kind.patience_ms if condition.patience_ms is None else condition.patience_ms
     if before is None and header.time_ms - since_ms < patience_ms:
         return
-    now = _opened(condition, before, since_ms, header)
+    now = _opened(condition, before, since_ms, header, may_have_news=rows.shown.gauges)
     if before is not None and not (
         _is_another_page(before, now)
         or (rows.shown.gauges and _says_more(before, now))
@@ -238,14 +244,24 @@ def _publish(header: Header, rows: PublishedRows, condition: Condition) -> None:
         msgspec.structs.replace(
             row,
             expected=condition.expected or kind.expected,
-            action=condition.action or kind.action,
+            action=advice_for(condition.advice or kind.advice, header),
             evidence=condition.evidence,
             examples=condition.examples,
         )
     )
 
 
-def _opened(condition: Condition, before: OpenAlert | None, since_ms: int, header: Header) -> OpenAlert:
+class _Told(NamedTuple):
+    """What a pager knows of an alert."""
+
+    damage: tuple[str, ...]
+    next_step: str
+    news: tuple[str, ...] = ()
+
+
+def _opened(
+    condition: Condition, before: OpenAlert | None, since_ms: int, header: Header, *, may_have_news: bool
+) -> OpenAlert:
     severity = Severity.INFO if _is_held_back(condition, header) else condition.severity or condition.kind.severity
     return OpenAlert(
         kind=condition.kind.name,
@@ -260,7 +276,26 @@ def _opened(condition: Condition, before: OpenAlert | None, since_ms: int, heade
         broker=condition.broker,
         has_examples=bool(condition.examples),
         brokers=_brokers(condition, before),
+        opened_ms=before.opened_ms if before else header.time_ms,
+        **_told(condition, before, header, may_have_news=may_have_news)._asdict(),
     )
+
+
+def _told(condition: Condition, before: OpenAlert | None, header: Header, *, may_have_news: bool) -> _Told:
+    """Return the damage and the next step that were told, with news of what changed since the alert was sent.
+
+    What changes before that is in the first message. Later only heartbeats bring news, as they bring other sentences.
+    """
+    if before is None or _is_unsent(before, header.time_ms):
+        return _Told(tuple(condition.damage), condition.next_step)
+    told = _Told(before.damage, before.next_step, before.news)
+    further = tuple(kind for kind in condition.damage if kind not in before.damage)
+    other_step = condition.next_step if condition.next_step != before.next_step else ""
+    is_early = not may_have_news or header.time_ms - before.published_ms < _UPDATED_AGAIN_MS
+    if is_early or not (further or other_step) or len(before.news) == _NEWS_TOLD:
+        return told
+    said = [*(condition.damage[kind] for kind in further), *([f"Next: {other_step}"] if other_step else [])]
+    return _Told((*before.damage, *further), other_step or before.next_step, (*before.news, ". ".join(said)))
 
 
 def _brokers(condition: Condition, before: OpenAlert | None) -> tuple[BrokerId, ...]:
@@ -276,18 +311,29 @@ def _is_held_back(condition: Condition, header: Header) -> bool:
 
 
 def _is_another_page(before: OpenAlert, now: OpenAlert) -> bool:
-    """Return whether a pager would see another alert, which is known again, or has another severity or more brokers."""
-    return before.unknown or before.severity is not now.severity or before.brokers != now.brokers
+    """Return whether a pager would get another message, because the alert is known again, moves, or tells more.
+
+    Another next step is in the first message only if its row is out at once, before that message is sent.
+    """
+    moves = before.severity is not now.severity or before.brokers != now.brokers
+    told_before, told = (before.damage, before.next_step, before.news), (now.damage, now.next_step, now.news)
+    return before.unknown or moves or told_before != told
 
 
 def _says_more(before: OpenAlert, now: OpenAlert) -> bool:
-    """Return whether its sentence changed.
+    """Return whether its sentence changed, at once while it is unsent, so that the first message has the newest.
 
     Only heartbeats check this, because elections after a broker's return take milliseconds.
     """
     named_first = now.has_examples and not before.has_examples
     changed = named_first or (before.cause, before.partitions) != (now.cause, now.partitions)
-    return changed and now.published_ms - before.published_ms >= _UPDATED_AGAIN_MS
+    is_due = _is_unsent(before, now.published_ms) or now.published_ms - before.published_ms >= _UPDATED_AGAIN_MS
+    return changed and is_due
+
+
+def _is_unsent(alert: OpenAlert, now_ms: int) -> bool:
+    """Return whether a pager cannot have its first message yet."""
+    return now_ms - alert.opened_ms < UNSENT_MS
 
 
 def _has_stale_times(before: OpenAlert, header: Header) -> bool:
@@ -316,6 +362,7 @@ def _row(header: Header, rows: PublishedRows, alert_id: str, alert: OpenAlert, s
         alert=alert.kind,
         state=state,
         severity=alert.severity,
+        news=alert.news,
         subject=f"cluster {cluster}" if alert.subject == THE_CLUSTER else alert.subject,
         group=alert.group,
         since_ms=alert.since_ms,

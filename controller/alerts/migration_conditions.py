@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from controller.alerts.affected import names
 from controller.alerts.conditions import Condition
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.ids import NO_BROKER
@@ -16,7 +15,7 @@ from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
 from controller.view.migration import broken_by_hand, epoch_raised, is_stuck, never_elected_count, next_step
-from wording.sentences import counted, plural
+from wording.sentences import counted, in_brackets, plural
 
 # A rolling restart of three controllers makes up to three leaders, of five up to five.
 _FLAPPING_LEADERS: Final = 6
@@ -148,9 +147,9 @@ def _old_migration(header: Header) -> Condition | None:
         return None
     topics = header.tally.gauges.topics
     made, configured = migration.made, migration.configured
-    since = f", in any case {made.count} created since{names(made.examples, made.count)}" if made.count else ""
+    since = f", in any case {made.count} created since{in_brackets(made.examples, made.count)}" if made.count else ""
     if configured.count:
-        since += f". It resets settings written since{names(configured.examples, configured.count)}"
+        since += f". It resets settings written since{in_brackets(configured.examples, configured.count)}"
     return Condition(
         kind=kinds.OLD_MIGRATION,
         group=_GROUP,
@@ -189,7 +188,7 @@ def _never_elected(header: Header) -> Condition | None:
         kind=kinds.LEADERS_NEVER_ELECTED,
         group=_GROUP,
         cause=f"controller {header.controller} in epoch {header.term.epoch} elects no leader for "
-        f"{counted(count, 'partition')}{names(migration.never_elected, count)}: "
+        f"{counted(count, 'partition')}{in_brackets(migration.never_elected, count)}: "
         f"{plural(count, 'its state has', 'their states have')} KRaft's higher epoch. Set /controller_epoch to "
         f"{migration.highest_epoch}, then delete /controller",
         ending="the controller's epoch is at least that of every state",

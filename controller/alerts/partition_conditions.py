@@ -14,8 +14,8 @@ import msgspec
 from controller.alerts.affected import (
     Affected,
     Group,
-    keep_up,
-    names,
+    must_stay_up,
+    next_step,
     returns,
     together,
     toll,
@@ -23,14 +23,20 @@ from controller.alerts.affected import (
     worst_topics,
 )
 from controller.alerts.conditions import Condition
+from controller.alerts.scene import Scene
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
-from controller.model.alert_state import EXAMPLES_NAMED, Incident
+from controller.contract.remedies.partitions import ELECT_UNCLEAN
+from controller.contract.remedies.remedy import Advice
+from controller.model.alert_state import Incident
 from controller.model.context import Header
+from controller.view.advice import unless_harmful
+from controller.view.gauges import common_leader, is_without_trace, never_registered
 from controller.view.migration import never_elected_count
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
-from controller.view.whereabouts import whereabouts
-from wording.sentences import either, listed, plural
+from controller.view.whereabouts import absence, whereabouts
+from wording.facts import Fact
+from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 # How long a live broker may take to delete a replica, and to copy one.
 _DELETING_MS: Final = 5 * 60_000
@@ -44,36 +50,7 @@ _PASSED_OVER_MS: Final = 10_000
 _RESTARTING_MS: Final = 30_000
 
 _BACK: Final = "the partitions have leaders again, are gone, or wait for other brokers"
-_NO_INCIDENT: Final = "partitions"
 _CONTROLLER: Final = "controller"
-
-
-class Scene(msgspec.Struct, frozen=True):
-    """Partitions of an incident. Without an incident they are partitions that no broker's absence explains."""
-
-    header: Header
-    incident: Incident | None
-    affected: Affected
-
-    def condition(self, kind: kinds.AlertKind, found: Affected, cause: str, ending: str, **more: object) -> Condition:
-        """Return a condition of this kind, of severity info if all its partitions have an excuse."""
-        excuse = found.excuse
-        subject = _NO_INCIDENT if self.incident is None else self.incident.name
-        condition = Condition(
-            kind=kind,
-            subject=subject,
-            group=subject,
-            cause=cause if not excuse else f"{cause} ({excuse})",
-            ending=ending,
-            since_ms=found.since_ms,
-            evidence=whereabouts(found.brokers[:EXAMPLES_NAMED], self.header),
-            partitions=found.count,
-            examples=found.examples,
-            broker=None if self.incident is None else self.incident.broker,
-            brokers=found.brokers,
-            severity=Severity.INFO if excuse else None,
-        )
-        return msgspec.structs.replace(condition, **more)
 
 
 def conditions_of_partitions(
@@ -91,60 +68,80 @@ def conditions_of_partitions(
 
 
 def _unusable(scene: Scene) -> Iterator[Condition]:
-    """Yield a condition of offline partitions, which includes those that refuse acks=all, or of the latter alone."""
+    """Yield a condition of offline partitions, which includes those that reject acks=all, or of the latter alone."""
     refusing = scene.affected.of(PartitionIssue.UNDER_MIN_ISR).unexcused()
-    offline = _offline(scene)
+    offline = _offline(scene, refusing)
     if offline is not None:
         yield offline
     if refusing.groups and (offline is None or offline.severity is Severity.INFO and refusing.excuse is None):
         yield _under_min_isr(scene, refusing)
 
 
-def _offline(scene: Scene) -> Condition | None:
+def _offline(scene: Scene, refusing: Affected) -> Condition | None:
     """Return the condition of offline partitions, with the brokers whose return ends it and other effects."""
     header, kind = scene.header, kinds.PARTITIONS_OFFLINE
     offline = scene.affected.of(*OFFLINE_ISSUES).unexcused()
     lost = offline.of(PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
     if not lost.groups:
         return _coming_back(scene, offline) if offline.groups else None
-    cause = f"{_offline_partitions(offline, header)}{returns(lost, header)}{worst_topics(offline, header)}"
+    cause = f"{_offline_partitions(offline, header)}{returns(lost, refusing, header)}{worst_topics(offline, header)}"
+    for rejected in _rejected(refusing).values():
+        cause = f"{rejected}. {cause}" if refusing.rank < offline.rank else f"{cause}. {rejected}"
     waiting, never = offline.of(PartitionIssue.COMING_BACK), offline.of(PartitionIssue.NEVER_CREATED)
     if waiting.count:
         cause += (
-            f". {waiting.count} only {plural(waiting.count, 'waits', 'wait')} for an election by {_elector(header)}"
+            f". {waiting.count:,} only {plural(waiting.count, 'waits', 'wait')} for an election by {_elector(header)}"
         )
     if never.count:
-        cause += f". {never.count} {plural(never.count, 'was', 'were')} created while no replica was live"
+        cause += f". {never.count:,} {plural(never.count, 'was', 'were')} created while no replica was live"
     helped = _helped_uncleanly(lost, header)
     cause += _unclean(helped, lost, header)
     rest = toll(
         scene.affected.of(
             PartitionIssue.UNDER_REPLICATED,
-            PartitionIssue.UNDER_MIN_ISR,
             PartitionIssue.AT_MIN_ISR,
             PartitionIssue.ONE_LEFT,
         )
     )
     condition = scene.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
     condition = msgspec.structs.replace(
-        condition, since_ms=lost.since_ms, replaces=(kinds.UNDER_MIN_ISR,), action=_action(helped.count, lost)
+        condition,
+        since_ms=scene.since_ms(lost),
+        replaces=(kinds.UNDER_MIN_ISR,),
+        advice=_advice(helped.count, lost, header),
+        damage={Fact.OFFLINE.word: Fact.OFFLINE.of(offline.count)} | _rejected(refusing),
+        next_step=next_step((*lost.groups, *refusing.groups), header),
     )
     return _not_yet_paged(condition, lost, header)
 
 
-def _action(helped: int, lost: Affected) -> str | None:
+def _rejected(refusing: Affected) -> dict[str, str]:
+    """Return the damage of partitions that reject acks=all, with its sentence, or nothing if there are none."""
+    fact, examples = Fact.REJECTS_ACKS_ALL, in_brackets(refusing.examples, refusing.count)
+    return {fact.word: f"{fact.of(refusing.count)}{examples}"} if refusing.count else {}
+
+
+def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
     """Return advice if an unclean election helps only some of the lost partitions, or none."""
-    if not lost.brokers or helped == lost.count:
+    if not lost.brokers:
+        return Advice(
+            "Put an in-sync broker back into the assignment in the topic's znode, so that no record is lost, and "
+            "let the controller fail over.",
+            (ELECT_UNCLEAN,),
+        )
+    if helped == lost.count:
         return None
     if not lost.of(PartitionIssue.OFFLINE).groups:
-        return "Start one of the named brokers, so that the controller creates the partitions. No election can help."
-    action = "Bring back the named brokers with their data, so that no record is lost. "
+        if all(never_registered(header, broker) for broker in lost.brokers):
+            return Advice("Check the ids in the assignment. No election can help. If these brokers exist, start them.")
+        return Advice(
+            "Start one of the named brokers, so that the controller creates the partitions. No election can help."
+        )
+    look = "Bring back the named brokers with their data, so that no record is lost. "
     if not helped:
-        return action + "No other live broker has a replica, so no election can help."
-    return action + (
-        f"An unclean election makes only {helped} of {lost.partitions} usable, and loses the records that only in-sync "
-        "replicas have."
-    )
+        return Advice(look + "No other live broker has a replica, so no election can help.")
+    look += f"An unclean election makes only {helped} of {lost.partitions} usable."
+    return Advice(look, (ELECT_UNCLEAN,))
 
 
 def _helped_uncleanly(lost: Affected, header: Header) -> Affected:
@@ -171,7 +168,7 @@ def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
         _BACK,
         patience_ms=0,
         replaces=(kinds.UNDER_MIN_ISR,),
-        action=kinds.ELECTION_DUE.action,
+        advice=kinds.ELECTION_DUE.advice,
     )
     patience_ms = kinds.ELECTION_DUE.patience_ms
     is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.alerts.open
@@ -181,8 +178,9 @@ def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
 def _offline_partitions(offline: Affected, header: Header) -> str:
     """Return a clause that names partitions of the worst topic first."""
     by_topic, them = header.tally.offline_by_topic, plural(offline.count, "it", "them")
-    worst_first = sorted(offline.examples, key=lambda name: -by_topic.get(name.rpartition("-")[0], 0))
-    return f"{offline.partitions} offline{names(worst_first, offline.count)}: no client can use {them}"
+    ranked = offline.ranked
+    worst_first = sorted(ranked, key=lambda name: (ranked[name], -by_topic.get(name.rpartition("-")[0], 0)))
+    return f"{Fact.OFFLINE.counted(offline.count)}{in_brackets(worst_first, offline.count)}: no client can use {them}"
 
 
 def _unclean(helped: Affected, lost: Affected, header: Header) -> str:
@@ -192,7 +190,7 @@ def _unclean(helped: Affected, lost: Affected, header: Header) -> str:
     winners = [broker for broker in helped.others if broker in header.brokers]
     election, losers = "An unclean election", "in-sync replicas have"
     if len(winners) <= 2 and len(helped.groups) == 1:
-        election += f" of broker {either(winners)}"
+        election += f" of {one_of(winners)}"
         losers = f"{listed(helped.brokers)} {plural(len(helped.brokers), 'has', 'have')}"
     only = "" if helped.count == lost.count else f"make only {helped.count} usable, and "
     return f". {election} would {only}lose the records that only {losers}"
@@ -204,10 +202,15 @@ def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
         if refusing.brokers
         else "all replicas are in sync, but min.insync.replicas asks for more. Lower min.insync.replicas"
     )
-    verb = plural(refusing.count, "refuses", "refuse")
-    cause = f"{refusing.partitions} {verb} acks=all{names(refusing.examples, refusing.count)}: {lacking}"
-    cause += keep_up(scene.affected)
-    return scene.condition(kinds.UNDER_MIN_ISR, refusing, cause, "enough replicas are in sync again")
+    damage = _rejected(refusing)
+    return scene.condition(
+        kinds.UNDER_MIN_ISR,
+        refusing,
+        f"{damage[Fact.REJECTS_ACKS_ALL.word]}: {lacking}{must_stay_up(scene.affected)}",
+        "enough replicas are in sync again",
+        damage=damage,
+        next_step=next_step(refusing.groups, scene.header),
+    )
 
 
 def _leaderless(scene: Scene, found: Affected) -> Condition | None:
@@ -215,9 +218,9 @@ def _leaderless(scene: Scene, found: Affected) -> Condition | None:
         return None  # the alert on all partitions that the controller refuses to touch has the advice
     live = [broker for broker in found.brokers if broker in scene.header.brokers]
     cause = (
-        f"{found.partitions} {found.verb} no leader{names(found.examples, found.count)}: no client can use "
-        f"{plural(found.count, 'it', 'them')}, though broker {either(live)} is live and in sync. Delete /controller, "
-        "so that the next controller elects a leader"
+        f"{Fact.WITHOUT_LEADER.of(found.count)}{in_brackets(found.examples, found.count)}: no client can use "
+        f"{plural(found.count, 'it', 'them')}, though {one_of(live)} is live and in sync"
+        f"{unless_harmful('. Delete /controller, so that the next controller elects a leader', scene.header)}"
     )
     return scene.condition(kinds.PARTITIONS_LEADERLESS, found, cause, _BACK, group=_CONTROLLER)
 
@@ -228,8 +231,8 @@ def _election_due(scene: Scene, found: Affected) -> Condition | None:
     if not due.groups:
         return None
     cause = (
-        f"{due.partitions}{names(due.examples, due.count)} lost {plural(due.count, 'its', 'their')} leader, "
-        f"{listed(due.brokers)}: no client can use {plural(due.count, 'it', 'them')} until "
+        f"{due.partitions}{in_brackets(due.examples, due.count)} lost {plural(due.count, 'its', 'their')} leader, "
+        f"{listed(due.brokers)}. No client can use {plural(due.count, 'it', 'them')} until "
         f"{_elector(scene.header)} elects another"
     )
     return scene.condition(kinds.ELECTION_DUE, due, cause, _BACK)
@@ -244,7 +247,7 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
         return None
     cause = (
         f"{_elector(scene.header)} passed over {plural(found.count, 'an election', 'elections')} and made later "
-        f"writes: {found.partitions} {found.verb} no leader{names(found.examples, found.count)}"
+        f"writes: {Fact.WITHOUT_LEADER.of(found.count)}{in_brackets(found.examples, found.count)}"
     )
     condition = scene.condition(kinds.CONTROLLER_OVERDUE, found, cause, _BACK, subject="elections", group=_CONTROLLER)
     controller = scene.header.controller
@@ -260,11 +263,10 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
 
 def _creation_due(scene: Scene, found: Affected) -> Condition | None:
     if scene.header.led_by_kraft:
-        return (
-            None  # KRaft leads a partition whose state ZooKeeper lacked when it was copied, and does not write it back
-        )
+        # KRaft leads a partition whose state ZooKeeper lacked when it was copied, and does not write it back.
+        return None
     cause = (
-        f"{found.partitions} {plural(found.count, 'is', 'are')} not created yet{names(found.examples, found.count)}: "
+        f"{counted(found.count, 'partition', 'is')} not created yet{in_brackets(found.examples, found.count)}: "
         f"no client can use {plural(found.count, 'it', 'them')} until {_elector(scene.header)} creates "
         f"{plural(found.count, 'it', 'them')}"
     )
@@ -281,8 +283,10 @@ def _elector(header: Header) -> str:
 
 def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
     """Return the condition of replicas on live brokers without an excuse. Absent brokers have their own alert."""
-    header, patience_ms = scene.header, kinds.UNDER_REPLICATED.patience_ms
-    lagging = {}
+    header, lagging = scene.header, {}
+    # One leader of all lagging replicas is the cause however young they are, and a single read cannot wait.
+    lonely = not header.knows_past and common_leader(header, found.brokers) is not None
+    patience_ms = 0 if lonely else kinds.UNDER_REPLICATED.patience_ms
     for group in found.groups:
         there = tuple(broker for broker in group.brokers if broker in header.brokers)
         if there and group.excuse is None:
@@ -293,8 +297,19 @@ def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
         return None
     ripe = together(lagging.values())
     lacking = together(group for group in scene.affected.groups if group.brokers in lagging)
-    cause = f"{listed(ripe.brokers)} {plural(len(ripe.brokers), 'lags', 'lag')} behind: {toll(lacking)}"
-    return scene.condition(kinds.UNDER_REPLICATED, ripe, cause, "the replicas are in sync again")
+    ending = "the replicas are in sync again"
+    leader = common_leader(header, ripe.brokers)
+    if leader is None:
+        cause = f"{listed(ripe.brokers, 'lags behind')}: {toll(lacking)}"
+        return scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending)
+    led = f"all {counted(ripe.count, 'partition')} that lack {listed(ripe.brokers)}, which are in sync elsewhere"
+    cause = f"broker {leader} leads {led}: {toll(lacking)}"
+    condition = scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending, patience_ms=0)
+    advice = Advice(
+        f"Look at the connections, disks and log of broker {leader} first, because its followers are in sync with "
+        "other leaders. Move its leaderships away once another replica is in sync."
+    )
+    return msgspec.structs.replace(condition, advice=advice, evidence=whereabouts((leader, *ripe.brokers), header))
 
 
 def _undeleted(scene: Scene, found: Affected) -> Condition | None:
@@ -308,12 +323,15 @@ def _undeleted(scene: Scene, found: Affected) -> Condition | None:
         return None
     topics = sorted({name.rpartition("-")[0] for name in ripe.examples})
     away = [broker for broker in ripe.brokers if broker not in header.brokers]
-    which_are = f"which {plural(len(away or ripe.brokers), 'is', 'are')} {'away' if away else 'live'}"
+    which_are = f"which {plural(len(away or ripe.brokers), 'is', 'are')} {'down' if away else 'live'}"
     which = ", ".join(topics[:2]) + (", …" if len(topics) > 2 else "")
     left = f"{ripe.partitions} {plural(ripe.count, 'is', 'are')} not deleted"
     cause = f"deletion of {which} waits for {listed(away or ripe.brokers)}, {which_are}: {left}"
-    ending = "the topics are deleted, or their deletion was withdrawn"
-    return scene.condition(kinds.DELETION_STUCK, ripe, cause, ending, patience_ms=0)
+    if any(is_without_trace(header, broker) for broker in away):
+        cause = f"deletion of {which} waits for {listed(away)}: {left}, because {absence(away, header)}"
+    return scene.condition(
+        kinds.DELETION_STUCK, ripe, cause, "the topics are deleted, or their deletion was withdrawn", patience_ms=0
+    )
 
 
 def _reassigning(scene: Scene, found: Affected) -> Condition | None:
@@ -328,12 +346,13 @@ def _reassigning(scene: Scene, found: Affected) -> Condition | None:
         return None
     away = [broker for broker in ripe.brokers if broker not in header.brokers]
     cause = f"{plural(ripe.count, 'reassignment', 'reassignments')} of {ripe.partitions}"
-    cause += f"{names(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} "
-    waits = f"until {listed(ripe.brokers)} {plural(len(ripe.brokers), 'is', 'are')} in sync"
+    cause += f"{in_brackets(ripe.examples, ripe.count)} {plural(ripe.count, 'waits', 'wait')} "
+    waits = f"until {listed(ripe.brokers, 'is in sync')}"
     cause += waits if ripe.brokers else "though all replicas are in sync"
-    cause += f": {listed(away)} {plural(len(away), 'is', 'are')} away" if away else ""
-    ending = "the reassignments are complete, or were cancelled"
-    return scene.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, ending, patience_ms=0)
+    cause += f": {absence(away, header)}" if away else ""
+    return scene.condition(
+        kinds.REASSIGNMENT_STUCK, ripe, cause, "the reassignments are complete, or were cancelled", patience_ms=0
+    )
 
 
 def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms: int) -> int:

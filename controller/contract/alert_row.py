@@ -33,12 +33,13 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     topic: str | None = None
     partition: RowPartitionId | None = None
     broker: RowBrokerId | None = None  # the first of the incident
-    expected: str | None = None  # what the controller is expected to do, and when
+    expected: str | None = None  # what should happen next, a sentence
     action: str = ""  # what a person can do
     evidence: tuple[str, ...] = ()  # sentences with zxids and positions
     partitions: Int64 = 0  # how many are affected
     examples: tuple[str, ...] = ()  # some of them, e.g. orders-7
     brokers: tuple[RowBrokerId, ...] = ()  # all that were part of it since it opened; the cause names the present ones
+    news: tuple[str, ...] = ()  # further damage and other next steps since it was first sent, a sentence each
 
     def subject_key(self) -> str:
         """Key with one row an alert."""

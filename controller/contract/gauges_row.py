@@ -7,10 +7,11 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from controller.contract.ensemble import Ensemble
+from controller.contract.forwarder_status import REPLAYED
 from controller.contract.ids import NO_BROKER, ControllerEpoch
 from controller.contract.records import Int64
 from controller.contract.row import Count, MomentMs, Row, RowBrokerEpoch, RowBrokerId, RowControllerEpoch, RowZxid
-from controller.contract.znodes import REPLAYED, ReassignmentEntry
+from controller.contract.znodes import ReassignmentEntry
 
 REACTION_BUCKETS_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
 

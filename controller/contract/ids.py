@@ -22,6 +22,9 @@ NO_BROKER: Final = BrokerId(-1)
 NO_LEADER: Final = BrokerId(-1)
 UNKNOWN_ZXID: Final = Zxid(-1)
 
+# Without these no consumer group commits, and no transaction ends.
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+
 
 class TopicPartition(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """Name of a partition."""

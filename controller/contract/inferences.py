@@ -20,6 +20,8 @@ INFERENCES_BY_WRITE: Final = (
     "preferred-election-in-vain",
     "reassigned-again",
     "unclean-election",
+    "deletion-found-early",
+    "failover-found-early",
     "read-together",
     "read-by-load",
 )

@@ -42,6 +42,13 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True):
     resident_bytes: Count
 
 
+class OutputEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of an output's journal. Each new journal has another `identity`, and the offset only grows."""
+
+    identity: str
+    offset: Count
+
+
 class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """Progress of the job itself, as of its last batch but one; it belongs to no cluster and no record.
 
@@ -67,6 +74,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="j
     state_commit_ms: Int64  # of the batch, all tasks together
     clusters: dict[str, ClusterProgress] = {}  # clusters with records in the batch
     processes: dict[str, ProcessUse] = {}  # by role, read each ten seconds
+    ends: dict[str, OutputEnd] = {}  # of the outputs, with the rows of the batch that wrote this row
     version: str = ""  # of the Kontrast that runs the job, empty in a source tree that is not installed
 
     def subject_key(self) -> str:

@@ -152,7 +152,7 @@ class ControllerRow(Row, frozen=True, kw_only=True, gc=False, tag="controller"):
     broker: RowBrokerId
     epoch: RowControllerEpoch
     since_ms: MomentMs
-    session: Int64 = 0  # that owns /controller, or was the last that did
+    session: Int64 = 0  # that owns /controller, or was the last that did; 0 if /controller is persistent
     overwritten: bool = False  # /controller was written by hand: that broker never took over
     kraft_epoch: Int64 = -1  # KRaft's own epoch where a KRaft controller owns /controller; `broker` is its id then
 

@@ -7,16 +7,14 @@ and /controller names it, in either order. `controller_failover` has the steps o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.ids import NO_BROKER, BrokerEpoch, BrokerId, ControllerEpoch
 from controller.contract.metadata_rows import ControllerRow
 from controller.contract.problem import UNUSABLE
 from controller.contract.records import Record
-from controller.contract.znodes import ControllerZnode
+from controller.contract.znodes import ControllerZnode, Flaw
 from controller.events import (
     broker_change,
     controller_failover,
@@ -31,8 +29,7 @@ from controller.model.controllership import InItsName, Ownership
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
 from controller.transaction.transaction import Transaction
-
-_ANY_JSON: Final = JsonDecoder(object)
+from wording.times import duration
 
 
 def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
@@ -50,7 +47,10 @@ def controller_written(tx: Transaction, znode: ControllerZnode, record: Record) 
         return
     if _is_edit(header, znode, record):
         if header.term.active and znode.brokerid == header.controller:
+            was_persistent = header.term.is_persistent
             header.term.note_edit(InItsName(record.mzxid, record.ephemeral_owner))
+            if header.term.is_persistent != was_persistent:
+                publish_controller(tx)
             return
         if _is_back_before_it_was_missed(header, znode):
             _stay_active(tx, znode.brokerid)
@@ -132,16 +132,14 @@ def _stay_active(tx: Transaction, broker: BrokerId) -> None:
     publish_controller(tx)
 
 
-def controller_unreadable(tx: Transaction, data: bytes | None) -> None:
+def controller_unreadable(tx: Transaction, flaw: Flaw) -> None:
     """Handle content of /controller that names no broker.
 
     Brokers read content that is not JSON as no controller, and the controller resigns. The controller fails to read
     JSON without an id, and stays active. Seen on 1.1 to 3.9.
     """
-    empty = b"{}" if tx.header.profile.fails_on_an_empty_controller else b""
-    try:
-        _ANY_JSON.decode(data or empty)
-    except UndecodableError:
+    is_empty = flaw in (Flaw.NULL, Flaw.EMPTY)
+    if flaw is Flaw.UNPARSABLE or (is_empty and not tx.header.profile.fails_on_an_empty_controller):
         controller_removed(tx)
 
 
@@ -186,7 +184,7 @@ def publish_controller(tx: Transaction) -> None:
                 broker=header.controller,
                 epoch=header.controller_epoch,
                 since_ms=header.term.since_ms,
-                session=header.term.session,
+                session=0 if header.term.is_persistent else header.term.session,
                 overwritten=header.term.ownership is Ownership.OVERWRITTEN,
                 kraft_epoch=header.migration.claim.kraft_epoch if header.term.ownership is Ownership.KRAFT else -1,
             )
@@ -243,6 +241,7 @@ def _begin_term(state: MutableState, time_ms: int) -> None:
     registered = header.brokers.get(header.controller)
     registration = registered.epoch if registered is not None else BrokerEpoch(-1)
     header.term.note_duplicate_topic_ids(tuple(_duplicate_topic_ids(state)))
+    header.term.note_failed_at(tuple(sorted(header.damaged.unloadable)))
     header.term.begin(header.controller_epoch, time_ms, header.controller, registration)
     header.term.activate(active=header.may_act)
     if header.is_poisoned:
@@ -283,8 +282,8 @@ def _resign(tx: Transaction, cause: str) -> None:
 
 
 def _wrote_nothing(header: Header) -> str:
-    seconds = (header.time_ms - header.term.began_ms) / 1_000
-    return f", {seconds:.1f} s after it took over. It wrote no partition's state, but may have moved replicas"
+    lasted = duration(header.time_ms - header.term.began_ms)
+    return f", {lasted} after it took over. It wrote no partition's state, but may have moved replicas"
 
 
 def broker_ended(tx: Transaction, broker: BrokerId) -> None:

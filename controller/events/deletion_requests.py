@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -19,11 +20,21 @@ _READS_OF_TOPICS: Final = (EventKind.TOPIC_CHANGE, EventKind.CONTROLLER_FAILOVER
 
 def note_unheeded(state: MutableState, name: str) -> None:
     """Note an entry that deletes no topic. A working controller removes it at once."""
-    topic = state.topic(name)
-    if topic is None or not topic.queued_for_deletion:
+    if _deletes_nothing(state, name):
         state.header.deletions.note_unheeded(name, state.header.time_ms)
     else:
         state.header.deletions.heed(name)
+
+
+def note_read(state: MutableState, names: Sequence[str]) -> None:
+    """Note which of all entries delete no topic. A complete read may have very many."""
+    unheeded = [name for name in names if _deletes_nothing(state, name)]
+    state.header.deletions.note_all_unheeded(unheeded, state.header.time_ms)
+
+
+def _deletes_nothing(state: MutableState, name: str) -> bool:
+    topic = state.topic(name)
+    return topic is None or not topic.queued_for_deletion
 
 
 def entry_removed(tx: Transaction, name: str) -> None:

@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import PartitionId, TopicPartition
-from controller.contract.znodes import ConfigZnode, TopicZnode
-from controller.events import controller_failover, fenced_controller, migration, topic_deletion
+from controller.contract.records import Record
+from controller.contract.znode_table import consequence_of
+from controller.contract.znodes import ConfigZnode, TopicZnode, ZnodeError, decode
+from controller.events import controller_failover, fenced_controller, migration, topic_deletion, unparsable_settings
 from controller.machines import partition_creation, partition_machine
 from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind, UnknownBroker
@@ -30,7 +32,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     """Handle the content of a topic's znode after a creation, an expansion, or a step of a reassignment."""
     tx.header.witness(topic_version=znode.version)
     before = tx.state.topic(name) or Topic(exists=False)
-    topic = replace(before, exists=True, topic_id=znode.topic_id, seen_generation=tx.state.record.generation)
+    topic = replace(before, exists=True, topic_id=znode.topic_id or None, seen_generation=tx.state.record.generation)
     if tx.header.phase is not FOLLOWING:
         partitions = {number: _loaded(before, znode, number) for number in znode.partitions}
         tx.state.put_topic(name, replace(topic, partitions=partitions, refused={}))
@@ -60,6 +62,36 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
             _note_risks(tx.state, name, created)
         leaked = before.leaked if before.leaked_epoch == tx.header.controller_epoch else ()
         partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
+
+
+def decoded(tx: Transaction, name: str, record: Record) -> TopicZnode:
+    """Return the content of a topic's znode, and note what it lost. Raise ZnodeError.
+
+    The present controller keeps a topic as it was if its znode cannot be loaded.
+    """
+    try:
+        znode = decode(record.content, TopicZnode)
+    except ZnodeError as error:
+        consequence = consequence_of(record.path, error.flaw, tx.header.profile.release)
+        if consequence is not None and consequence.stops_controllers:
+            tx.header.damaged.note_unloadable(name, tx.header.time_ms)
+        raise
+    _note_damage(tx, name, znode, is_new=record.version == 0)
+    return znode
+
+
+def _note_damage(tx: Transaction, name: str, znode: TopicZnode, *, is_new: bool) -> None:
+    """Note whether a topic's znode lost or changed the id that its replicas have on disk, or has it back.
+
+    A znode of version 0 is that of a new topic, although its predecessor's removal may not have been seen.
+    """
+    topic, damaged = tx.state.topic(name), tx.header.damaged
+    known = topic.topic_id if topic is not None and topic.exists and not is_new else None
+    if is_new or tx.header.led_by_kraft:
+        damaged.forget(name)
+    elif known is not None or name in damaged.lost_ids or name in damaged.changed_ids or name in damaged.unloadable:
+        damaged.load(name)
+        damaged.note_id(name, known, znode.topic_id or None, tx.header.time_ms)
 
 
 def _without_unread(tx: Transaction, name: str, topic: Topic, znode: TopicZnode) -> Topic:
@@ -108,6 +140,7 @@ def _note_risks(state: MutableState, name: str, partitions: Mapping[PartitionId,
 
 def topic_removed(tx: Transaction, name: str) -> None:
     """Handle the removal of a topic's znode, at the end of its deletion or by hand."""
+    tx.header.damaged.forget(name)
     topic = tx.state.topic(name)
     if topic is None or not topic.exists:
         return
@@ -135,6 +168,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     """Apply a topic's settings, which may come before the topic itself where a tool creates it."""
+    unparsable_settings.note(tx.header, f"/config/topics/{name}", znode.config)
     topic = tx.state.topic(name) or Topic(exists=False)
     settings = replace(
         topic,

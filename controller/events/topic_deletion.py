@@ -46,7 +46,7 @@ def deletion_asked(tx: Transaction, name: str) -> None:
     tx.state.put_topic(name, replace(topic, queued_for_deletion=True, ineligible=held))
     if tx.header.phase is FOLLOWING and tx.header.acting:
         tx.events.begin(EventKind.TOPIC_DELETION, f"the deletion of topic {name} was asked for")
-        _start(tx, name)
+        start(tx, name)
 
 
 @contextmanager
@@ -208,7 +208,8 @@ def _retire_partitions(tx: Transaction, name: str) -> None:
     partition_machine.enter_state(tx, tps, PartitionState.NON_EXISTENT)
 
 
-def _start(tx: Transaction, name: str) -> None:
+def start(tx: Transaction, name: str) -> None:
+    """Take the replicas of a queued topic offline and send their brokers StopReplica, unless something holds it up."""
     topic = tx.state.topic(name)
     if topic is None or topic.ineligible:
         return
@@ -340,7 +341,7 @@ def _start_again(tx: Transaction, name: str) -> None:
     halted = _in_state(tx, name, _INELIGIBLE)
     if halted:
         replica_machine.enter_state(tx, halted, ReplicaState.OFFLINE)
-    _start(tx, name)
+    start(tx, name)
 
 
 def _replicas(topic: Topic, name: str) -> list[Replica]:

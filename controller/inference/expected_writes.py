@@ -16,6 +16,7 @@ from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.inference.led_meanwhile import count_as_online_after
 from controller.model.event import Event
 from controller.model.leadership import (
     AnyAction,
@@ -31,6 +32,7 @@ from controller.model.leadership import (
 )
 from controller.model.mutable_state import MutableState
 from controller.model.topics import OverdueElection, Partition
+from controller.rules.states import PartitionState
 from controller.transaction.pending_events import PendingEvents, before_state_change
 from controller.transaction.transaction import Transaction
 from wording.sentences import listed
@@ -219,7 +221,7 @@ def _count_election(state: MutableState, tp: TopicPartition, action: Write, befo
             state.count(state.happened.elections, f"Unclean{action.strategy.value}")
             had = listed(before.isr) if before.isr else "its last in-sync replicas"  # up to 1.0 an ISR may be empty
             cause = (
-                f"{tp} lost the records that only {had} had, up to leader epoch {before.leader_epoch}: broker "
+                f"{tp} may have lost records that only {had} had, up to leader epoch {before.leader_epoch}: broker "
                 f"{elected.leader} became leader without being in sync"
             )
             occurrences.note(state, kinds.UNCLEAN_ELECTION, cause, about=str(tp))
@@ -289,8 +291,10 @@ def give_up_on_overtaken(tx: Transaction) -> None:
     header = tx.header
     for event_id, event in list(header.events.items()):
         if event.writes_due and _is_over(tx, event):
-            for tp in tx.certainty.waiting(event):
+            waiting = tx.certainty.waiting(event)
+            for tp in waiting:
                 give_up(tx, tp, event_id)
+            count_as_online_after(tx, event, waiting)
 
 
 def _is_over(tx: Transaction, event: Event) -> bool:
@@ -327,9 +331,15 @@ def give_up(tx: Transaction, tp: TopicPartition, event_id: int) -> None:
 def _pass_over(tx: Transaction, tp: TopicPartition, election: Elect) -> None:
     """Take back the actions of an election that the controller did not do.
 
-    If the partition's leader is not live, the controller owes the election from then on.
+    If the partition's leader is not live, the controller owes the election from then on. If ZooKeeper names a live
+    leader, the controller did not take the partition offline either.
     """
-    tx.events.take_back(tp, lambda action: _belongs_to_election(action, election))
+    partition = tx.state.topics[tp.topic].partitions[tp.partition]
+    is_led = partition.zk_state is not None and tx.state.is_online(partition.zk_state.leader, partition)
+    tx.events.take_back(
+        tp,
+        lambda action: _belongs_to_election(action, election) or (is_led and _takes_offline(action, election)),
+    )
     partition = tx.state.topics[tp.topic].partitions[tp.partition]
     tx.state.put_partition(tp, replace(partition, passed_over=_owed(tx, partition, election)))
 
@@ -341,6 +351,13 @@ def _belongs_to_election(action: AnyAction, election: Elect) -> bool:
     if isinstance(action, StateChange):
         return action.replica is None and action.at_batch == election.at_batch
     return isinstance(action, (StateEntry, StopEntry)) and action.at_batch > election.at_batch
+
+
+def _takes_offline(action: AnyAction, election: Elect) -> bool:
+    """Return whether an action is the change to Offline that made the election necessary."""
+    if not isinstance(action, StateChange) or action.replica is not None:
+        return False
+    return action.event == election.event and action.to_state is PartitionState.OFFLINE
 
 
 def _owed(tx: Transaction, partition: Partition, election: Elect) -> OverdueElection | None:

@@ -52,7 +52,7 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
     if hears_at_once and _is_controllers_own(tx.state, written):
         header.term.note_isr_change(header.time_ms)
     if hears_at_once and header.brokers:
-        send_update_metadata(tx, _ALTER_PARTITION_RECEIVED, f"the leader of partition {tp} changed its ISR", tp)
+        send_update_metadata(tx, _ALTER_PARTITION_RECEIVED, f"the leader of partition {tp} changed its ISR", (tp,))
     if partition_reassignment.isr_reaches_target(changed, written):
         kind = _ALTER_PARTITION_RECEIVED if hears_at_once else EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE
         partition_reassignment.take_back_waiting(tx, tp)

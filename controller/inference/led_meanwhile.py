@@ -1,6 +1,7 @@
-"""Partitions that count as Offline although ZooKeeper names a live leader all the time.
+"""Partitions that count as Offline although ZooKeeper names a live leader.
 
-The controller never took them offline, because their broker was back before it was missed.
+The controller never took them offline. Their broker was back before it was missed, or the controller loaded the
+cluster after another one had elected the leader.
 """
 
 from __future__ import annotations
@@ -12,13 +13,28 @@ from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
 from controller.events.broker_change import names_of
-from controller.model.event import EventKind
+from controller.model.event import Event, EventKind
 from controller.model.leadership import StateChange
 from controller.model.mutable_state import MutableState
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 
 RULE: Final = "never-missed"
+
+
+def count_as_online_after(tx: Transaction, event: Event, tps: Iterable[TopicPartition]) -> None:
+    """Let the partitions be Online again that a live broker leads, after the event's writes were given up.
+
+    A failover has published no move to Offline, because the state is what the new controller loaded. So none is taken
+    back (`PartitionStateMachine.initializePartitionState`).
+    """
+    if event.kind is not EventKind.CONTROLLER_FAILOVER:
+        count_as_online(tx, tps)
+        return
+    for tp in tps:
+        if _is_led(tx.state, tp):
+            partition = tx.state.topics[tp.topic].partitions[tp.partition]
+            tx.state.put_partition(tp, replace(partition, state=PartitionState.ONLINE))
 
 
 def count_as_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
 from controller.inference.expected_writes import give_up
-from controller.inference.led_meanwhile import count_as_online
+from controller.inference.led_meanwhile import count_as_online_after
 from controller.model.context import Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import RemoveFromIsr
@@ -33,7 +33,7 @@ def judge(tx: Transaction) -> None:
             for tp in waiting:
                 give_up(tx, tp, event_id)
                 _forget_shown_assignments(tx.state, tp)
-            count_as_online(tx, waiting)
+            count_as_online_after(tx, event, waiting)
 
 
 def _keep_from_shutting_down(tx: Transaction, event: Event) -> None:

@@ -52,8 +52,15 @@ def judge(tx: Transaction) -> None:
 
 
 def _waits(header: Header, start: Event) -> bool:
-    """Return whether the event is the startup or bounce of a present broker, whose time is over without a write."""
-    if start.begun or start.taken_up or not {start.started_broker, start.bounced_broker} & header.brokers.keys():
+    """Return whether the event is the startup or bounce of a present broker, whose time is over without a write.
+
+    Time alone counts an event without writes as begun, once the writes of older events are late.
+    """
+    if (
+        start.first_write_ms
+        or start.taken_up
+        or not {start.started_broker, start.bounced_broker} & header.brokers.keys()
+    ):
         return False
     return header.has_outlasted_a_hang(start.time_ms)
 

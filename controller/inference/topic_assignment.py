@@ -42,7 +42,7 @@ def topic_written(tx: Transaction, name: str, before: Topic | None, znode: Topic
             controller_failover.load_again(tx, tp)
         else:
             assignment_written(tx, tp, written)
-    if before is not None and before.exists and before.topic_id is None and znode.topic_id is not None:
+    if before is not None and before.exists and before.topic_id is None and znode.topic_id:
         _mark_creation_begun(tx, name)
 
 

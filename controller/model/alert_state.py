@@ -14,11 +14,13 @@ EXAMPLES_NAMED: Final = 10
 
 
 class Incident(msgspec.Struct, frozen=True, array_like=True):
-    """Brokers that are away or lag for one cause (see `alerts/incidents.py`)."""
+    """Brokers that were lost together for one cause (see `alerts/incidents.py`)."""
 
-    name: str  # stays the same while it lasts
+    name: str  # stays the same while it lasts, and is told of no other
     broker: BrokerId  # the first of the incident
     brokers: tuple[BrokerId, ...]  # the present ones, in order
+    since_ms: int = 0  # when the first was lost
+    number: int = 1  # in the name, if it is not the first of its broker
 
 
 class Occurrence(msgspec.Struct, frozen=True, array_like=True):
@@ -53,6 +55,10 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     unknown: bool = False  # the cluster is out of sight, so the alert may be over
     has_examples: bool = False
     brokers: tuple[BrokerId, ...] = ()  # all its brokers so far
+    opened_ms: int = 0
+    damage: tuple[str, ...] = ()  # kinds of damage that were told
+    next_step: str = ""  # that was told last
+    news: tuple[str, ...] = ()  # sentences of what changed after it may have been sent
 
 
 class ElectionPace(msgspec.Struct, frozen=True, array_like=True):
@@ -72,3 +78,4 @@ class AlertState(msgspec.Struct, array_like=True):
     open: dict[str, OpenAlert] = {}  # by id
     recent_elections: ElectionPace = ElectionPace(0, 0, 0)
     judged_ms: int = 0  # when all conditions were last judged
+    incidents_told: dict[BrokerId, int] = {}  # the highest number of an incident with an alert, by its first broker

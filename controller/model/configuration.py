@@ -14,4 +14,5 @@ class Configuration(msgspec.Struct, array_like=True):
     evidence: Evidence = Evidence()
     given: dict[str, bool | int] = {}  # static settings of the brokers, from the operator
     dynamic: dict[str, dict[str, str]] = {}  # the used settings of /config/brokers, by broker id or <default>
+    unparsable: dict[str, dict[str, str]] = {}  # by znode, settings in /config that some release cannot parse
     unclean_as_judged: bool = False  # whether unclean elections were allowed when partitions were last judged

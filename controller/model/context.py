@@ -12,14 +12,16 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.forwarder_status import MaintenanceWindow
 from controller.contract.ids import NO_BROKER, UNKNOWN_ZXID, BrokerId, ControllerEpoch, Zxid
 from controller.contract.records import NOWHERE, Position
-from controller.contract.znodes import ConfigZnode, MaintenanceWindow
+from controller.contract.znodes import ConfigZnode, Flaw
 from controller.model.alert_state import AlertState
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker, Departures, Shutdowns
 from controller.model.configuration import Configuration
 from controller.model.controllership import FormerControllers, InItsName, Ownership, Term
+from controller.model.damaged_topics import DamagedTopics
 from controller.model.ensemble import EnsembleState
 from controller.model.event import StoredEvent
 from controller.model.migration import Migration
@@ -28,12 +30,14 @@ from controller.model.topics import Topics
 from controller.model.triggers import Deletions, Triggers
 from controller.model.wall_clock import shown_ms
 from controller.model.watch_state import Clocks, CompleteRead, Feed
-from controller.rules.releases import NEWEST, Profile, profile_of
+from controller.rules.releases import NEWEST, Profile, Release, profile_of
 from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
 from controller.rules.timing import CONTEXT_LOADED, UNFINISHED, Time
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 LEAST_IN_SYNC = "min.insync.replicas"
+LOOK: Final = "look"  # the session of one complete read without a watch
+LOOK_AT_TOPICS: Final = "look at topics"  # the same, without the other topics
 _EACH_BROKER = "<default>"  # the name of the znode that holds for all brokers
 
 
@@ -89,6 +93,8 @@ class Header(msgspec.Struct, array_like=True):
     cluster_id: str = ""  # the content of /cluster/id, empty while it is unknown, as before 0.10.1
     migration: Migration = msgspec.field(default_factory=Migration)
     ensemble: EnsembleState = msgspec.field(default_factory=EnsembleState)
+    damaged: DamagedTopics = msgspec.field(default_factory=DamagedTopics)
+    flawed: dict[str, Flaw] = {}  # by path, znodes that Kafka cannot read, up to a limit
 
     def copy(self) -> Header:
         """Return a copy of the header whose parts can be changed without a change of this one."""
@@ -175,6 +181,23 @@ class Header(msgspec.Struct, array_like=True):
         self.settings = settings_in_force(self.configuration.given, release)
 
     @property
+    def knows_past(self) -> bool:
+        """Return whether changes are followed. One look at ZooKeeper shows no broker that was there before."""
+        return self.feed.session not in (LOOK, LOOK_AT_TOPICS)
+
+    @property
+    def knows_all_topics(self) -> bool:
+        """Return whether all topics were read. Otherwise the counts are no counts of the cluster."""
+        return self.feed.session != LOOK_AT_TOPICS
+
+    @property
+    def releases(self) -> tuple[Release, Release]:
+        """Return the oldest and newest release that the cluster may have, by the operator or by its znodes."""
+        if self.configuration.profile_is_set:
+            return self.profile.release, self.profile.release
+        return self.configuration.evidence.releases()
+
+    @property
     def allows_unclean_election(self) -> bool:
         """Return whether topics without an own setting allow unclean elections, by the controller's broker."""
         for name in (str(self.controller), _EACH_BROKER) if self.configuration.dynamic else ():
@@ -251,6 +274,11 @@ class Header(msgspec.Struct, array_like=True):
         return self.term.ownership is Ownership.OVERWRITTEN or foreign
 
     @property
+    def blocks_elections(self) -> bool:
+        """Return whether /controller is persistent, and its broker may act, but no broker can follow it."""
+        return self.controller != NO_BROKER and self.term.is_persistent and self.term.broker == self.controller
+
+    @property
     def ghost_since_ms(self) -> int:
         """Return the moment of the edit, or of the broker's registration with another session."""
         if self.term.ownership is Ownership.OVERWRITTEN:
@@ -261,7 +289,7 @@ class Header(msgspec.Struct, array_like=True):
     def may_act(self) -> bool:
         """Return whether /controller names a broker that can be the active controller."""
         there = self.controller != NO_BROKER and self.term.ownership is not Ownership.KRAFT and not self.is_ghost
-        return there and not self.term.duplicate_topic_ids
+        return there and not self.term.duplicate_topic_ids and not self.term.failed_at
 
     @property
     def kraft_owns_controller(self) -> bool:

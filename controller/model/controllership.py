@@ -44,6 +44,7 @@ class Term(msgspec.Struct, array_like=True):
     active: bool = False  # it has not resigned or failed
     heard_ms: int = 0  # when its session last wrote anything
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
+    failed_at: tuple[str, ...] = ()  # topics whose znode it could not load
     controller_zxid: Zxid = UNKNOWN_ZXID  # of the write of /controller
     raised_epoch: ControllerEpoch = ControllerEpoch(-1)  # in /controller_epoch, by hand unless it elected a controller
     removed_replicas: bool = False  # it took a replica out of an ISR, which a poisoned controller cannot
@@ -55,6 +56,12 @@ class Term(msgspec.Struct, array_like=True):
         """Note who owns /controller now."""
         self.session, self.ownership = session, ownership
 
+    @property
+    def is_persistent(self) -> bool:
+        """Return whether /controller is no session's, so that it stays when its broker goes."""
+        edit = self.in_its_name
+        return edit.session == 0 if edit is not None else self.ownership is Ownership.OVERWRITTEN and self.session == 0
+
     def note_edit(self, edit: InItsName) -> None:
         """Note an edit of /controller that leaves the active controller in office."""
         self.in_its_name = edit
@@ -62,6 +69,8 @@ class Term(msgspec.Struct, array_like=True):
     def end_edit(self, edit: InItsName) -> None:
         """Let only the edited /controller count from now on, because its controller is gone."""
         self.in_its_name, self.session = None, edit.session
+        if edit.session == 0:  # no election made it
+            self.ownership = Ownership.OVERWRITTEN
 
     def note_controller_written(self, zxid: Zxid) -> None:
         """Note the write of /controller."""
@@ -81,6 +90,10 @@ class Term(msgspec.Struct, array_like=True):
     def note_duplicate_topic_ids(self, duplicates: tuple[tuple[str, str, str], ...]) -> None:
         """Note ids that two topics have. Every broker fails while it loads them, and passes the controllership on."""
         self.duplicate_topic_ids = duplicates
+
+    def note_failed_at(self, topics: tuple[str, ...]) -> None:
+        """Note topics whose znode ends every broker that loads it as controller."""
+        self.failed_at = topics
 
     def claimed_by_kraft(self, controller: BrokerId) -> None:
         """Note the KRaft controller that took /controller."""

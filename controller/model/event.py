@@ -33,6 +33,7 @@ class EventKind(Enum):
     API_PARTITION_REASSIGNMENT = "ApiPartitionReassignment"
     PARTITION_REASSIGNMENT_ISR_CHANGE = "PartitionReassignmentIsrChange"
     ALTER_PARTITION_RECEIVED = "AlterPartitionReceived"
+    ISR_CHANGE_NOTIFICATION = "IsrChangeNotification"
     UNEXPLAINED = "Unexplained"  # not Kafka's, for an unexplained write
 
     __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own

@@ -34,6 +34,7 @@ class GaugeCounts(msgspec.Struct, array_like=True):
     under_replicated: ByBroker = {}  # by leader, as are the next two
     at_min_isr: ByBroker = {}
     under_min_isr: ByBroker = {}
+    unproven_on: ByBroker = {}  # replicas that need not exist, as of a partition without a state, or being added
 
     def copy(self) -> GaugeCounts:
         """Return a copy to change."""

@@ -134,6 +134,11 @@ class MutableState:
         """Return the topic as changed so far, if known."""
         return self.topics.get(name)
 
+    def topic_exists(self, name: str) -> bool:
+        """Return whether the topic has a znode."""
+        topic = self.topic(name)
+        return topic is not None and topic.exists
+
     def partition(self, tp: TopicPartition) -> Partition | None:
         """Return the partition as changed so far, if known."""
         return self.topics.partition(tp)

@@ -32,6 +32,8 @@ class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
     count: int
     since_ms: int
     examples: tuple[str, ...]
+    internal: int = 0  # partitions of internal topics among them
+    ranks: tuple[int, ...] = ()  # of the examples, whose topics come in the order of their importance
 
 
 class WritesBefore(msgspec.Struct, frozen=True, array_like=True):

@@ -22,6 +22,7 @@ class IsrNotification(msgspec.Struct, frozen=True, array_like=True):
 
     since_ms: int
     partitions: tuple[TopicPartition, ...]
+    is_published: bool = False  # brokers were told its states together with those of another one
 
 
 class Triggers(msgspec.Struct, array_like=True):
@@ -62,11 +63,14 @@ class Deletions(msgspec.Struct, array_like=True):
 
     def heed(self, topic: str) -> None:
         """Forget an entry that deleted no topic, and is gone."""
-        self.unheeded = _without(self.unheeded, topic)
+        if topic in self.unheeded:
+            self.unheeded = _without(self.unheeded, topic)
 
-    def keep_unheeded(self, topics: Collection[str]) -> None:
-        """Forget the entries that are not among these topics'."""
-        self.unheeded = {topic: ms for topic, ms in self.unheeded.items() if topic in topics}
+    def note_all_unheeded(self, topics: Collection[str], time_ms: int) -> None:
+        """Note that no other entries than these delete no topic."""
+        wanted = frozenset(topics)
+        known = {topic: ms for topic, ms in self.unheeded.items() if topic in wanted}
+        self.unheeded = {**known, **{topic: time_ms for topic in topics if topic not in known}}
 
     def leave_ineligible(self, topic: str) -> None:
         """Note that the controller still lists a deleted topic as ineligible."""

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from controller.contract.gauges_row import ClusterStatus, GaugesRow, PendingEvent
-from controller.contract.ids import BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch
+from controller.contract.ids import UNKNOWN_ZXID, BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import (
     Assignment,
@@ -33,7 +33,7 @@ from controller.contract.records import Position
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Context, Header
-from controller.model.controllership import Ownership
+from controller.model.controllership import InItsName, Ownership
 from controller.model.event import EventKind, StoredEvent
 from controller.model.leadership import AnyAction, BumpLeaderEpoch, KnownWrite
 from controller.model.migration import Claim, Migration
@@ -74,6 +74,7 @@ def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesR
                 _take_controller(header, row)
             case _:
                 _take_migration(header, row)
+    _take_edit(header)
     header.position, header.zxid = Position(gauges.generation, gauges.seq), gauges.zxid
     header.time_ms, header.phase = gauges.time_ms, FOLLOWING
     header.feed.session, header.feed.watch_mode = gauges.session, gauges.watch_mode
@@ -126,6 +127,14 @@ def _take_controller(header: Header, row: ControllerRow) -> None:
     header.term.since_ms, header.term.session = row.since_ms, row.session
     of_broker = Ownership.OVERWRITTEN if row.overwritten else Ownership.ELECTED
     header.term.ownership = of_broker if row.kraft_epoch < 0 else Ownership.KRAFT
+
+
+def _take_edit(header: Header) -> None:
+    """Let a controller act whose /controller was created again without a session."""
+    registered = header.brokers.get(header.controller)
+    if registered is not None and header.term.session == 0 and header.term.ownership is Ownership.ELECTED:
+        header.term.session = registered.session
+        header.term.note_edit(InItsName(UNKNOWN_ZXID, 0))
 
 
 def _take_migration(header: Header, row: MigrationRow) -> None:

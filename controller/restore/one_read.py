@@ -23,27 +23,31 @@ from controller.contract.records import Position, Record, RecordKind
 from controller.contract.row import NOT_KNOWN_MS
 from controller.model.alert_state import AlertState
 from controller.model.brokers import Departures
-from controller.model.context import Context, Header
+from controller.model.context import LOOK, LOOK_AT_TOPICS, Context, Header
 from controller.model.topics import Partition
 from controller.step import step, steps
 from controller.transaction.conclusion import Outcome
 from controller.view.partition_issues import issues_of
 
-_STATUS: Final = '{"session":"look"}'
 _BROKERS: Final = "/brokers/ids/"
 _NO_SESSION: Final = -1  # ZooKeeper's are positive
-_REGISTRATION: Final = '{"version":0,"endpoints":[]}'
+_REGISTRATION: Final = '{"version":1,"host":"gone","port":-1,"jmx_port":-1}'
 
 
 def context_of_read(
-    empty: Context, read: Sequence[Record], written_ms: Mapping[str, int], *, shows_partitions: bool = True
+    empty: Context,
+    read: Sequence[Record],
+    written_ms: Mapping[str, int],
+    *,
+    shows_partitions: bool = True,
+    has_all_topics: bool = True,
 ) -> Outcome:
     """Build the context from a complete read, with its rows. `written_ms` has the times of znodes' last writes.
 
     A moment that no znode proves is `NOT_KNOWN_MS`. Alerts are those of the cluster as it was found.
     """
     found = _read_with_departures(empty, read, shows_partitions=shows_partitions)
-    outcome = _judged_without_patience(_dated(found.context, written_ms))
+    outcome = _judged_without_patience(_dated(found.context, written_ms), LOOK if has_all_topics else LOOK_AT_TOPICS)
     rows = [row for row in found.effects if not isinstance(row, AlertRow)]
     return Outcome(outcome.context, (*rows, *outcome.effects))
 
@@ -125,20 +129,22 @@ def _began_ms(
     return max(written_ms.get(znode, NOT_KNOWN_MS) for znode in znodes)
 
 
-def _judged_without_patience(context: Context) -> Outcome:
+def _judged_without_patience(context: Context, session: str) -> Outcome:
     """Return the alerts of the found state at once. Patience starts at an observed beginning, which a read lacks."""
     fresh = context.header.copy()
     happened = fresh.alerts.occurrences
     fresh.alerts = AlertState(occurrences=happened)
-    suspected = _heartbeat(Context(fresh, context.topics)).context
+    suspected = _heartbeat(Context(fresh, context.topics), session).context
     alerts = suspected.header.alerts
     old = suspected.header.copy()
     begun = dict.fromkeys(alerts.suspected_ms, NOT_KNOWN_MS)
-    old.alerts = AlertState(incidents=alerts.incidents, occurrences=happened, suspected_ms=begun)
-    return _heartbeat(Context(old, suspected.topics))
+    # Each found incident may have begun long ago.
+    incidents = tuple(msgspec.structs.replace(incident, since_ms=NOT_KNOWN_MS) for incident in alerts.incidents)
+    old.alerts = AlertState(incidents=incidents, occurrences=happened, suspected_ms=begun)
+    return _heartbeat(Context(old, suspected.topics), session)
 
 
-def _heartbeat(context: Context) -> Outcome:
+def _heartbeat(context: Context, session: str) -> Outcome:
     at: Position = context.header.position
     record = Record(
         cluster=context.header.cluster,
@@ -147,6 +153,6 @@ def _heartbeat(context: Context) -> Outcome:
         kind=RecordKind.HEARTBEAT,
         observed_ms=context.header.time_ms,
         zxid=context.header.zxid,
-        data=_STATUS,
+        data=f'{{"session":"{session}"}}',
     )
     return step(context, record)

@@ -41,7 +41,7 @@ def quarantine(unknown: Context, quarantines: Quarantines, last: Record, why: st
     if quarantines.times > 1:
         why += f", failure {quarantines.times} in a row"
     if quarantines.unkept:
-        why += f" ({counted(quarantines.unkept, 'record')} not kept in `refused`)"
+        why += f". {counted(quarantines.unkept, 'record', 'is')} not kept in `refused`"
     header = unknown.header.copy()
     header.feed.quarantined, header.feed.quarantines = why, quarantines
     return Conclusion(Transaction(Context(header, unknown.topics), last, Shown(gauges=True))).finish()

@@ -37,7 +37,7 @@ replace = msgspec.structs.replace
 _PART_BYTES: Final = 700_000
 _STATE_BYTES: Final = 350  # the names of a state's fields and its numbers
 _ID_BYTES: Final = 11  # a broker's id and a comma
-_SURELY_ONE_PART: Final = 100
+SURELY_ONE_PART: Final = 100
 
 
 class RequestContents:
@@ -63,7 +63,7 @@ class RequestContents:
     def parts(self, ordinal: int) -> list[tuple[RequestedState, ...]]:
         """Split a request's states by the size of a row. They stay together unless there are very many."""
         states = self._states[ordinal]
-        if len(states) <= _SURELY_ONE_PART:
+        if len(states) <= SURELY_ONE_PART:
             return [tuple(states)]
         size = max(1, _PART_BYTES // (_STATE_BYTES + 2 * self._longest_name + 2 * _ID_BYTES * self._most_ids))
         return [tuple(states[begin : begin + size]) for begin in range(0, len(states), size)]
@@ -128,8 +128,8 @@ class PendingRequests:
             )
             self._events.event.pending += 1
 
-    def publish_update_metadata(self, kind: EventKind, cause: str, tp: TopicPartition) -> None:
-        """Publish an event that only sends UpdateMetadata of a partition.
+    def publish_update_metadata(self, kind: EventKind, cause: str, tps: Sequence[TopicPartition]) -> None:
+        """Publish an event that only sends UpdateMetadata of these partitions, which all have a value.
 
         It is certain, because no event is in flight. Every ISR change comes by here, so the row is made without the
         bookkeeping of requests that wait.
@@ -138,10 +138,14 @@ class PendingRequests:
         if not self._rows.shown.steps:
             return
         state, profile = self._state, self._header.profile
-        topic, brokers = state.topics[tp.topic], state.registered
-        partition = topic.partitions[tp.partition]
-        offline, deleted = state.offline_replicas(partition), topic.queued_for_deletion
-        shown = metadata_state(tp, partition.replicas, offline, partition.zk_state, deleted=deleted)
+        brokers, topic_ids, shown = state.registered, {}, []
+        for tp in tps:
+            topic = state.topics[tp.topic]
+            partition = topic.partitions[tp.partition]
+            offline, deleted = state.offline_replicas(partition), topic.queued_for_deletion
+            shown.append(metadata_state(tp, partition.replicas, offline, partition.zk_state, deleted=deleted))
+            if profile.sends_topic_ids and topic.topic_id:
+                topic_ids[tp.topic] = topic.topic_id
         self._rows.effects.append(
             Request(
                 *self._events.effect_stamp(event, 0, FINAL),
@@ -155,8 +159,8 @@ class PendingRequests:
                 brokers,
                 False,
                 False,
-                {tp.topic: topic.topic_id} if profile.sends_topic_ids and topic.topic_id else {},
-                (shown,),
+                topic_ids,
+                tuple(shown),
             )
         )
 

@@ -7,7 +7,7 @@ earlier one while `is_new` sticks, and the order is LeaderAndIsr, UpdateMetadata
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -16,6 +16,7 @@ from controller.contract.ids import BrokerId, LeaderEpoch, TopicPartition
 from controller.model.event import EventKind, Sending
 from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, StateEntry, StopEntry
 from controller.model.topics import Partition
+from controller.transaction.pending_requests import SURELY_ONE_PART
 from controller.transaction.transaction import Transaction
 
 
@@ -156,15 +157,16 @@ class RequestBatch:
         return partition if partition is not None and partition.has_value else None
 
 
-def send_update_metadata(tx: Transaction, kind: EventKind, cause: str, tp: TopicPartition) -> None:
-    """Begin an event that only sends UpdateMetadata of a partition.
+def send_update_metadata(tx: Transaction, kind: EventKind, cause: str, tps: Sequence[TopicPartition]) -> None:
+    """Begin an event that only sends UpdateMetadata of these partitions.
 
-    If no event is in flight it is certain at once.
+    If no event is in flight it is certain at once. Only many partitions need the way of a batch, which splits its rows.
     """
-    if tx.events.is_idle:
-        tx.requests.publish_update_metadata(kind, cause, tp)
+    if tx.events.is_idle and len(tps) <= SURELY_ONE_PART:
+        tx.requests.publish_update_metadata(kind, cause, tps)
     else:
         tx.events.begin(kind, cause)
         batch = RequestBatch(tx)
-        batch.update_metadata(tp)
+        for tp in tps:
+            batch.update_metadata(tp)
         batch.send()

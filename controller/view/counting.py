@@ -90,16 +90,20 @@ class GaugeIndex:
         if gone != come:
             self._changeable()
             _shift(self._by_leadership, gone, come, times)
-        more = (is_.zk_state is not None) - (was.zk_state is not None)
-        if more:
-            self._changeable().partitions += more * times
+        created = (is_.zk_state is not None) - (was.zk_state is not None)
+        if created:
+            self._changeable().partitions += created * times
         if was.problem is not is_.problem:
             more = (is_.problem in UNUSABLE) - (was.problem in UNUSABLE)
             self._changeable().leaderless += more * times
+        if created or was.adding or was.removing or is_.adding or is_.removing:
+            _add_unproven(self._changeable(), was, self._rules, -times)
+            _add_unproven(self._changeable(), is_, self._rules, times)
 
     def _add(self, topic: Topic, partition: Partition, by: int) -> None:
         counts = self._changeable()
         _add_replicas(counts, topic, partition, by)
+        _add_unproven(counts, partition, self._rules, by)
         shares = leadership(topic, partition, self._rules)
         _shift(counts.by_leadership, _NO_STATE, shares, by)
         counts.partitions += by * (partition.zk_state is not None)
@@ -151,6 +155,22 @@ def _add_replicas(counts: GaugeCounts, topic: Topic, partition: Partition, by: i
         counts.replicas_ineligible_to_delete += by * sum(state is _INELIGIBLE for state in states)
 
 
+def _add_unproven(counts: GaugeCounts, partition: Partition, rules: CountingRules, by: int) -> None:
+    for replica in _unproven(partition, rules):
+        _bump(counts.unproven_on, replica, by)
+
+
+def _unproven(partition: Partition, rules: CountingRules) -> Iterable[BrokerId]:
+    """Return replicas that no broker need ever have had: being added, or of a partition without a state."""
+    if partition.zk_state is None:
+        return _on_disk(partition)
+    adding = partition.adding
+    if partition.removing and not adding and not rules.adding_need_not_lead:
+        # Up to 2.3 the topic's znode does not tell added replicas from old ones.
+        adding = tuple(set(partition.assignment.target).difference(partition.zk_state.isr))
+    return [replica for replica in _on_disk(partition) if replica in adding] if adding else ()
+
+
 def _on_disk(partition: Partition) -> Iterable[BrokerId]:
     states = partition.replica_states
     return [replica for replica in partition.replicas if states.get(replica) not in _DELETED_ON_DISK]
@@ -160,6 +180,7 @@ def count_gauges(topics: Topics, rules: CountingRules) -> GaugeCounts:
     """Count everything in a walk over all partitions. Python counts the elements of an iterable in C."""
     counts = GaugeCounts()
     replicas_on: Counter[BrokerId] = Counter()
+    unproven_on: Counter[BrokerId] = Counter()
     shares: list[Counter[BrokerId | None]] = [Counter() for _ in _NO_STATE]
     for _, topic in topics:
         if topic.exists:
@@ -171,7 +192,8 @@ def count_gauges(topics: Topics, rules: CountingRules) -> GaugeCounts:
         columns = zip(*[leadership(topic, partition, rules) for partition in partitions], strict=True)
         for share, column in zip(shares, columns, strict=False):  # a topic may have no partitions
             share.update(column)
-    counts.replicas_on = dict(replicas_on)
+        unproven_on.update(chain.from_iterable([_unproven(partition, rules) for partition in partitions]))
+    counts.replicas_on, counts.unproven_on = dict(replicas_on), dict(unproven_on)
     for by_broker, share in zip(counts.by_leadership, shares, strict=True):
         by_broker.update({broker: count for broker, count in share.items() if broker is not None})
     return counts

@@ -7,7 +7,8 @@ from typing import Final
 
 from controller.contract.ensemble import Ensemble, ZooKeeperServer
 from controller.model.context import Header
-from wording.sentences import plural
+from wording.sentences import counted, joined, plural
+from wording.times import time_of_day
 
 ZXID_COUNTER: Final = 0xFFFFFFFF
 """Largest counter of changes in a zxid's low 32 bits. The leader resigns there."""
@@ -15,7 +16,6 @@ ZXID_COUNTER: Final = 0xFFFFFFFF
 # A description is void after three missed rounds, each with the longest wait for servers that do not answer.
 _MISSED_ROUNDS: Final = 3
 _ROUND_MS: Final = 30_000
-_DAY_SECONDS: Final = 86_400
 
 
 def ensemble_at(ensemble: Ensemble, now_ms: int) -> Ensemble | None:
@@ -40,21 +40,15 @@ def voters_in_sync(ensemble: Ensemble) -> int:
     return max(0, ensemble.voters - len(lost_servers(ensemble)))
 
 
-def clock_text(wall_ms: int) -> str:
-    """Return the time of day in UTC."""
-    seconds = wall_ms // 1_000 % _DAY_SECONDS
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z"
-
-
 def trouble_sentence(server: ZooKeeperServer, asked_ms: int) -> str:
-    """Return the server's trouble, with its beginning if known. `asked_ms` is the wall time of the answers."""
-    since = f" since {clock_text(asked_ms - server.silent_ms)}" if server.silent_ms >= 0 else ""
-    return f"{server.address} {server.trouble}{since}"
+    """Return the server's trouble, with its last good answer if known. `asked_ms` is the wall time of the answers."""
+    served = f", and served last at {time_of_day(asked_ms - server.silent_ms)}" if server.silent_ms >= 0 else ""
+    return f"{server.address} {server.trouble}{served}"
 
 
 def ensemble_sentence(ensemble: Ensemble, asked_ms: int) -> str:
     """Return the servers in trouble, the leader with its followers, and the questions that are not allowed."""
-    return "; ".join(_clauses(ensemble, asked_ms))
+    return ". ".join(_clauses(ensemble, asked_ms))
 
 
 def ensemble_in_words(header: Header) -> str:
@@ -71,9 +65,9 @@ def _clauses(ensemble: Ensemble, asked_ms: int) -> Iterator[str]:
     if leader is not None and leader.mode == "leader":
         others = max(0, ensemble.voters - 1)
         in_sync = max(0, voters_in_sync(ensemble) - 1)
-        yield f"{leader.address} is leader with {in_sync} of {others} {plural(others, 'follower', 'followers')} in sync"
+        yield f"{leader.address} is leader with {in_sync} of {counted(others, 'follower')} in sync"
     elif leader is not None:
         yield f"{leader.address} stands alone"
     refused = sorted({word for server in ensemble.servers for word in server.refused})
     if refused:
-        yield f"{' and '.join(refused)} {plural(len(refused), 'is', 'are')} not allowed"
+        yield f"{joined(refused)} {plural(len(refused), 'is', 'are')} not allowed"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
+from controller.contract.alert_kinds.brokers import BROKER_UNKNOWN
 from controller.contract.gauges_row import GaugesRow, Maintenance
+from controller.contract.ids import BrokerId
 from controller.contract.row import Stamp
 from controller.model.context import FOLLOWING, Header
 from controller.model.gauge_counts import ByBroker
@@ -19,6 +22,41 @@ REASSIGNING: Final = "reassigning"  # the groups of `partition_issues` whose par
 def replicas_by_broker(header: Header) -> ByBroker:
     """Return the number of replicas on each broker, registered or not."""
     return header.tally.gauges.replicas_on
+
+
+def never_registered(header: Header, broker: BrokerId) -> bool:
+    """Return whether nothing in ZooKeeper shows that the broker ever ran, though replicas are assigned to it."""
+    return header.knows_all_topics and is_without_trace(header, broker)
+
+
+def is_without_trace(header: Header, broker: BrokerId) -> bool:
+    """Return whether the topics that were read do not show that the broker ever ran.
+
+    It was not seen to leave, and each of its replicas is being added, or of a partition that was never created. This
+    stays so until it registers, although a controller up to 2.3 forgets at a failover which replicas are being added.
+    """
+    if broker in header.brokers or broker in header.departures.last:
+        return False
+    counts = header.tally.gauges
+    hosted = counts.replicas_on.get(broker, 0)
+    is_told = any(
+        alert.kind == BROKER_UNKNOWN.name and broker in alert.brokers for alert in header.alerts.open.values()
+    )
+    return hosted > 0 and (is_told or hosted == counts.unproven_on.get(broker, 0))
+
+
+def common_leader(header: Header, lagging: Collection[BrokerId]) -> BrokerId | None:
+    """Return the one leader of all under-replicated partitions, if several followers lag there and nowhere else.
+
+    Then the leader's own connections or disks are the likelier cause than several followers at once.
+    """
+    led = header.tally.gauges.under_replicated
+    if len(led) != 1 or len(lagging) < 2:
+        return None
+    ((leader, count),) = led.items()
+    hosted = replicas_by_broker(header)
+    follow_others = all(hosted.get(broker, 0) > count for broker in lagging)
+    return leader if count > 1 and leader not in lagging and follow_others else None
 
 
 def _offline_partitions(header: Header) -> int:

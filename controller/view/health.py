@@ -14,10 +14,13 @@ from controller.model.context import Header
 from controller.model.tally import CountingRules
 from controller.model.topics import Partition, Topic
 from controller.rules.election import elect_offline
-from wording.sentences import bracketed
+from controller.view.whereabouts import whereabout
+from wording.facts import Fact
+from wording.sentences import bracketed, joined, one_of
 
 _UNDER_REPLICATED: Final = Problem.UNDER_REPLICATED
 _UNDER_MIN_ISR: Final = Problem.UNDER_MIN_ISR
+_WHEREABOUTS: Final = 2  # in a sentence
 
 
 def judged(  # noqa: PLR0913 (all that decides it)
@@ -41,10 +44,19 @@ def judged(  # noqa: PLR0913 (all that decides it)
         lacking = _lacking_of_led(value, replicas, topic, rules)
         problem = _UNDER_REPLICATED if is_under_replicated(in_sync, replicas, len(partition.adding)) else None
         problem = _UNDER_MIN_ISR if lacking else problem
-    if problem is partition.problem and lacking == partition.in_sync_lacking:
+    absent = () if header.acting or header.led_by_kraft else _absent(value, header)
+    if problem is partition.problem and lacking == partition.in_sync_lacking and absent == partition.absent:
         return partition
     since_ms = _problem_since(partition, problem, now_ms)
-    return msgspec.structs.replace(partition, problem=problem, problem_since_ms=since_ms, in_sync_lacking=lacking)
+    return msgspec.structs.replace(
+        partition, problem=problem, problem_since_ms=since_ms, in_sync_lacking=lacking, absent=absent
+    )
+
+
+def _absent(value: LeaderAndIsr | None, header: Header) -> tuple[BrokerId, ...]:
+    """Return the in-sync replicas that the next controller will remove, which leaves the last one in any case."""
+    gone = () if value is None else tuple(broker for broker in value.isr if broker not in header.brokers)
+    return () if value is None or len(gone) == len(value.isr) else gone
 
 
 def in_sync_lacking(partition: Partition, topic: Topic, header: Header, rules: CountingRules) -> int:
@@ -77,7 +89,7 @@ def _problem_without_leader(
         return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
     if successor(partition, topic, header, predicted) is not None:
         return Problem.ELECTION_DUE
-    if any(_is_online(member, partition, header) for member in value.isr):
+    if any(_is_online(member, partition, header) for member in electable(partition, value)):
         return Problem.LEADERLESS
     return Problem.NO_LIVE_IN_SYNC_REPLICA
 
@@ -96,6 +108,14 @@ def _problem_since(partition: Partition, problem: Problem | None, now_ms: int) -
 
 def _is_online(replica: BrokerId, partition: Partition, header: Header) -> bool:
     return replica in header.brokers and replica not in partition.offline_dirs
+
+
+def electable(partition: Partition, value: LeaderAndIsr) -> tuple[BrokerId, ...]:
+    """Return the in-sync brokers that a controller elects without loss, which are the assigned ones.
+
+    It goes through the assignment and takes the first live in-sync replica (`Election.leaderForOffline`, 3.9).
+    """
+    return tuple(member for member in value.isr if member in partition.replicas)
 
 
 def successor(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> BrokerId | None:
@@ -143,7 +163,7 @@ def reason_for(
     """Return the problem as a sentence with brokers and zxids."""
 
     def where(brokers: Iterable[BrokerId]) -> str:
-        return ", ".join([_whereabout(broker, partition, header) for broker in brokers])
+        return joined([_whereabout(broker, partition, header) for broker in brokers], most=_WHEREABOUTS)
 
     value = partition.zk_state
     if problem is _UNDER_REPLICATED and value is not None:
@@ -157,7 +177,13 @@ def reason_for(
     if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
         return f"no replica was live at its creation: {where(partition.replicas)}"
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
-        back = "its directory is back" if partition.offline_dirs else f"broker {_any_of(value.isr)} returns"
+        if not value.isr:
+            return "no live in-sync replica: the ISR is empty. Only an unclean election makes a replica leader"
+        in_reach = electable(partition, value)
+        if not in_reach:
+            assigned = f"in sync {bracketed(value.isr)}, assigned {bracketed(partition.replicas)}"
+            return f"no in-sync broker is assigned: {assigned}. No return and no failover elects one"
+        back = "its directory is back" if partition.offline_dirs else f"{one_of(in_reach)} returns"
         in_sync = f"in sync {bracketed(value.isr)}, {where(value.isr)}"
         return f"no live in-sync replica: {in_sync}. It stays offline until {back}"
     gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
@@ -165,8 +191,8 @@ def reason_for(
         passed_over = header.acting and not partition.write_due
         since = ". It has passed over this election" if passed_over else ""
         return f"{gone}, and {elector} must elect broker {successor(partition, topic, header, predicted)}{since}"
-    live = [member for member in value.isr if _is_online(member, partition, header)]
-    return f"{gone}. In-sync replica {_any_of(live)} is live, but the controller has no reason to elect it"
+    live = [member for member in electable(partition, value) if _is_online(member, partition, header)]
+    return f"{gone}. {one_of(live).capitalize()} is live and in sync, but the controller has no reason to elect it"
 
 
 def _elector(header: Header) -> str:
@@ -179,21 +205,11 @@ def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable
     lacking, missing = partition.in_sync_lacking, back_in_sync_for_acks_all(partition)
     in_sync = f"in sync {bracketed(value.isr)} of {bracketed(partition.replicas)}, needed {len(value.isr) + lacking}"
     if lacking > len(missing):
-        return f"writes with acks=all are refused: {in_sync}, more than it has replicas. No broker can help"
-    return f"writes with acks=all are refused: {in_sync}. {lacking} of these must join: {where(missing)}"
+        return f"{Fact.REJECTS_ACKS_ALL.singular}: {in_sync}, more than it has replicas. No broker can help"
+    return f"{Fact.REJECTS_ACKS_ALL.singular}: {in_sync}. {lacking} of these must join: {where(missing)}"
 
 
 def _whereabout(broker: BrokerId, partition: Partition, header: Header) -> str:
     if broker in header.brokers and broker in partition.offline_dirs:
         return f"broker {broker} is live, but its log directory failed"
-    if broker in header.brokers:
-        return f"broker {broker} is live"
-    departure = header.departures.last.get(broker)
-    if departure is None:
-        return f"broker {broker} is not registered"
-    at = f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else " unseen"
-    return f"broker {broker} left{at}"
-
-
-def _any_of(brokers: Iterable[BrokerId]) -> str:
-    return " or ".join(map(str, brokers))
+    return whereabout(broker, header, knows_past=False)

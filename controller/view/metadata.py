@@ -20,17 +20,16 @@ from controller.contract.ids import (
     PartitionId,
     Zxid,
 )
+from controller.contract.znode_table import Place, locate
 from controller.contract.znodes import (
     BrokerZnode,
     ControllerZnode,
-    Place,
     StateZnode,
     TopicZnode,
     ZnodeError,
     decode,
     decode_config,
     decode_epoch,
-    locate,
 )
 from controller.rules.states import PartitionState
 

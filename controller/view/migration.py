@@ -15,7 +15,7 @@ from controller.model.controllership import Ownership
 from controller.rules.migration_phases import MigrationPhase as Phase
 from controller.view.gauges import replicas_by_broker
 from controller.view.partition_issues import PartitionIssue, parse_group
-from wording.sentences import plural
+from wording.sentences import counted, plural
 
 YES, RAISE_EPOCH, LOSES, NO, DONE = "yes", "raise_epoch", "loses", "no", "done"
 
@@ -116,8 +116,8 @@ def _after(header: Header) -> Rollback:
     lacking, migration = never_elected_count(header), header.migration
     if lacking:
         sentence = (
-            f"it is done, but the controller elects no leader for {lacking} partitions. Set /controller_epoch to "
-            f"{migration.highest_epoch} or more, then delete /controller"
+            f"it is done, but the controller elects no leader for {counted(lacking, 'partition')}. Set "
+            f"/controller_epoch to {migration.highest_epoch} or more, then delete /controller"
         )
         return Rollback(RAISE_EPOCH, sentence, migration.highest_epoch)
     left = ". Delete /migration, and format the KRaft controllers before another attempt" if migration.exists else ""
@@ -172,13 +172,13 @@ def missing_brokers(header: Header) -> tuple[BrokerId, ...]:
 
 def _to_be_deleted(header: Header, broker: BrokerId) -> int:
     groups = ((parse_group(key), group.count) for key, group in header.tally.issues.items())
-    return sum(count for (issue, of, _), count in groups if issue is PartitionIssue.UNDELETED and broker in of)
+    return sum(count for key, count in groups if key.issue is PartitionIssue.UNDELETED and broker in key.brokers)
 
 
 def _waits_for(header: Header, broker: BrokerId) -> str:
     """Return the broker and why the quorum waits for it, with a partition that lacks it, if known."""
     for key, group in header.tally.issues.items():
-        issue, brokers, _ = parse_group(key)
+        issue, brokers, *_ = parse_group(key)
         if issue is not PartitionIssue.UNDELETED and broker in brokers and group.examples:
             return f"broker {broker} (in the assignment of {group.examples[0]})"
     return f"broker {broker} (has replicas)"
@@ -216,7 +216,7 @@ def next_step(header: Header) -> str:
 _NEXT_STEPS: Final = {
     Phase.ZOOKEEPER: "no step, because no quorum is there",
     Phase.CLAIMED: "the KRaft controller copies ZooKeeper, which takes half a second for a small cluster",
-    Phase.SYNCING: "the KRaft controller makes ZooKeeper equal to its log, then it writes /migration every half second",
+    Phase.SYNCING: "the KRaft controller makes ZooKeeper equal to its log. Then it writes /migration every half second",
     Phase.SILENT: "restart the active KRaft controller, unless the migration is finalized",
     Phase.ROLLED_BACK: "delete /migration and restart brokers without the migration flag",
 }

@@ -6,15 +6,16 @@ make an alert is decided in `alerts/partition_conditions.py`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from controller.contract.ids import BrokerId, LeaderEpoch, TopicPartition
+from controller.contract.ids import INTERNAL_TOPICS, BrokerId, LeaderEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import Problem
 from controller.model.alert_state import EXAMPLES_NAMED
@@ -23,7 +24,7 @@ from controller.model.tally import CountingRules, IssueGroup
 from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.rules.states import ReplicaState
 from controller.view.gauges import REASSIGNING
-from controller.view.health import is_under_replicated, needed_in_sync
+from controller.view.health import electable, is_under_replicated, needed_in_sync
 
 
 class PartitionIssue(Enum):
@@ -45,12 +46,13 @@ class PartitionIssue(Enum):
 
     __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
 
-    def of(self, brokers: Iterable[BrokerId], others: Iterable[BrokerId] = ()) -> str:
-        """Return the key of the group with this issue because of these brokers.
+    def of(self, brokers: Iterable[BrokerId], others: Iterable[BrokerId] = (), lacking: int = 1) -> str:
+        """Return the key of the group with this issue because of these brokers, of which `lacking` would end it.
 
         Others could replace them with data loss.
         """
-        key = f"{self.value}/{','.join(map(str, sorted(brokers)))}"
+        word = self.value if lacking == 1 else f"{self.value}*{lacking}"
+        key = f"{word}/{','.join(map(str, sorted(brokers)))}"
         return f"{key}/{','.join(map(str, sorted(others)))}" if others else key
 
 
@@ -82,12 +84,22 @@ _ELECTION_DUE: Final = PartitionIssue.ELECTION_DUE
 _USED_AGAIN_SOON: Final = (None, _ELECTION_DUE, PartitionIssue.ELECTION_OWED)
 
 
+class GroupKey(NamedTuple):
+    """Issue of a group, its causing brokers, those that could replace them, and how many causes must end."""
+
+    issue: PartitionIssue
+    brokers: tuple[BrokerId, ...]
+    others: tuple[BrokerId, ...]
+    lacking: int
+
+
 # The same keys are read at each heartbeat.
 @lru_cache(1 << 11)
-def parse_group(key: str) -> tuple[PartitionIssue, tuple[BrokerId, ...], tuple[BrokerId, ...]]:
-    """Return the issue, causing brokers and other brokers in a group's key."""
-    word, brokers, *others = key.split("/")
-    return PartitionIssue(word), _brokers(brokers), _brokers(others[0]) if others else ()
+def parse_group(key: str) -> GroupKey:
+    """Return the parts of a group's key."""
+    first, brokers, *others = key.split("/")
+    word, _, lacking = first.partition("*")
+    return GroupKey(PartitionIssue(word), _brokers(brokers), _brokers(others[0]) if others else (), int(lacking or 1))
 
 
 def _are_offline(keys: tuple[str, ...]) -> bool:
@@ -103,22 +115,35 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
     if topic.queued_for_deletion:
         left = [at for at, state in partition.replica_states.items() if state is not ReplicaState.DELETION_SUCCESSFUL]
         return (PartitionIssue.UNDELETED.of(left),) if left else ()
-    value = partition.zk_state
-    if value is None:
+    if partition.zk_state is None:
         return _without_state(partition)
+    value = _foreseen(partition, partition.zk_state)
     if partition.problem is None and _is_sound(topic, partition, value, rules):
         return ()
     unusable = _BY_PROBLEM.get(partition.problem)
-    if unusable is _ELECTION_DUE and _is_passed_over(partition, value.leader_epoch):
+    if unusable is _ELECTION_DUE and _is_passed_over(partition, partition.zk_state.leader_epoch):
         unusable = PartitionIssue.ELECTION_OWED
-    keys: tuple[str, ...] = (
-        () if unusable is None else (_unusable_for(unusable, value.leader, value.isr, partition.replicas),)
-    )
+    keys: tuple[str, ...] = ()
+    if unusable is not None:
+        in_sync = electable(partition, value)
+        keys = (_unusable_for(unusable, partition.zk_state.leader, in_sync, partition.replicas),)
     if partition.reassigning:
         keys += (PartitionIssue.REASSIGNING.of(set(partition.assignment.target) - set(value.isr)),)
     if unusable in _USED_AGAIN_SOON:  # else no other issue matters to clients, who cannot use it
         keys += _lacking_in(topic, partition, value, rules)
     return keys
+
+
+def _foreseen(partition: Partition, value: LeaderAndIsr) -> LeaderAndIsr:
+    """Return the state after the due writes of this controller or the next, so that a loss is told with its damage.
+
+    Clients do not wait for these writes. A dead replica in an ISR holds up acks=all as a removed one does.
+    """
+    if partition.write_due:
+        return partition.value(value.controller_epoch) or value
+    if not partition.absent:
+        return value
+    return msgspec.structs.replace(value, isr=tuple(broker for broker in value.isr if broker not in partition.absent))
 
 
 def _is_sound(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:
@@ -169,12 +194,18 @@ def _lacking(
 ) -> tuple[str, ...]:
     keys = [PartitionIssue.UNDER_REPLICATED.of(lagging)] if lagging else []
     if margin < 0:
-        keys.append(PartitionIssue.UNDER_MIN_ISR.of(missing))
+        keys.append(PartitionIssue.UNDER_MIN_ISR.of(missing, lacking=-margin))
     if last:
         keys.append(PartitionIssue.ONE_LEFT.of(lagging, last))
     elif margin == 0 and missing:
         keys.append(PartitionIssue.AT_MIN_ISR.of(missing))
     return tuple(keys)
+
+
+def _rank_of(topic: Topic, partition: Partition, internal: int, rules: CountingRules) -> int:
+    """Return the rank of a topic's partition in a sentence, the smallest first, as the page ranks unweighted topics."""
+    in_sync = rules.least_in_sync if topic.min_insync_replicas is None else topic.min_insync_replicas
+    return -((internal << 32) + (min(in_sync, 0xFFFF) << 16) + min(len(partition.replicas), 0xFFFF))
 
 
 class PartitionIssueIndex:
@@ -198,15 +229,16 @@ class PartitionIssueIndex:
             return
         if not self._owned:
             self.groups, self.offline_by_topic, self._owned = self.groups.copy(), self.offline_by_topic.copy(), True
-        name = str(tp)
+        name, internal = str(tp), int(tp.topic in INTERNAL_TOPICS)
+        rank = _rank_of(now, is_, internal, self._rules) if now and is_ else 0
         for key in come:
             if key not in gone:
                 # An owed election is due since its event came, not since the controller passed it over.
                 owed = is_.passed_over if is_ and key.startswith(_ELECTION_OWED_KEYS) else None
-                self._join(key, name, now_ms if owed is None else owed.since_ms)
+                self._join(key, name, now_ms if owed is None else owed.since_ms, internal, rank)
         for key in gone:
             if key not in come:
-                self._leave(key, name)
+                self._leave(key, name, internal)
         more = _are_offline(come) - _are_offline(gone)
         if more:
             self._count_offline(tp.topic, more)
@@ -218,27 +250,34 @@ class PartitionIssueIndex:
         else:
             self.offline_by_topic.pop(topic, None)
 
-    def _join(self, key: str, name: str, now_ms: int) -> None:
+    def _join(self, key: str, name: str, now_ms: int, internal: int, rank: int) -> None:  # noqa: PLR0913 (one call)
         group = self.groups.get(key)
         if group is None:
             self._note_change(key)
-            self.groups[key] = IssueGroup(1, now_ms, (name,))
+            self.groups[key] = IssueGroup(1, now_ms, (name,), internal, (rank,))
             return
-        examples = (*group.examples, name) if len(group.examples) < EXAMPLES_NAMED else group.examples
-        self.groups[key] = IssueGroup(group.count + 1, group.since_ms, examples)
+        examples, ranks = group.examples, group.ranks
+        at = bisect_right(ranks, rank)
+        if at < EXAMPLES_NAMED:
+            examples = (*examples[:at], name, *examples[at:])[:EXAMPLES_NAMED]
+            ranks = (*ranks[:at], rank, *ranks[at:])[:EXAMPLES_NAMED]
+        self.groups[key] = IssueGroup(group.count + 1, group.since_ms, examples, group.internal + internal, ranks)
 
     def _note_change(self, key: str) -> None:
         if not key.startswith(_PATIENT_KEYS):
             self.wants_judging = True
 
-    def _leave(self, key: str, name: str) -> None:
+    def _leave(self, key: str, name: str, internal: int) -> None:
         group = self.groups[key]
         if group.count == 1:
             self._note_change(key)
             del self.groups[key]
             return
-        examples = tuple(other for other in group.examples if other != name)
-        self.groups[key] = IssueGroup(group.count - 1, group.since_ms, examples)
+        examples, ranks = group.examples, group.ranks
+        if name in examples:
+            at = examples.index(name)
+            examples, ranks = (*examples[:at], *examples[at + 1 :]), (*ranks[:at], *ranks[at + 1 :])
+        self.groups[key] = IssueGroup(group.count - 1, group.since_ms, examples, group.internal - internal, ranks)
 
 
 def index_issues(topics: Topics, header: Header) -> tuple[dict[str, IssueGroup], dict[str, int]]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.znodes import decode_status
+from controller.contract.forwarder_status import decode_status
 from controller.model.mutable_state import MutableState
+from wording.times import duration
 
 
 def note(state: MutableState, *, of_another_generation: bool) -> None:
     """Note that the wall clock was set before this record, or is another host's from this record on."""
-    by, is_ahead = f"{abs(state.clock_set_by_ms) / 1000:,.1f} s", state.clock_set_by_ms > 0
+    by, is_ahead = duration(abs(state.clock_set_by_ms)), state.clock_set_by_ms > 0
     before = state.header.clocks.wall_clock_of
     now = decode_status(state.record.content).clock_of if of_another_generation else before
     if now != before:

@@ -45,6 +45,9 @@ def begin(tx: Transaction) -> None:
     header.read.names_controller, header.read.brokers, header.read.deletions = False, (), ()
     topic_change.forget_settings(tx.state)
     header.configuration.dynamic = {}
+    header.damaged.begin_read()
+    header.flawed = {}
+    header.configuration.unparsable = {}
     header.triggers.isr_notifications = {}
     header.triggers.reassign, header.triggers.preferred = None, None
     header.migration.exists, header.migration.offset, header.migration.deletions_asked = False, -1, ()
@@ -62,16 +65,17 @@ def end(tx: Transaction) -> None:
     for name, topic in tx.state.topics:
         if topic.seen_generation != tx.state.record.generation and topic.exists:
             topic_change.forget_topic(tx.state, name, topic)
+    if header.damaged.lost_ids or header.damaged.changed_ids:
+        header.damaged.keep_ids(frozenset(name for name, topic in tx.state.topics if topic.exists))
     forget_unseen_brokers(header)
     adopt(tx.state)
     migration.adopt(tx)
+    queued = frozenset(header.read.deletions)
     for name, topic in tx.state.topics:
         if topic.exists:
-            tx.state.put_topic(name, _set_up(tx, topic, queued=name in header.read.deletions))
+            tx.state.put_topic(name, _set_up(tx, topic, queued=name in queued))
     partition_reassignment.adopt(tx)
-    header.deletions.keep_unheeded(header.read.deletions)
-    for name in header.read.deletions:
-        deletion_requests.note_unheeded(tx.state, name)
+    deletion_requests.note_read(tx.state, header.read.deletions)
     header.read.deletions = ()
     publish_controller(tx)
     for broker in sorted({*header.brokers, *header.departures.last}):

@@ -13,7 +13,8 @@ from controller.contract.ids import UNKNOWN_ZXID
 from controller.model.ensemble import EnsembleState, Pace
 from controller.model.mutable_state import MutableState
 from controller.view.ensemble import ZXID_COUNTER
-from wording.sentences import counted, named, plural
+from wording.sentences import counted, listed, plural
+from wording.times import duration
 
 # The sessions of brokers expire after 6 to 18 s by default. A longer silence is no pause.
 _LONGEST_PAUSE_MS: Final = 60_000
@@ -61,8 +62,8 @@ def _note_expiries(state: MutableState, before: Ensemble, newest: Ensemble) -> N
     occurrences.note(
         state,
         kinds.SESSIONS_EXPIRED,
-        f"{named(lost)} lost {plural(len(lost), 'its registration', 'their registrations')} after ZooKeeper paused, so "
-        f"the controller elects other leaders. {pause}",
+        f"{listed(lost)} lost {plural(len(lost), 'its registration', 'their registrations')} after ZooKeeper paused, "
+        f"so the controller elects other leaders. {pause}",
         evidence=(f"{counted(expired, 'session')} expired in that time",) if expired else (),
     )
 
@@ -73,5 +74,5 @@ def _pause(before: Ensemble, newest: Ensemble) -> str:
         if 0 <= server.silent_ms <= _LONGEST_PAUSE_MS:
             return f"{server.address} {server.trouble}"
         if server.answer_ms >= _PAUSED_ANSWER_MS:
-            return f"{server.address} answered after {server.answer_ms / 1000:.1f} s"
+            return f"{server.address} answered after {duration(server.answer_ms)}"
     return ""

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from controller.contract.ids import PartitionId
 from controller.contract.records import Record, RecordKind
-from controller.contract.znodes import Place, StateZnode, ZnodeError, decode, locate
+from controller.contract.znode_table import Place, locate
+from controller.contract.znodes import StateZnode, ZnodeError, decode
 from controller.inference.partition_state import state_in
 from controller.model.context import LOADING, Context
 from controller.model.mutable_state import MutableState

@@ -12,10 +12,9 @@ from enum import Enum
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import UNKNOWN_ZXID
-from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
 from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
 from dashboards.kept_rows.view import ClusterSnapshot
-from questions.doubts import OLD_AFTER_MS
+from questions.doubts import check_of
 from wording.sentences import counted
 
 BROKER_VIEW = "BrokerViewStale"
@@ -88,19 +87,6 @@ def of_forgotten(cluster: str, endings: Mapping[str, AlertRow]) -> Iterator[Acti
         yield ActiveAlerts(cluster=cluster, source=source, certain=True, alerts={}, resolved=resolved)
 
 
-def silent_process(job: JobRow | None, heard_ms: int, now_ms: int) -> str:
-    """Return the process that stopped since the heartbeat of `heard_ms`, or an empty text if both may have.
-
-    A job without a record to read writes its row each ten seconds. So a row that is newer than the heartbeat shows that
-    the job waits for the watcher.
-    """
-    if job is None:
-        return ""
-    if now_ms - job.time_ms > OLD_AFTER_MS:
-        return "kontrast stream"
-    return "kontrast watch" if job.time_ms - heard_ms > CLOCKS_AGREE_WITHIN_MS else ""
-
-
 def alert_at(gauges: GaugesRow, **fields: object) -> AlertRow:
     """Return an alert that the exporter judges, at the place and the time of these gauges, with its other fields."""
     return AlertRow(
@@ -135,7 +121,6 @@ def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int, sil
         cause=f"Kontrast has received no heartbeat of {cluster} since {time_text(heard_ms)}"
         f"{f' because `{silent}` is silent' if silent else ''}; its "
         f"{counted(unknown, 'open alert')} may be over, and it sees no new ones",
-        action=f"check whether {f'`{silent}` runs' if silent else '`kontrast watch` and `kontrast stream` run'}, and "
-        "read the log. Until then use Kafka's own metrics",
+        action=f"{check_of(silent)}. Until then use Kafka's own metrics",
         evidence=() if gauges is None else (f"the newest heartbeat is {gauges.generation}-{gauges.seq}",),
     )

@@ -15,8 +15,16 @@ from transport.secret import read_secret
 # The labels that an alert's own row gives.
 OWN_LABELS = frozenset({"alertname", *ALERT_SINCE.labels}) - {"alert"}
 
+# A heartbeat comes each second. Batches of a large cluster and a failover of the forwarder take up to ten.
+STALE_AFTER_SECONDS = 30.0
+
 _LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CREDENTIALS = ("password_file", "password_variable", "bearer_token_file", "bearer_token_variable")
+
+# A crash pages by default, because the next loss may take partitions from clients, and a crashed process does not
+# always start again. Where a supervisor restarts brokers, a warning is enough: BrokerCrashed only pages while clients
+# have lost nothing, and their first loss pages as PartitionsOffline or PartitionsUnderMinIsr in any case.
+CRASH_SEVERITIES = ("page", "warn")
 _MORE_THAN_NOTHING = ("timeout_seconds", "resend_interval_seconds", "resolve_timeout_seconds", "stale_after_seconds")
 
 
@@ -26,8 +34,9 @@ class AlertmanagerConfig:
 
     Each of `urls` gets every alert, as Alertmanagers of one cluster expect it. An alert is sent again each
     `resend_interval_seconds`. Alertmanager ends it after `resolve_timeout_seconds` without a message. A cluster's
-    alerts are unknown after `stale_after_seconds` without a heartbeat. Secrets are in files or in the environment, not
-    here.
+    alerts are unknown after `stale_after_seconds` without a heartbeat. `crash_without_damage` is the severity of
+    BrokerCrashed while clients can use every partition, "page" or "warn". Secrets are in files or in the environment,
+    not here.
     """
 
     urls: tuple[str, ...] = ()
@@ -40,11 +49,17 @@ class AlertmanagerConfig:
     timeout_seconds: float = 5.0
     resend_interval_seconds: float = 30.0
     resolve_timeout_seconds: float = 300.0
-    stale_after_seconds: float = 30.0
+    stale_after_seconds: float = STALE_AFTER_SECONDS
     external_labels: Mapping[str, str] = field(default_factory=dict)
     generator_url: str | None = None
     runbook_url: str = "docs/runbooks"
     page_url: str | None = None
+    crash_without_damage: str = "page"
+
+    @property
+    def stale_after_ms(self) -> int:
+        """Return the age of the newest heartbeat from which a cluster is not known, on every face."""
+        return int(self.stale_after_seconds * 1000)
 
     def __post_init__(self) -> None:
         for url in (*self.urls, self.generator_url, self.page_url):
@@ -58,6 +73,8 @@ class AlertmanagerConfig:
                 f"resolve_timeout_seconds is {self.resolve_timeout_seconds:g}: expected at least twice "
                 f"resend_interval_seconds ({self.resend_interval_seconds:g}), or one lost sending would end an alert"
             )
+        if self.crash_without_damage not in CRASH_SEVERITIES:
+            raise ServeError(f"crash_without_damage is {self.crash_without_damage!r}: expected page or warn")
         for label in self.external_labels:
             if not _LABEL_NAME.fullmatch(label) or label in OWN_LABELS:
                 raise ServeError(f"external_labels has {label!r}: expected a label's name that is not Kontrast's own")

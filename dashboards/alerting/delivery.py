@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from dashboards.alerting.active_alerts import ActiveAlerts, of_forgotten, of_outputs, of_staleness, silent_process
+from dashboards.alerting.active_alerts import ActiveAlerts, of_forgotten, of_outputs, of_staleness
 from dashboards.alerting.alertmanager import Alertmanager
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
@@ -18,6 +18,7 @@ from dashboards.alerting.sender import Sender
 from dashboards.errors import ServeError
 from dashboards.kept_rows.reading import ReadingCounts, ReadingSnapshot
 from dashboards.kept_rows.view import ClusterSnapshot, View
+from questions.doubts import silent_process
 
 _LOOK_SECONDS = 0.25
 _NEWS_SECONDS = 0.01  # in which more rows of the same batch follow
@@ -45,7 +46,7 @@ class Delivery:
 
     def __init__(self, config: AlertmanagerConfig, view: View, reading: ReadingCounts, more: More = tuple) -> None:
         self.failure: ServeError | None = None
-        self._stale_after_ms = int(config.stale_after_seconds * 1000)
+        self._stale_after_ms = config.stale_after_ms
         self._view = view
         self._reading = reading
         self._more = more
@@ -120,7 +121,7 @@ class Delivery:
                 snapshot,
                 heard.shown_ms,
                 stale_since_ms=stale_since_ms.get(snapshot.cluster),
-                silent=silent_process(job, heard.shown_ms, now_ms),
+                silent=silent_process(job, heard.shown_ms, now_ms, self._stale_after_ms),
                 certain=stale or heard.is_fresh,
             )
         self._stale_since_ms = stale_since_ms

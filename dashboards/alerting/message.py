@@ -9,19 +9,20 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
+from controller.contract.alert_kinds.kinds import ALERT_KINDS, BROKER_CRASHED
 from controller.contract.alert_row import AlertRow, Severity
-from controller.contract.ids import BrokerId
 from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
-from questions.timeline.selection import CONTROLLER_GROUP
-from wording.sentences import first_sentence
+from dashboards.alerting.title import title_of
+from questions.picture import CONTROLLER_GROUP
+from wording.times import moment
 
 Labels = tuple[tuple[str, str], ...]  # in the order of their names, because they identify an alert for Alertmanager
 
 NAME_PREFIX = "Kontrast"
 STALE = "ReplicaStale"  # the one kind that the exporter judges, because no row can report it
-OTHER_BROKER = "other_broker"  # the label of an alert's further messages
+OTHER_BROKER = "other_broker"  # the label of an alert's message about a further broker
+NEWS = "news"  # the label of an alert's message about further damage or another next step, a number
 ALERT_ID = "alert_id"  # the annotation by which the exporter recognizes its own alerts
 
 # The severities of Kontrast's Prometheus rules, so that both are routed alike.
@@ -43,6 +44,11 @@ class Message:
     def label(self, name: str) -> str:
         """Return the label's value, empty without it."""
         return dict(self.labels).get(name, "")
+
+    @property
+    def is_addition(self) -> bool:
+        """Return whether it only adds to the alert with the same labels otherwise."""
+        return bool(self.label(OTHER_BROKER) or self.label(NEWS))
 
     @property
     def severity(self) -> Severity:
@@ -82,7 +88,7 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
         **config.external_labels,
         "alertname": kind,
         "kafka_cluster": row.cluster,
-        "severity": SEVERITY_LABELS[row.severity],
+        "severity": SEVERITY_LABELS[_severity(row, config)],
         "component": _component(row),
         "subject": row.subject,
         "group": row.group,
@@ -92,14 +98,14 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
     }
     annotations = {
         ALERT_ID: row.id,
-        "summary": f"{row.cluster}: {first_sentence(row.cause)}",
+        "summary": title_of(row),
         "description": row.cause,
         "expected": row.expected or "",
         "action": row.action,
         "evidence": "\n".join(row.evidence),
         "partitions": str(row.partitions) if row.partitions else "",
         "examples": ", ".join(row.examples),
-        "since": time_text(row.since_ms),
+        "since": moment(row.since_ms),
         "state": row.state,
         "runbook_url": f"{config.runbook_url.rstrip('/')}/{kind}.md",
         "page_url": "" if config.page_url is None else config.page_url.rstrip("/") + _page(row),
@@ -107,21 +113,35 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
     return Message(labels=_pairs(labels), annotations=_pairs(annotations), since_ms=row.since_ms)
 
 
-def messages_of(row: AlertRow, config: AlertmanagerConfig) -> tuple[Message, ...]:
-    """Return the alert's message and one for each further broker of its incident.
+def _severity(row: AlertRow, config: AlertmanagerConfig) -> Severity:
+    """Return the row's severity. BrokerCrashed pages only where no partition does, so where clients lost nothing."""
+    pages_for_nothing = row.alert == BROKER_CRASHED.name and row.severity is Severity.PAGE
+    return Severity(config.crash_without_damage) if pages_for_nothing else row.severity
 
-    Alertmanager sends news of new and ended labels only. A broker that joins therefore brings a new label. The others
-    stay as long as the alert, so nothing ends before the incident.
+
+def messages_of(row: AlertRow, config: AlertmanagerConfig) -> tuple[Message, ...]:
+    """Return the alert's message, one for each further broker of its incident, and one for each of its news.
+
+    Alertmanager sends news of new and ended labels only. A broker that joins, further damage and another next step
+    therefore bring a new label. The others stay as long as the alert, so nothing ends before the incident.
     """
     message = message_of(row, config)
     first = min(row.brokers, default=None) if row.broker is None else row.broker
-    return message, *(_of_other(broker, row, message) for broker in row.brokers if broker != first)
+    others = [broker for broker in row.brokers if broker != first]
+    return (
+        message,
+        *(
+            _addition(row, message, OTHER_BROKER, broker, f"broker {broker} is part of {row.alert} of {row.subject}")
+            for broker in others
+        ),
+        *(_addition(row, message, NEWS, number, said) for number, said in enumerate(row.news, 1)),
+    )
 
 
-def _of_other(broker: BrokerId, row: AlertRow, message: Message) -> Message:
-    sentence = f"{row.cluster}: broker {broker} is part of {row.alert} of {row.subject}"
+def _addition(row: AlertRow, message: Message, label: str, value: int, said: str) -> Message:
+    sentence = f"{row.cluster}: {said}"
     texts = {ALERT_ID: row.id, "summary": sentence, "description": sentence, "state": row.state}
-    labels = _pairs({**dict(message.labels), OTHER_BROKER: str(broker)})
+    labels = _pairs({**dict(message.labels), label: str(value)})
     return replace(message, labels=labels, annotations=_pairs(texts))
 
 

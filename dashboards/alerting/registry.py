@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.active_alerts import ActiveAlerts, Source, source_of
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
-from dashboards.alerting.message import ALERT_ID, OTHER_BROKER, SEVERITY_LABELS, Labels, Message, messages_of
+from dashboards.alerting.message import ALERT_ID, SEVERITY_LABELS, Labels, Message, messages_of
+from dashboards.alerting.title import title_of
 
 # An output that is read again from its beginning briefly lacks active alerts. Only a longer silence is an end.
 _UNMENTIONED_MS = 60_000
@@ -148,14 +149,16 @@ class AlertRegistry:
 
 
 def _pages_first(message: Message) -> tuple[bool, bool, int]:
-    return bool(message.label(OTHER_BROKER)), message.severity is not Severity.PAGE, message.since_ms
+    return message.is_addition, message.severity is not Severity.PAGE, message.since_ms
 
 
 def _ended(message: Message, ending: AlertRow | None, now_ms: int) -> Message:
     annotated = message.annotated(state="resolved")
     if ending is None:
         return replace(annotated, ended_ms=now_ms)
-    return replace(annotated.annotated(description=ending.cause), ended_ms=min(now_ms, ending.time_ms))
+    return replace(
+        annotated.annotated(summary=title_of(ending), description=ending.cause), ended_ms=min(now_ms, ending.time_ms)
+    )
 
 
 def _moved(message: Message, row: AlertRow, now_ms: int) -> Message:

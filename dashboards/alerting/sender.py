@@ -48,6 +48,8 @@ class Sender:
         self._config = config
         self._registry = registry
         self._sent: dict[Labels, tuple[Message, float]] = {}  # and when
+        self._known: set[Labels] = set()  # alerts that it sent, or found there
+        self._found: frozenset[Labels] = frozenset()  # there at the start, until the registry knows their end
         self._changed_at: dict[Labels, float] = {}  # since when a message differs from the sent one
         self._done: tuple[Message, ...] | None = None  # the newest messages that were all sent
         self._resend_at = 0.0  # the first
@@ -74,12 +76,15 @@ class Sender:
             return
         if not self._asked:
             # Its alerts from before may have ended while no exporter ran.
-            self._registry.adopt(self._alertmanager.alerts())
+            found = self._alertmanager.alerts()
+            self._registry.adopt(found)
+            self._found = frozenset(message.labels for message in found)
+            self._known.update(self._found)
             self._asked = True
             self._answered_as_alertmanager()
         if messages is self._done and time.monotonic() < self._resend_at:
             return
-        due = self._due(messages)
+        due = self._due([message for message in messages if self._is_told(message)])
         if time.monotonic() >= self._check_at:
             # Accepting alerts has an empty answer, which anything may give.
             with self._counting_failures(due):
@@ -88,6 +93,7 @@ class Sender:
         for start in range(0, len(due), _ALERTS_A_REQUEST):
             self._send(due[start : start + _ALERTS_A_REQUEST])
         known = {message.labels for message in messages}
+        self._known &= known | self._found
         self._sent = {labels: sent for labels, sent in self._sent.items() if labels in known}
         self._changed_at = {labels: at for labels, at in self._changed_at.items() if labels in known}
         self._done = None if self._changed_at else messages
@@ -97,6 +103,10 @@ class Sender:
     def _answered_as_alertmanager(self) -> None:
         self._check_at = time.monotonic() + self._config.resend_interval_seconds
         self._recover()
+
+    def _is_told(self, message: Message) -> bool:
+        """Return whether the message may be sent. The end of an alert that was never sent would be told as news."""
+        return message.ended_ms is None or message.labels in self._known
 
     def _due(self, messages: Sequence[Message]) -> list[Message]:
         now = time.monotonic()
@@ -127,6 +137,7 @@ class Sender:
             result = Result.REFUSED
         sent_at = time.monotonic()
         self._sent.update({message.labels: (message, sent_at) for message in messages})
+        self._known.update(message.labels for message in messages)
         for message in messages:
             self._changed_at.pop(message.labels, None)
         if result is Result.ACCEPTED:

@@ -21,6 +21,7 @@ def board() -> dashboard.Dashboard:
     section(
         overview,
         "Health",
+        shared.state(),
         number(
             "Offline by Kontrast",
             "Offline partitions as ZooKeeper has them, counted on while no controller is active.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from grafana_foundation_sdk.builders import (
     common as common_builders,
@@ -18,7 +18,8 @@ from grafana_foundation_sdk.builders import (
 from grafana_foundation_sdk.models import common, dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards.boards.queries import CLUSTER_LEGEND
+from dashboards.boards.queries import CLUSTER_LEGEND, newest
+from dashboards.catalogue import pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
 
 DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -30,6 +31,13 @@ LIVE_PAGE = f"${{{KONTRAST_URL}}}/"
 _ENCODED = "percentencode"
 
 _REF_IDS = "ABCDEFGH"
+
+_UNKNOWN: Final = "unknown"
+_UNSEEN: Final = models.SpecialValueMap(
+    options=models.DashboardSpecialValueMapOptions(
+        match=models.SpecialValueMatch.NULL_AND_NAN, result=models.ValueMappingResult(text=_UNKNOWN, color="purple")
+    )
+)
 
 
 class Line(NamedTuple):
@@ -73,12 +81,12 @@ ANY_IS_DOUBTFUL = Limits(orange=1)
 NONE_IS_BAD = Limits(below="red", green=1)
 
 
-def words(meaning: Mapping[int, tuple[str, str]]) -> list[models.ValueMap]:
+def words(meaning: Mapping[int, tuple[str, str]]) -> list[models.ValueMap | models.SpecialValueMap]:
     """Return a word and a colour in place of each of these values."""
     options = {
         str(value): models.ValueMappingResult(text=text, color=color) for value, (text, color) in meaning.items()
     }
-    return [models.ValueMap(options=options)]
+    return [models.ValueMap(options=options), _UNSEEN]
 
 
 YES_NO = words({1: ("yes", "green"), 0: ("no", "red")})
@@ -92,9 +100,14 @@ def number(  # noqa: PLR0913 (settings with defaults)
     limits: Limits = NEUTRAL,
     unit: str = "short",
     legend: str = CLUSTER_LEGEND,
-    absent: str = "unknown",
+    absent: str = _UNKNOWN,
 ) -> stat.Panel:
-    """Return one current number per cluster. `absent` replaces a missing value."""
+    """Return one current number per cluster. `absent` replaces a missing value.
+
+    A cluster that Kontrast does not see has no metrics, so its panel gets NaN in their place, which reads *unknown*.
+    """
+    if CLUSTER_LABEL in expression and absent == _UNKNOWN:
+        expression = f"{expression} or ({newest(pipeline_metrics.READY)} == 0) * NaN"
     return (
         stat.Panel()
         .title(title)
@@ -102,6 +115,7 @@ def number(  # noqa: PLR0913 (settings with defaults)
         .datasource(DATASOURCE)
         .unit(unit)
         .no_value(absent)
+        .mappings([_UNSEEN])
         .thresholds(limits.thresholds())
         .color_mode(common.BigValueColorMode.BACKGROUND)
         .graph_mode(common.BigValueGraphMode.NONE)

@@ -45,7 +45,7 @@ def board() -> dashboard.Dashboard:
         shared.at_min_isr(),
     )
     section(partitions, "Partitions that cannot be used", shared.offline_partitions())
-    section(partitions, "Partitions that refuse acks=all", shared.partitions_under_min_isr())
+    section(partitions, "Partitions that reject acks=all", shared.partitions_under_min_isr())
     section(
         partitions,
         "State",

@@ -24,6 +24,24 @@ _PAGING = newest(alert_metrics.ALERTS_OPEN, "alert", "state", matchers=('severit
 _NOBODY = f"{newest(controller_metrics.CONTROLLER_ACTIVE)} == 0"
 
 
+_STATES = {1: ("well", "green"), 2: ("degraded", "orange"), 3: ("affected", "red"), 4: ("unknown", "purple")}
+
+
+def state() -> stat.Panel:
+    """Return the state of the cluster, as the page shows it."""
+    present = " or ".join(
+        f"({newest(pipeline_metrics.CLUSTER_STATE, matchers=(_state_is(word),))} == 1) * {value}"
+        for value, (word, _) in _STATES.items()
+    )
+    return number("State", "The state that the page and `kontrast check` show.", present).mappings(
+        words({value: (word, colour) for value, (word, colour) in _STATES.items()})
+    )
+
+
+def _state_is(word: str) -> str:
+    return f'state="{word}"'
+
+
 def active_controller() -> stat.Panel:
     """Return which broker is controller."""
     return number(
@@ -90,7 +108,7 @@ def under_min_isr() -> stat.Panel:
 
 
 def at_min_isr() -> stat.Panel:
-    """Return partitions that refuse acks=all after the loss of one more replica."""
+    """Return partitions that reject acks=all after the loss of one more replica."""
     return number(
         "At min ISR",
         "Partitions with an ISR of exactly min.insync.replicas. With one replica less they reject acks=all.",
@@ -146,13 +164,13 @@ def offline_partitions() -> table.Panel:
 
 
 def partitions_under_min_isr() -> table.Panel:
-    """Return partitions by name that have a leader and refuse acks=all."""
+    """Return partitions by name that have a leader and reject acks=all."""
     lacking = newest(partition_metrics.IN_SYNC_LACKING, "topic", "partition", "brokers")
     since = newest(partition_metrics.UNDER_MIN_ISR_SINCE, "topic", "partition")
     named = f"on ({CLUSTER_LABEL}, topic, partition) group_left (brokers)"
     return listing(
         "Partitions under min ISR",
-        "Partitions that have a leader and refuse writes with acks=all, by name, since when, and how many of which "
+        "Partitions that have a leader and reject acks=all, by name, since when, and how many of which "
         "brokers must get in sync again.",
         ("topic", "partition", "brokers"),
         Column("since", f"{since} * {named} ({lacking} ^ 0) * 1000", "dateTimeAsIso"),

@@ -14,7 +14,8 @@ ALERTS_OPEN = of_cluster(
 ALERT_SINCE = Metric(
     name="kontrast_alert_since_timestamp_seconds",
     help="Start of an active alert's problem, with the labels of its messages to Alertmanager. It stays while its"
-    " cluster is unknown. Alerts that page are named first, then the oldest ones. Each further broker has a series.",
+    " cluster is unknown. Alerts that page are named first, then the oldest ones. Each further broker has a series,"
+    " and so has each news, whose number is in the label `news`.",
     unit="seconds",
     labels=(
         CLUSTER_LABEL,
@@ -27,6 +28,7 @@ ALERT_SINCE = Metric(
         "partition",
         "broker",
         "other_broker",
+        "news",
     ),
     before_ready=True,
 )

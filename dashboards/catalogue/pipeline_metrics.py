@@ -13,7 +13,15 @@ SOURCE_UP = Metric(
 READY = Metric(
     name="kontrast_ready",
     help="1 after a complete read of the cluster was applied and read, else 0. Also 0 if a newer Kontrast wrote "
-    "rows that this exporter cannot read. While it is 0 the metrics of the cluster are absent.",
+    "rows that this exporter cannot read, while no heartbeat arrives for stale_after_seconds, and while an alert hides "
+    "the cluster. Then the metrics of the cluster are absent, so that no old value looks current.",
+    before_ready=True,
+)
+CLUSTER_STATE = Metric(
+    name="kontrast_cluster_state",
+    help="1 for the present state of the cluster, as the page and `kontrast check` show it, else 0. The states are "
+    "affected, unknown, degraded and well.",
+    labels=(CLUSTER_LABEL, "state"),
     before_ready=True,
 )
 HEARTBEAT = Metric(

@@ -69,7 +69,9 @@ WATCH_COMPLETE_READS = _of_watch(
     kind=MetricType.COUNTER,
 )
 WATCH_DIFFERENCES = _of_watch(
-    "differences_total", "Changes found by complete reads after the first, not by watches.", kind=MetricType.COUNTER
+    "differences_total",
+    "Changes found by sweeps, and by complete reads after the first, not by watches.",
+    kind=MetricType.COUNTER,
 )
 WATCH_SINK_UP = _of_watch("sink_up", "1 while records are taken by the stream, 0 while they wait.")
 WATCH_RECORDS = _of_watch("records_total", "Records acknowledged by the stream.", kind=MetricType.COUNTER)

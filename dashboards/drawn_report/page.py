@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
@@ -13,6 +12,7 @@ from questions.report.cluster_report import ClusterReport
 from questions.report.report import Report, allowed_partition_minutes
 from transport.printable import printable
 from wording.sentences import counted, minutes_of, share
+from wording.times import exact_moment
 
 _STYLE: Final = """
 svg.lanes line.objective { stroke: #c9313c; opacity: 1; stroke-dasharray: 5 3; }
@@ -48,7 +48,7 @@ def _availability(body: Element, report: Report) -> None:
     body.append(picture)
     legend = SubElement(body, "p")
     SubElement(legend, "span", {"class": "key down"}).tail = "offline"
-    SubElement(legend, "span", {"class": "key refusing"}).tail = "led, but refusing acks=all"
+    SubElement(legend, "span", {"class": "key refusing"}).tail = "led, but rejecting acks=all"
     if others:
         SubElement(legend, "br").tail = f"{counted(others, 'more topic')} always writable, or better than these."
 
@@ -60,7 +60,7 @@ def _cluster(body: Element, cluster: ClusterReport, objective_percent: float | N
         f"Seen from {_day(window.seen_from_ms)} to {_day(window.seen_until_ms)} UTC, {window.seen_seconds / 3600:.2f} "
         f"hours in all. {counted(len(cluster.failovers), 'failover')}, {cluster.without_controller_seconds:.3f} s "
         f"without a controller. {minutes_of(cluster.offline_partition_minutes)} partition-minutes offline and "
-        f"{minutes_of(cluster.unwritable_partition_minutes)} refusing acks=all, "
+        f"{minutes_of(cluster.unwritable_partition_minutes)} rejecting acks=all, "
         f"of {minutes_of(cluster.partition_minutes)}."
     )
     _topics(body, cluster, objective_percent)
@@ -70,7 +70,7 @@ def _cluster(body: Element, cluster: ClusterReport, objective_percent: float | N
 
 
 def _topics(body: Element, cluster: ClusterReport, objective_percent: float | None) -> None:
-    columns = ("topic", "partition-minutes", "offline", "refusing acks=all", "allowed", "online", "writable")
+    columns = ("topic", "partition-minutes", "offline", "rejecting acks=all", "allowed", "online", "writable")
     shown = cluster.topics[:_MOST_TOPICS]
     rows = [
         (
@@ -123,7 +123,7 @@ def _brokers_and_alerts(body: Element, cluster: ClusterReport) -> None:
         )
         for one in cluster.brokers
     ]
-    _table(body, ("broker", "crashes", "bounces", "shutdowns in order", "of unknown kind", "minutes away"), brokers)
+    _table(body, ("broker", "crashes", "bounces", "clean shutdowns", "of unknown kind", "minutes away"), brokers)
     alerts = [
         (
             *(kind.alert, kind.severity.value, str(kind.count)),
@@ -156,5 +156,4 @@ def _bound(at_most_ms: int | None) -> str:
 
 
 def _day(ms: int | None) -> str:
-    moment = datetime.fromtimestamp((ms or 0) / 1000, timezone.utc)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03}"
+    return exact_moment(ms or 0).removesuffix("Z")

@@ -27,7 +27,7 @@ def drawn_availability(report: Report) -> tuple[Element, int]:
         key=lambda found: (found[1].writable, found[0].cluster, found[1].topic),
     )
     shown = suffered[:_MOST_BARS]
-    title = "Share of its partition-minutes that each topic refused acks=all, or was offline"
+    title = "Share of its partition-minutes that each topic rejected acks=all, or was offline"
     picture = begun_picture(len(shown), title)
     allowed = None if report.objective_percent is None else (100 - report.objective_percent) / 100
     most = max([allowed or 0.0, *(1 - topic.writable for _, topic in shown)]) * 1.05 or 1.0
@@ -44,7 +44,7 @@ def drawn_availability(report: Report) -> tuple[Element, int]:
 def _bar(cluster: ClusterReport, topic: TopicAvailability, number: int, most: float) -> Element:
     lane, y = Element("g"), TOP + number * lanes.LANE
     says = (
-        f"{cluster.cluster} {topic.topic}: refused acks=all for {topic.unwritable_partition_minutes:.4g} of "
+        f"{cluster.cluster} {topic.topic}: rejected acks=all for {topic.unwritable_partition_minutes:.4g} of "
         f"{topic.partition_minutes:.4g} partition-minutes, offline for {topic.offline_partition_minutes:.4g}"
     )
     SubElement(lane, "title").text = printable(says)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timezone
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from dashboards.drawn_timeline.picture import STYLE, clock, drawn, word_of
+from dashboards.drawn_timeline.picture import STYLE, drawn, word_of
 from questions.explain.explanation import Certainty
 from questions.timeline.events import Change, Event
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
 from wording.sentences import counted
+from wording.times import exact_moment
 
 _NOTHING_FROM_ELSEWHERE: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE: Final = """
@@ -114,4 +114,4 @@ def _tell_change(item: Element, change: Change, began_ms: int) -> None:
 
 
 def _day(ms: int) -> str:
-    return f"{datetime.fromtimestamp(ms / 1000, timezone.utc):%Y-%m-%d} {clock(ms)}"
+    return exact_moment(ms).removesuffix("Z")

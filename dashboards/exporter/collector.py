@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client.core import Metric as Family
@@ -18,22 +19,25 @@ from dashboards.exporter.scrape import DetailLimits, ReadyCluster, Scrape, ready
 from dashboards.exporter.scrape_samples import HISTOGRAMS, SCRAPE_SAMPLES
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.kept_rows.view import View
+from questions.picture import Present
 
 
 class ViewCollector(Collector):
     """Answers each scrape from the view, the reading and the active alerts of that moment."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (one source an argument)
         self,
         view: View,
         reading: ReadingCounts,
         limits: DetailLimits,
+        stale_after_ms: int,
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: Callable[[], PageFigures] | None = None,
     ) -> None:
         self._view = view
         self._reading = reading
         self._limits = limits
+        self._stale_after_ms = stale_after_ms
         self._alerts = alerts
         self._page = page
 
@@ -44,6 +48,7 @@ class ViewCollector(Collector):
             reading=self._reading.snapshot(),
             limits=self._limits,
             alerts=self._alerts(),
+            present=Present(time.time_ns() // 1_000_000, self._stale_after_ms),
             job=self._view.job(),
             page=None if self._page is None else self._page(),
         )

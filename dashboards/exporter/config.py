@@ -37,6 +37,7 @@ class ServeConfig:
     jmx_page: bool = False  # /metrics/jmx
     jmx_port: int | None = None  # of the brokers' JMX exporter, by default the port of their first listener
     topic_weights: Mapping[str, str] = field(default_factory=dict)  # of the page, importance by pattern of topics
+    lease_host: str | None = None  # the host of the only serve that grants leases, where several share one address
     start_command: str = "ssh {host} sudo systemctl start kafka"  # of a broker, to copy from the page
     alertmanager: AlertmanagerConfig = field(default_factory=AlertmanagerConfig, metadata={"is_key": False})
     probe: ProbeConfig = field(default_factory=ProbeConfig, metadata={"is_key": False})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from dashboards.exporter.discovery import scrape_address
 from dashboards.exporter.scrape import brokers_in_order
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.kept_rows.view import ClusterSnapshot, View
+from questions.picture import Present
 
 _UNCLEAN = f"Unclean{Strategy.OFFLINE.value}"
 
@@ -81,19 +83,23 @@ class _ShownCluster:
 class JmxCollector(Collector):
     """Answers each scrape from the view as it is at that moment."""
 
-    def __init__(self, view: View, reading: ReadingCounts, broker_limit: int, jmx_port: int | None) -> None:
+    def __init__(
+        self, view: View, reading: ReadingCounts, broker_limit: int, jmx_port: int | None, stale_after_ms: int
+    ) -> None:
         self._view = view
         self._reading = reading
         self._broker_limit = broker_limit
         self._jmx_port = jmx_port
+        self._stale_after_ms = stale_after_ms
 
     def collect(self) -> Iterator[Family]:
         """Yield whether each cluster is on the page, then every family in the order of the table."""
         clusters, reading = self._view.snapshot(), self._reading.snapshot()
+        present = Present(time.time_ns() // 1_000_000, self._stale_after_ms)
         shown = [
             _ShownCluster(known.cluster, known.gauges, self._brokers(known, known.gauges))
             for known in clusters
-            if known.gauges is not None and known.ready and reading.vouches_for(known.cluster)
+            if known.gauges is not None and known.is_seen(present) and reading.vouches_for(known.cluster)
         ]
         names = {cluster.name for cluster in shown}
         yield family(

@@ -23,6 +23,7 @@ from dashboards.exporter.gzip_pieces import GzipFile, GzipPiece
 from dashboards.kept_rows.newest import segment_of
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.kept_rows.view import View
+from questions.picture import Present
 
 # Changes within this time share a rendering. The thread then rests nine times as long, so it uses a tenth of a core.
 _COALESCE_SECONDS = 1.0
@@ -78,9 +79,10 @@ class Page:
 class PartitionsPage:
     """Thread that keeps the page up to date. `check` raises ServeError once it cannot."""
 
-    def __init__(self, view: View, reading: ReadingCounts) -> None:
+    def __init__(self, view: View, reading: ReadingCounts, stale_after_ms: int) -> None:
         self._view = view
         self._reading = reading
+        self._stale_after_ms = stale_after_ms
         self._pieces: dict[str, dict[int, _Pieces]] = {}
         self._failure: ServeError | None = None
         self._readiness: Mapping[str, bool] = {}
@@ -120,8 +122,10 @@ class PartitionsPage:
         """Render the page if it would differ. While resting, only drop the clusters that are no longer ready."""
         started = time.perf_counter()
         reading = self._reading.snapshot()
+        present = Present(time.time_ns() // 1_000_000, self._stale_after_ms)
         readiness = {
-            cluster: ready and reading.vouches_for(cluster) for cluster, ready in self._view.readiness().items()
+            known.cluster: known.is_seen(present) and reading.vouches_for(known.cluster)
+            for known in self._view.snapshot()
         }
         if resting:
             readiness = {cluster: ready and self._readiness.get(cluster, False) for cluster, ready in readiness.items()}

@@ -12,6 +12,7 @@ from dashboards.alerting.message import Message
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.kept_rows.reading import ReadingSnapshot
 from dashboards.kept_rows.view import ClusterSnapshot
+from questions.picture import Present
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +32,13 @@ class Scrape:
     reading: ReadingSnapshot
     limits: DetailLimits
     alerts: Mapping[str, Sequence[Message]]  # active ones by cluster, of every source, with paging ones first
+    present: Present
     job: JobRow | None = None
     page: PageFigures | None = None
 
     def is_ready(self, cluster: ClusterSnapshot) -> bool:
-        """Return whether the cluster is ready and read to the end. Until then its rows are the past."""
-        return self.reading.vouches_for(cluster.cluster) and cluster.ready
+        """Return whether the cluster is ready, read to the end, and seen now. Else its rows are the past."""
+        return self.reading.vouches_for(cluster.cluster) and cluster.is_seen(self.present)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
 from controller.contract.job_row import JobRow, ProcessUse
-from dashboards.alerting.message import NAME_PREFIX, OTHER_BROKER
+from dashboards.alerting.message import NAME_PREFIX
 from dashboards.catalogue import (
     alert_metrics,
     controller_metrics,
@@ -21,6 +21,8 @@ from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import ReadyCluster, Scrape
+from dashboards.kept_rows.view import ClusterSnapshot
+from questions.state import State, counts_of, state_by
 from transport.lag import Lag
 
 
@@ -29,12 +31,27 @@ def _ready(scrape: Scrape) -> Iterator[Sample]:
         yield (cluster.cluster,), scrape.is_ready(cluster)
 
 
+def _state(scrape: Scrape) -> Iterator[Sample]:
+    for cluster in scrape.clusters:
+        now = _state_of(scrape, cluster)
+        for state in State:
+            yield (cluster.cluster, state.value), state is now
+
+
+def _state_of(scrape: Scrape, cluster: ClusterSnapshot) -> State:
+    """Return the state, which needs no partitions: alerts and counts decide it."""
+    gauges = cluster.gauges
+    if gauges is None or not scrape.is_ready(cluster):
+        return State.UNKNOWN
+    return state_by(cluster.open_alerts, counts_of(gauges, brokers_away=0))
+
+
 def _with_gauges(
     read: Callable[[GaugesRow], Sample],
 ) -> Callable[[Scrape], Iterator[Sample]]:
     def samples(scrape: Scrape) -> Iterator[Sample]:
         for cluster in scrape.clusters:
-            if cluster.gauges is not None:
+            if cluster.gauges is not None and not cluster.is_silent(scrape.present):
                 labels, value = read(cluster.gauges)
                 yield (cluster.cluster, *labels), value
 
@@ -57,8 +74,8 @@ def _alert_since(scrape: Scrape) -> Iterator[Sample]:
 
 def _alerts_dropped(scrape: Scrape) -> Iterator[Sample]:
     for cluster in scrape.clusters:
-        messages = scrape.alerts.get(cluster.cluster, ())  # those of further brokers are last, and name no other alert
-        alerts = sum(not message.label(OTHER_BROKER) for message in messages)
+        messages = scrape.alerts.get(cluster.cluster, ())  # additions are last, and name no other alert
+        alerts = sum(not message.is_addition for message in messages)
         yield (cluster.cluster,), max(0, alerts - scrape.limits.alerts)
 
 
@@ -83,6 +100,7 @@ SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingP
     {
         pipeline_metrics.SOURCE_UP: lambda scrape: [((), scrape.reading.source_up)],
         pipeline_metrics.READY: _ready,
+        pipeline_metrics.CLUSTER_STATE: _state,
         pipeline_metrics.HEARTBEAT: _heartbeats,
         alert_metrics.ALERT_SINCE: _alert_since,
         alert_metrics.ALERT_DETAIL_DROPPED: _alerts_dropped,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -56,7 +57,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), view, reading, config.connect_timeout_seconds)
     prober = Prober(config.probe, view, reading)
     delivery = Delivery(config.alertmanager, view, reading, prober.active_alerts)
-    page = PartitionsPage(view, reading) if config.partitions_page else None
+    page = PartitionsPage(view, reading, config.alertmanager.stale_after_ms) if config.partitions_page else None
     app = _App(config, view, reading, follower, delivery.active_alerts, page)
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
@@ -90,6 +91,8 @@ def _page_config(config: ServeConfig) -> PageConfig:
         runbook_url=config.alertmanager.runbook_url,
         alertmanager_url=config.alertmanager.urls[0] if config.alertmanager.urls else None,
         has_login=config.username is not None,
+        leases_at=config.lease_host if config.lease_host != socket.gethostname() else None,
+        stale_after_ms=config.alertmanager.stale_after_ms,
         links=("/metrics", *switched_on, "/sd/brokers", "/readyz", "/healthz", f"{API}/clusters", DOCUMENT),
     )
 
@@ -129,10 +132,13 @@ class _App:
         )
         metrics, jmx = CollectorRegistry(), CollectorRegistry()
         figures = page.figures if page else None
-        metrics.register(ViewCollector(self._view, self._reading, limits, self._alerts, figures))
+        stale_after_ms = config.alertmanager.stale_after_ms
+        metrics.register(ViewCollector(self._view, self._reading, limits, stale_after_ms, self._alerts, figures))
         for collector in self._beside:
             metrics.register(collector)
-        jmx.register(JmxCollector(self._view, self._reading, config.broker_detail_limit, config.jmx_port))
+        jmx.register(
+            JmxCollector(self._view, self._reading, config.broker_detail_limit, config.jmx_port, stale_after_ms)
+        )
         return Starlette(
             routes=[
                 *live.routes(),
@@ -189,7 +195,10 @@ class _App:
             return PlainTextResponse("the exporter is still reading the outputs\n", status_code=503)
         if state.newer:
             return PlainTextResponse("a newer Kontrast wrote the outputs. Upgrade this exporter\n", status_code=503)
-        lacking = [cluster for cluster in self._view.readiness() if state.lacks_rows_of(cluster)]
+        known = self._view.snapshot()
+        if all(each.gauges is None for each in known):
+            return PlainTextResponse("no cluster is known yet (`kontrast status` has the reason)\n", status_code=503)
+        lacking = [each.cluster for each in known if state.lacks_rows_of(each.cluster)]
         if lacking:
             return PlainTextResponse(_LACKS_ROWS.format(clusters=", ".join(lacking)), status_code=503)
         return PlainTextResponse("ready\n")

@@ -23,6 +23,8 @@ from controller.contract.row import Row
 from dashboards.kept_rows.alerts import Alerts
 from dashboards.kept_rows.newest import PARTITION_SEGMENTS, Newest, OldestFirst, segment_of
 from dashboards.kept_rows.replaced import Past
+from questions.doubts import hidden_by, silence
+from questions.picture import Present
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ class ClusterSnapshot:
     migration: MigrationRow | None  # unset until the first one
     brokers: tuple[BrokerRow, ...]  # every known one, registered or not
     unusable: tuple[PartitionRow, ...]  # the longest unusable first
-    under_min_isr: tuple[PartitionRow, ...]  # partitions with a leader that refuse acks=all, the longest refusing first
+    under_min_isr: tuple[PartitionRow, ...]  # partitions with a leader that reject acks=all, the longest refusing first
     open_alerts: tuple[AlertRow, ...]  # not resolved, the oldest first
     alert_counts: Mapping[tuple[str, str, str], int]  # of the same, by alert, severity and state
     resolved_alerts: tuple[AlertRow, ...]  # the newest only
@@ -60,6 +62,15 @@ class ClusterSnapshot:
     def ready(self) -> bool:
         """Return whether the rows follow from a complete read of the cluster."""
         return self.gauges is not None and self.gauges.ready
+
+    def is_seen(self, present: Present) -> bool:
+        """Return whether Kontrast sees the cluster now. A replayed past is complete, and never ends."""
+        return self.ready and not self.is_silent(present) and hidden_by(self.open_alerts) is None
+
+    def is_silent(self, present: Present) -> bool:
+        """Return whether no heartbeat arrives any more."""
+        heard_ms = self.heartbeat_ms
+        return heard_ms is not None and silence(heard_ms, present, is_replayed=self.is_replayed) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,8 @@ class Follower:
         self._view = view
         self._reading = reading
         self._connect_timeout_seconds = connect_timeout_seconds
+        # The ends of the outputs from the newest row of the job, which creates every output before its first row.
+        self._ends: dict[str, tuple[str, int]] | None = None
         self._logged_bad_rows: dict[str, int] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
@@ -129,11 +131,15 @@ class Follower:
         for chunk in chunks:
             self._take_chunk(chunk)
         self._reading.source_is(up=True)
-        self._reading.lacks(self._source.missing)
+        self._reading.lacks(self._source.missing, self._lacking())
         if self._source.caught_up:
             self._reading.caught_up()
         if not chunks:
             self._stop.wait(_IDLE_SECONDS)
+
+    def _lacking(self) -> tuple[str, ...]:
+        """Return the outputs that lost rows at their end, or altogether."""
+        return () if self._ends is None else (*self._source.missing, *self._source.lacking(self._ends))
 
     def _take_chunk(self, chunk: Chunk) -> None:
         if chunk.begins_anew:
@@ -160,6 +166,7 @@ class Follower:
             return
         if isinstance(row, JobRow):
             self._view.apply(row)
+            self._ends = {output: (end.identity, end.offset) for output, end in row.ends.items()}
             return
         self._reading.row(row.cluster, chunk.output)
         if isinstance(row, (BeginningRow, GaugesRow)):

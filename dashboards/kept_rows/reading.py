@@ -26,6 +26,7 @@ class ReadingSnapshot:
 
     source_up: bool
     missing: tuple[str, ...]  # outputs that are not there
+    cut: tuple[str, ...]  # outputs that lack rows that the job has written
     caught_up: bool  # everything that was there when the exporter started has been read
     newer: frozenset[str]  # clusters with rows that only a newer Kontrast can read
     rows: Mapping[tuple[str, str], int]  # by cluster and output
@@ -36,7 +37,12 @@ class ReadingSnapshot:
 
     def lacks_rows_of(self, cluster: str) -> bool:
         """Return whether the cluster lacks lost rows that were not written again."""
-        return any(cluster not in begun for begun in self.begun_since_gap.values())
+        return bool(self.outputs_lacking_rows_of(cluster))
+
+    def outputs_lacking_rows_of(self, cluster: str) -> tuple[str, ...]:
+        """Return the outputs that lost rows, which were not written again for this cluster."""
+        gaps = (output for output, begun in self.begun_since_gap.items() if cluster not in begun)
+        return tuple(sorted({*gaps, *self.cut}))
 
     @property
     def is_empty(self) -> bool:
@@ -55,6 +61,7 @@ class ReadingCounts:
         self._lock = threading.Lock()
         self._source_up = False
         self._missing: tuple[str, ...] = ()
+        self._cut: tuple[str, ...] = ()
         self._caught_up = False
         self._rows: Counter[tuple[str, str]] = Counter()
         self._bad_rows: Counter[str] = Counter(dict.fromkeys(FOLLOWED_OUTPUTS, 0))
@@ -68,10 +75,10 @@ class ReadingCounts:
         with self._lock:
             self._source_up = up
 
-    def lacks(self, outputs: tuple[str, ...]) -> None:
-        """Note which outputs do not exist."""
+    def lacks(self, missing: tuple[str, ...], cut: tuple[str, ...] = ()) -> None:
+        """Note which outputs do not exist, and which lack rows that the job has written."""
         with self._lock:
-            self._missing = outputs
+            self._missing, self._cut = missing, cut
 
     def caught_up(self) -> None:
         """Note that everything that existed at the start has been read."""
@@ -140,6 +147,7 @@ class ReadingCounts:
             return ReadingSnapshot(
                 source_up=self._source_up,
                 missing=self._missing,
+                cut=self._cut,
                 caught_up=self._caught_up,
                 newer=frozenset(cluster for cluster, _ in self._newer),
                 rows=dict(self._rows),

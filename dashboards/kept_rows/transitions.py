@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -121,6 +121,9 @@ class _WithoutReplicas:
     @property
     def missing(self) -> tuple[str, ...]:
         return self._source.missing
+
+    def lacking(self, ends: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
+        return self._source.lacking(ends)
 
     def close(self) -> None:
         self._source.close()

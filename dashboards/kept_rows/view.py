@@ -226,12 +226,6 @@ class View:
         progress = None if self._job is None else self._job.clusters.get(cluster)
         return 0 if progress is None else progress.clock_behind_ms
 
-    def readiness(self) -> Mapping[str, bool]:
-        """Return whether each cluster's rows follow from a complete read."""
-        with self._lock:
-            gauges = {name: of.gauges.rows.get(name) for name, of in self._without_gone(self._clusters).items()}
-        return {name: row is not None and row.ready for name, row in sorted(gauges.items())}
-
     def take_changed_partitions(self, cluster: str) -> tuple[frozenset[int], Sequence[PartitionRow]]:
         """Return segments of a cluster that changed since the last call. Any change adds all partitions."""
         with self._lock:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, TopicPartition
-from controller.contract.metadata_rows import PartitionRow
+from controller.contract.metadata_rows import PartitionRow, TopicRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.stored_context import new_context
@@ -20,20 +20,21 @@ from controller.view.types import Context
 from dashboards.kept_rows.cluster_at import ClusterAt, cluster_at
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.kept_rows.view import ClusterSnapshot, TopicSize, View
+from dashboards.page.asked import now_ms
 from dashboards.page.config import PageConfig
 from dashboards.page.leases import Leases
-from dashboards.page.overview import Overview, OverviewMaker, WayToKRaft, oldest, picture_with, why_unread
+from dashboards.page.overview import Overview, OverviewMaker, WayToKRaft, oldest, picture_with, unread, why_unread
 from dashboards.page.partition_groups import PartitionGroup, PartitionLine, Topics, partition_line
 from dashboards.page.recent import day_begin_ms, hours_of, news_of
-from dashboards.page.verdict import State, unread
+from questions.doubts import BLINDING, doubts, silent_process
 from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.subject import Subject
 from questions.explain.topic import explain_topic
-from questions.picture import Picture
-from questions.timeline.selection import CONTROLLER_GROUP
+from questions.picture import CONTROLLER_GROUP, Picture, Present
+from questions.state import State
 from questions.whatif.scenario import brokers_in
 from wording.suggestions import near
 
@@ -55,6 +56,7 @@ class TopicLine(msgspec.Struct, frozen=True):
 class TopicList(msgspec.Struct, frozen=True):
     """Topics by name, or those with problems by importance. `next` is the name to go on after, None at the end."""
 
+    doubts: tuple[str, ...]
     topics: tuple[TopicLine, ...]
     next: str | None
 
@@ -88,16 +90,40 @@ class Answers:
         self._reading = reading
         self._quorum = quorum
         self._leases = leases
+        self._stale_after_ms = config.stale_after_ms
 
-    def fleet(self, now_ms: int) -> tuple[Overview, ...]:
+    def fleet(self) -> tuple[Overview, ...]:
         """Return every cluster, the worst first."""
-        found = [self._overview(each, now_ms) for each in self._view.snapshot()]
+        found = [self._overview(each) for each in self._view.snapshot()]
         return tuple(sorted(found, key=_worst_first))
 
-    def overview(self, cluster: str, now_ms: int) -> Overview | None:
+    def overview(self, cluster: str, at_ms: int | None = None) -> Overview | None:
         """Return the cluster on one screen, if it exists."""
         found = self._view.cluster(cluster)
-        return None if found is None else self._overview(found, now_ms)
+        if found is None or at_ms is None:
+            return None if found is None else self._overview(found)
+        unknown, then = self.why_unknown(cluster, at_ms), cluster_at(self._view, cluster, at_ms)
+        if unknown is not None or then is None:
+            return unread(cluster, unknown or "no counts are kept")
+        return self.overview_at(then.snapshot, None, at_ms)
+
+    def present(self, found: ClusterSnapshot, at_ms: int | None = None) -> Present | None:
+        """Return the present of a cluster that is shown as current, None for a moment of the past."""
+        if at_ms is not None or found.heartbeat_ms is None:
+            return None
+        now = Present(now_ms(), self._stale_after_ms)
+        if not now.is_stale(found.heartbeat_ms):
+            return now
+        silent = silent_process(self._view.job(), found.heartbeat_ms, now.now_ms, now.stale_after_ms)
+        return now._replace(silent=silent)
+
+    def doubts(self, cluster: str) -> tuple[str, ...]:
+        """Return why the present cluster may be unknown, a sentence each."""
+        found = self._view.cluster(cluster)
+        if found is None or found.gauges is None:
+            return ()
+        own = [row for row in found.open_alerts if row.alert in BLINDING]
+        return doubts(picture_with(found, own, present=self.present(found)))
 
     def why_unknown(self, cluster: str, at_ms: int | None = None) -> str | None:
         """Return the reason why the cluster's state is unknown, if it is."""
@@ -116,7 +142,7 @@ class Answers:
         names = self._view.topic_names(cluster, contains, after, TOPICS_OF_A_PAGE + 1)
         shown = names[:TOPICS_OF_A_PAGE]
         lines = tuple(_topic_line(name, self._view.partitions_of(cluster, name).values()) for name in shown)
-        return TopicList(lines, shown[-1] if len(names) > len(shown) else None)
+        return TopicList(self.doubts(cluster), lines, shown[-1] if len(names) > len(shown) else None)
 
     def clusters_like(self, name: str) -> list[str]:
         """Return the clusters with a similar name, the nearest first."""
@@ -151,12 +177,12 @@ class Answers:
         first = ranked.index(after) + 1 if after in sizes else 0
         shown = ranked[first : first + TOPICS_OF_A_PAGE]
         lines = tuple(_topic_line(name, self._view.partitions_of(cluster, name).values()) for name in shown)
-        return TopicList(lines, shown[-1] if len(ranked) > first + len(shown) else None)
+        return TopicList(self.doubts(cluster), lines, shown[-1] if len(ranked) > first + len(shown) else None)
 
     def topic(self, cluster: str, topic: str, first: int = 0, at_ms: int | None = None) -> TopicAnswer | None:
         """Return the topic, if it exists, with its partitions from `first` on."""
         found = self._with_topic(cluster, topic, at_ms)
-        picture = None if found is None else _picture_of_topic(found, topic)
+        picture = None if found is None else self._picture_of_topic(found, topic, at_ms)
         if found is None or picture is None or picture.topic(topic) is None:
             return None
         rows = [row for row in found.partitions if row.partition >= first]
@@ -167,7 +193,7 @@ class Answers:
     def partition(self, cluster: str, tp: TopicPartition, at_ms: int | None = None) -> Explanation | None:
         """Return the partition's explanation, if it exists."""
         found = self._with_topic(cluster, tp.topic, at_ms)
-        picture = None if found is None else _picture_of_topic(found, tp.topic)
+        picture = None if found is None else self._picture_of_topic(found, tp.topic, at_ms)
         return None if picture is None or picture.partition(tp) is None else explain_partition(picture, tp)
 
     def broker(self, cluster: str, broker: BrokerId, at_ms: int | None = None) -> BrokerAnswer | None:
@@ -183,7 +209,7 @@ class Answers:
             return None
         holding = [row for row in at_moment.partitions if broker in row.replicas]
         about = [row for row in found.open_alerts if broker in (row.broker, *row.brokers)]
-        explanation = explain_broker(picture_with(found, oldest(about), holding), broker)
+        explanation = explain_broker(self._picture(found, about, at_ms, holding), broker)
         lost = [row for row in (*found.unusable, *found.under_min_isr) if broker in row.replicas]
         return BrokerAnswer(explanation, self._maker.groups(lost, self._sizes(cluster, lost, at_ms)))
 
@@ -194,7 +220,7 @@ class Answers:
             return None
         about = [row for row in at_moment.snapshot.open_alerts if row.group == CONTROLLER_GROUP]
         deleting = [row for row in at_moment.topics if row.deletion is not None]
-        return explain_controller(picture_with(at_moment.snapshot, oldest(about), topics=deleting))
+        return explain_controller(self._picture(at_moment.snapshot, about, at_ms, topics=deleting))
 
     def brokers_in(self, cluster: str, rack: str) -> tuple[BrokerId, ...]:
         """Return the rack's registered brokers. Raise UnknownBrokersError if it has no brokers."""
@@ -219,6 +245,22 @@ class Answers:
         topics = tuple(row for row in found.topics if row.topic == topic)
         return ClusterAt(found.snapshot, tuple(sorted(rows, key=lambda row: row.partition)), topics)
 
+    def _picture_of_topic(self, found: ClusterAt, topic: str, at_ms: int | None) -> Picture:
+        about = _naming(topic, found.snapshot.open_alerts)
+        return self._picture(found.snapshot, about, at_ms, found.partitions, found.topics)
+
+    def _picture(  # noqa: PLR0913 (parts of a picture)
+        self,
+        found: ClusterSnapshot,
+        about: Iterable[AlertRow],
+        at_ms: int | None,
+        partitions: Iterable[PartitionRow] = (),
+        topics: Iterable[TopicRow] = (),
+    ) -> Picture:
+        """Return a picture with the alerts about its subject, and those that hide the cluster."""
+        alerts = [row for row in found.open_alerts if row.alert in BLINDING]
+        return picture_with(found, [*alerts, *oldest(about)], partitions, topics, self.present(found, at_ms))
+
     def _why_unknown(self, found: ClusterSnapshot) -> str | None:
         state = self._reading.snapshot()
         if not state.source_up:
@@ -229,10 +271,10 @@ class Answers:
             return "rows are missing or of a newer Kontrast (see /readyz and `kontrast status`)"
         return why_unread(found)
 
-    def overview_at(self, found: ClusterSnapshot, now_ms: int | None, at_ms: int | None = None) -> Overview:
-        """Return the overview of this snapshot, of now or of the moment `at_ms` if `now_ms` is None."""
+    def overview_at(self, found: ClusterSnapshot, present: Present | None, at_ms: int | None = None) -> Overview:
+        """Return the overview of this snapshot, of now or of the moment `at_ms` if `present` is None."""
         sizes = self._sizes(found.cluster, (*found.unusable, *found.under_min_isr), at_ms)
-        return self._maker.overview(found, sizes, now_ms, self._view.job())
+        return self._maker.overview(found, sizes, present)
 
     def _sizes(self, cluster: str, rows: Iterable[PartitionRow], at_ms: int | None) -> Topics:
         names = {row.topic for row in rows}
@@ -242,14 +284,15 @@ class Answers:
         rows_then = () if then is None else then.topics
         return {row.topic: TopicSize(row, row.partitions) for row in rows_then if row.topic in names}
 
-    def _overview(self, found: ClusterSnapshot, now_ms: int) -> Overview:
+    def _overview(self, found: ClusterSnapshot) -> Overview:
         unknown = self._why_unknown(found)
         if unknown is not None:
-            return Overview(cluster=found.cluster, unknown=unknown, verdict=unread(unknown))
-        made = self.overview_at(found, now_ms)
-        shown_ms = found.heartbeat_ms if found.is_replayed else now_ms
+            return unread(found.cluster, unknown)
+        made = self.overview_at(found, self.present(found))
+        shown_ms = found.heartbeat_ms if found.is_replayed else now_ms()
         assert shown_ms is not None, "a cluster that was read has a heartbeat"
-        unknown_since_ms = made.verdict.since_ms if made.verdict.state is State.UNKNOWN else None
+        since = made.state.since if made.state.state is State.UNKNOWN else None
+        unknown_since_ms = None if since is None else since.ms
         kept_since_ms = self._view.kept_since_ms(found.cluster) or shown_ms
         alerts = self._view.alert_changes(found.cluster, day_begin_ms(shown_ms), shown_ms)
         return replace(
@@ -257,7 +300,7 @@ class Answers:
             hours=hours_of(alerts, found.open_alerts, kept_since_ms, unknown_since_ms, shown_ms),
             news=news_of(self._view.newest_events(found.cluster)),
             migration=self._way_to_kraft(found),
-            lease=self._leases.held(found.cluster, now_ms),
+            lease=self._leases.held(found.cluster, now_ms()),
         )
 
     def _way_to_kraft(self, found: ClusterSnapshot) -> WayToKRaft | None:
@@ -269,13 +312,12 @@ class Answers:
 
 
 def _worst_first(overview: Overview) -> tuple[object, ...]:
-    """Return the rank of a cluster, by state, then by partitions that clients cannot use, then by name."""
+    """Return the rank of a cluster, by state, then by partitions that clients cannot use, then by name.
+
+    A replayed past comes last, because it is no present trouble.
+    """
     unusable = sum(card.unusable for card in overview.incidents)
-    return list(State).index(overview.verdict.state), -unusable, overview.cluster
-
-
-def _picture_of_topic(found: ClusterAt, topic: str) -> Picture:
-    return picture_with(found.snapshot, _naming(topic, found.snapshot.open_alerts), found.partitions, found.topics)
+    return overview.is_past, list(State).index(overview.state.state), -unusable, overview.cluster
 
 
 def _naming(topic: str, alerts: Iterable[AlertRow]) -> list[AlertRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dashboards.alerting.config import STALE_AFTER_SECONDS
 from dashboards.alerting.message import NAME_PREFIX
 
 
@@ -18,6 +19,8 @@ class PageConfig:
     runbook_url: str = "docs/runbooks"
     alertmanager_url: str | None = None  # where an alert can be silenced
     has_login: bool = False  # else only requests of this machine change leases
+    leases_at: str | None = None  # the host of the serve that grants leases, if it is another one
+    stale_after_ms: int = int(STALE_AFTER_SECONDS * 1000)  # a cluster is not known without a newer heartbeat
     links: tuple[str, ...] = ()  # other pages that are switched on
 
     def runbook(self, alert: str) -> str:

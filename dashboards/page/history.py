@@ -17,7 +17,7 @@ from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from dashboards.kept_rows.cluster_at import kept, snapshot_as_of
 from dashboards.kept_rows.transitions import Transitions
-from dashboards.kept_rows.view import AsOf, View
+from dashboards.kept_rows.view import ClusterSnapshot, View
 from dashboards.page.answers import Answers
 from dashboards.page.overview import Overview
 from questions.explain.subject import Subject
@@ -25,6 +25,7 @@ from questions.picture import Origin, Picture
 from questions.timeline.events import Event
 from questions.timeline.selection import HistorySpan, Selection, is_in_a_timeline
 from questions.timeline.timeline import Timeline, timeline_of
+from wording.sentences import joined
 
 # Limits on changes of partitions that become events, for the newest ones and for beginnings of incidents.
 # The picture shows all kept changes.
@@ -33,6 +34,7 @@ _MOST_AT_BEGINNINGS: Final = 1_500
 _NAMED_EVENTS: Final = 200
 _AT_ONCE_MS: Final = 1_000
 _NAMES_AND_NUMBERS: Final = re.compile(r"\S*[0-9]\S*")
+_SEVERAL_BROKERS: Final = re.compile(r"\b([Bb])roker ([0-9]+(?:,| and ))")
 _BEGINNING_MS: Final = 5_000  # of an incident. Brokers leave within a session timeout, elections follow within a second
 WINDOWS_SECONDS: Final = MappingProxyType(
     {
@@ -90,13 +92,14 @@ class Histories:
         begin_ms = max(since_ms, end_ms - lasts_ms)
         state = self._view.as_of(cluster, at_ms)
         assert state is not None, "a cluster that was there a moment ago"
-        timeline, notes = self._timeline(state, asked.subject, begin_ms, end_ms)
+        then = snapshot_as_of(state, at_ms)
+        timeline, notes = self._timeline(then, asked.subject, begin_ms, end_ms)
         if asked.at_ms is not None and asked.at_ms < since_ms:
             notes.insert(0, OLDEST)
         moments = [] if timeline is None else sorted({event.time_ms for event in timeline.events})
         before, behind = bisect_left(moments, at_ms), bisect_right(moments, at_ms)
         return History(
-            overview=self._answers.overview_at(snapshot_as_of(state, at_ms), None, at_ms),
+            overview=self._overview(then, at_ms, is_now=asked.at_ms is None),
             at_ms=at_ms,
             begin_ms=begin_ms,
             end_ms=end_ms,
@@ -109,16 +112,28 @@ class Histories:
             notes=tuple(notes),
         )
 
+    def _overview(self, then: ClusterSnapshot, at_ms: int, *, is_now: bool) -> Overview:
+        """Return the cluster at the moment, or as it is known now if no moment is asked for."""
+        now = self._view.cluster(then.cluster) if is_now else None
+        if now is None:
+            return self._answers.overview_at(then, None, at_ms)
+        return self._answers.overview_at(now, self._answers.present(now))
+
     def _timeline(
-        self, state: AsOf, subject: Subject | None, begin_ms: int, end_ms: int
+        self, then: ClusterSnapshot, subject: Subject | None, begin_ms: int, end_ms: int
     ) -> tuple[Timeline | None, list[str]]:
-        cluster = state.now.cluster
+        cluster = then.cluster
         changed = self._view.changed(cluster, begin_ms, end_ms)
         steps = self._transitions.between(cluster, begin_ms, end_ms)
         incomplete = self._transitions.why_incomplete()
         notes = [] if incomplete is None else [incomplete]
-        # Brokers and a controller that did not change have a lane, too.
-        unchanged = [row for row in (*state.now.brokers, state.now.controller) if row is not None]
+        # Brokers, a controller and affected partitions that did not change have a lane, too.
+        unchanged = [
+            *then.brokers,
+            *then.unusable,
+            *then.under_min_isr,
+            *([then.controller] if then.controller else []),
+        ]
         rows = {(row.generation, row.seq, row.ordinal): row for row in (*changed, *steps)}
         rows |= {(row.generation, row.seq, row.ordinal): row for row in unchanged if row.time_ms < begin_ms}
         every = [rows[place] for place in sorted(rows) if is_in_a_timeline(rows[place])]
@@ -191,6 +206,18 @@ class EventGroup(msgspec.Struct, frozen=True):
     first: Event
     events: tuple[Event, ...]
     last_ms: int
+
+    @property
+    def says(self) -> str:
+        """Return the sentence of all events: where names and numbers differ, it lists them."""
+        first = self.first.says
+        named = [_NAMES_AND_NUMBERS.findall(event.says) for event in self.events]
+        different = [list(dict.fromkeys(each)) for each in zip(*named, strict=True)]
+        lists = iter(
+            joined([name.rstrip(",.:;") for name in names]) if len(names) > 1 else names[0] for names in different
+        )
+        said = _NAMES_AND_NUMBERS.sub(lambda _: next(lists), first)
+        return _SEVERAL_BROKERS.sub(r"\1rokers \2", said)
 
 
 def folded(events: Iterable[Event]) -> tuple[EventGroup, ...]:

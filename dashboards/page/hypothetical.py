@@ -13,12 +13,13 @@ from controller.contract.problem import Problem
 from controller.view.types import Context
 from dashboards.kept_rows.view import View
 from dashboards.page.answers import Answers
+from questions.known_brokers import UnknownBrokersError
 from questions.picture import Origin, Picture
 from questions.restartable import Restartable, restartable
 from questions.whatif.consequences import PartitionChange, is_offline
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.rolling import RollingOrder, rolling_order
-from questions.whatif.scenario import Change, Scenario, Step, UnknownBrokersError, play
+from questions.whatif.scenario import Change, Scenario, Step, play
 
 _NAMED: Final = 50
 
@@ -51,11 +52,12 @@ class TopicChanges(msgspec.Struct, frozen=True, kw_only=True):
 class WhatIf(msgspec.Struct, frozen=True):
     """Answer to a what-if: the scenario and its topics, the worst first, or why there is none."""
 
+    doubts: tuple[str, ...]  # why the cluster may have changed since
     scenario: Scenario | None
     refused: str | None = None
     topics: tuple[TopicChanges, ...] = ()
     more_topics: int = 0
-    rolling: RollingOrder | None = None  # of all brokers, for shutdowns in order
+    rolling: RollingOrder | None = None  # of all brokers, for clean shutdowns
 
 
 class Hypothetical:
@@ -68,30 +70,36 @@ class Hypothetical:
 
     def play(self, cluster: str, losses: Losses) -> WhatIf:
         """Play the losses on the cluster as it is now."""
+        doubts = self._answers.doubts(cluster)
         unknown = self._answers.why_unknown(cluster)
         context = None if unknown is not None else self._context(cluster)
         if context is None:
-            return WhatIf(None, unknown)
+            return WhatIf(doubts, None, unknown)
         change = Change.SHUT_DOWN if losses.controlled else Change.CRASH
         try:
             scenario = play(context, [Step(change, losses.brokers)])
             order = rolling_order(context) if losses.controlled else None
         except (UnknownBrokersError, NoControllerError) as error:
-            return WhatIf(None, str(error))
+            return WhatIf(doubts, None, str(error))
         topics = _by_topic(scenario.in_all.changes)
-        return WhatIf(scenario, None, topics[:_NAMED], len(topics[_NAMED:]), order)
+        return WhatIf(doubts, scenario, None, topics[:_NAMED], len(topics[_NAMED:]), order)
 
     def restartable(
-        self, cluster: str, broker: BrokerId, now_ms: int, accepted_topics: Collection[str]
+        self, cluster: str, broker: BrokerId, accepted_topics: Collection[str], accepted_absent: Collection[BrokerId]
     ) -> Restartable | None:
         """Judge a broker's restart, if the cluster has rows. Raise UnknownBrokersError."""
         found, context = self._view.cluster(cluster), self._context(cluster)
         if found is None or found.heartbeat_ms is None or context is None:
             return None
         picture = Picture(
-            origin=Origin.HISTORY, context=context, as_of_ms=found.heartbeat_ms, is_replayed=found.is_replayed
+            origin=Origin.HISTORY,
+            context=context,
+            alerts=found.open_alerts,
+            as_of_ms=found.heartbeat_ms,
+            is_replayed=found.is_replayed,
+            present=self._answers.present(found),
         )
-        return restartable(picture, broker, now_ms, accepted_topics=accepted_topics)
+        return restartable(picture, broker, accepted_topics=accepted_topics, accepted_absent=accepted_absent)
 
     def _context(self, cluster: str) -> Context | None:
         version = (cluster, self._view.changes(cluster, PartitionRow.output))

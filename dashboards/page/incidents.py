@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -13,35 +13,31 @@ import msgspec
 
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
-from controller.contract.ids import BrokerId
-from controller.contract.metadata_rows import BrokerRow
+from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from controller.contract.problem import Problem
+from controller.view.returns import Waiting
 from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.page.config import PageConfig
 from dashboards.page.partition_groups import PartitionGroup
-from questions.check import Finding
-from questions.picture import WORST_FIRST
-from questions.timeline.selection import CONTROLLER_GROUP
-from wording.sentences import counted, event_of, first_sentence, listed, plural
+from questions import incidents as question
+from questions.check import Finding, finding_of
+from questions.picture import Beginning, Picture
+from questions.state import Counts
+from wording.facts import Fact, keep_up
+from wording.sentences import counted, event_of, verb
 
 _TOPICS_IN_A_CARD: Final = 6
 _TOPICS_IN_A_SENTENCE: Final = 2
 _RETURNS_IN_A_CARD: Final = 6
 _LONGEST_NAME: Final = 48
-_OFFLINE: Final = ("is offline", "are offline")
-_REFUSES: Final = ("refuses writes", "refuse writes")
 _ENDPOINT_SCHEME: Final = "://"
-_IN_ORDER: Final = "shut down in order"
-_HOW_IT_LEFT: Final = {
-    kinds.BROKER_CRASHED.name: "crashed",
-    kinds.BROKER_SHUT_DOWN.name: _IN_ORDER,
-    kinds.BROKER_ABSENT.name: "never registered",
-}
-_UP_TO_CONTROLLER: Final = frozenset({Problem.LEADERLESS.value, Problem.ELECTION_DUE.value})
+_UP_TO_CONTROLLER: Final = frozenset(
+    {Problem.LEADERLESS.value, Problem.ELECTION_DUE.value, Problem.NOT_YET_CREATED.value}
+)
 
 
 class TopicEffect(msgspec.Struct, frozen=True):
-    """Partitions of a topic that clients cannot use."""
+    """Partitions of a topic that clients cannot use, or not with acks=all."""
 
     topic: str
     of: int
@@ -66,12 +62,12 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     event: str
     how: str  # the brokers left, empty if in several ways
-    since_ms: int
+    since: Beginning  # of the alert that gives the event
     brokers: tuple[BrokerId, ...]  # that are away
     effects: tuple[TopicEffect, ...]  # the most important topic first
     more_topics: int
-    unusable: int  # partitions in all topics, those that refuse acks=all among them
-    affected: int  # partitions that lack something, as the alerts count them
+    unusable: int  # partitions in all topics, those that reject acks=all among them
+    under_replicated: int  # usable partitions that lack a replica
     returns: tuple[Return, ...]
     keep_up: str  # which brokers must stay, and why
     alerts: tuple[Finding, ...]  # the worst first
@@ -89,119 +85,49 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
         cause = self.alerts[0].cause
         return cause.removeprefix(event_of(cause)).lstrip(":. ")
 
-    @property
-    def next_step(self) -> str:
-        """Return the next step for a person."""
-        if self.returns and self.returns[0].restores:
-            return f"Start broker {self.returns[0].broker}"
-        if self.brokers:
-            return f"Start {listed(self.brokers)}"
-        return first_sentence(self.alerts[0].action)
 
-    @property
-    def next_restores(self) -> str:
-        """Return the gain of the next step, empty without a count."""
-        if not (self.returns and self.returns[0].restores):
-            return ""
-        of_all = f"{self.unusable:,} {plural(self.unusable, 'partition', 'partitions')}"
-        return f"restores {self.returns[0].restores:,} of {of_all}"
+def troubles_of(groups: Iterable[PartitionGroup]) -> tuple[question.Trouble, ...]:
+    """Return the groups as the question about incidents takes them."""
+    return tuple(map(_trouble, groups))
 
 
-def incidents_of(
+def _trouble(group: PartitionGroup) -> question.Trouble:
+    is_offline, internal = group.problem != Problem.UNDER_MIN_ISR.value, group.topic in INTERNAL_TOPICS
+    waiting = Waiting(
+        frozenset(group.needs), group.lacking, group.count, is_offline, group.count * internal, group.topic
+    )
+    names = frozenset(f"{line.topic}-{line.partition}" for line in group.partitions)
+    return question.Trouble(waiting, names, group.problem in _UP_TO_CONTROLLER)
+
+
+def card_of(
+    incident: question.Incident,
     found: ClusterSnapshot,
-    findings: Iterable[tuple[AlertRow, Finding]],
-    groups: Sequence[PartitionGroup],
-    config: PageConfig,
-) -> tuple[Incident, ...]:
-    """Return the incidents, the worst first. Alerts that only inform need an effect on clients, as a shutdown has."""
-    by_group: dict[str, list[tuple[AlertRow, Finding]]] = {}
-    for row, finding in findings:
-        by_group.setdefault(row.group, []).append((row, finding))
-    every = (_incident(found, alerts, groups, config) for alerts in by_group.values())
-    cards = [card for card in every if card.severity is not Severity.INFO or card.unusable]
-    cards.sort(key=lambda card: (WORST_FIRST[card.severity], -card.unusable, -card.affected, card.since_ms))
-    return tuple(cards)
-
-
-def _incident(
-    found: ClusterSnapshot,
-    alerts: list[tuple[AlertRow, Finding]],
-    groups: Sequence[PartitionGroup],
+    picture: Picture,
+    troubled: Iterable[tuple[PartitionGroup, question.Trouble]],
     config: PageConfig,
 ) -> Incident:
-    alerts = sorted(alerts, key=lambda each: WORST_FIRST[each[0].severity])
-    worst = alerts[0][0]
-    away = _away(found, [row for row, _ in alerts])
-    rows = [row for row, _ in alerts]
-    by_controller = any(row.group == CONTROLLER_GROUP and row.severity is Severity.PAGE for row in found.open_alerts)
-    hit = [group for group in groups if _is_hit(group, away, rows, by_controller=by_controller)]
-    effects = tuple(_effects(hit))
-    affected = max(row.partitions for row, _ in alerts)
-    unusable = sum(group.count for group in hit)
-    ways = {_HOW_IT_LEFT[row.alert] for row in rows if away and row.alert in _HOW_IT_LEFT}
-    how = ways.pop() if len(ways) == 1 else ""
+    """Return the card of an incident, with the effect of its troubles on topics."""
+    hit = set(map(id, incident.troubles))
+    effects = tuple(_effects(group for group, trouble in troubled if id(trouble) in hit))
+    worst = incident.alerts[0]
     return Incident(
-        group=worst.group,
-        severity=worst.severity,
-        event=_event(found, rows, away, "shut down" if how == _IN_ORDER else "down"),
-        how=how,
-        since_ms=min(row.since_ms for row, _ in alerts),
-        brokers=tuple(sorted(away)),
+        group=incident.group,
+        severity=incident.severity,
+        event=incident.event,
+        how=incident.how,
+        since=incident.since,
+        brokers=incident.brokers,
         effects=effects[:_TOPICS_IN_A_CARD],
         more_topics=len(effects[_TOPICS_IN_A_CARD:]),
-        unusable=unusable,
-        affected=affected,
-        returns=tuple(_returns(away, hit, affected - unusable, config))[:_RETURNS_IN_A_CARD],
-        keep_up=_keep_up(found) if away else "",
-        alerts=tuple(finding for _, finding in alerts),
+        unusable=incident.unusable,
+        under_replicated=_lacking(incident),
+        returns=tuple(_returns(incident, found, config))[:_RETURNS_IN_A_CARD],
+        keep_up=_keep_up(found) if incident.brokers else "",
+        alerts=tuple(finding_of(row, picture) for row in incident.alerts),
         runbook=config.runbook(worst.alert),
         silence=None if config.alertmanager_url is None else _silence(config.alertmanager_url, worst),
     )
-
-
-def _away(found: ClusterSnapshot, alerts: Iterable[AlertRow]) -> dict[BrokerId, BrokerRow | None]:
-    """Return the brokers of an incident that are away."""
-    rows = {row.broker: row for row in found.brokers}
-    named = {
-        broker
-        for alert in alerts
-        if alert.group != CONTROLLER_GROUP
-        for broker in (*alert.brokers, alert.broker)
-        if broker is not None
-    }
-    return {broker: rows.get(broker) for broker in named if broker not in rows or not _is_live(rows[broker])}
-
-
-def _is_live(row: BrokerRow) -> bool:
-    return row.registered or row.inferred
-
-
-def _is_hit(
-    group: PartitionGroup, away: Mapping[BrokerId, object], alerts: Sequence[AlertRow], *, by_controller: bool
-) -> bool:
-    """Return whether the incident causes the group's problem. `by_controller`: the controller has one."""
-    if not away.keys().isdisjoint(group.needs):
-        return True
-    if by_controller and group.problem in _UP_TO_CONTROLLER:
-        return alerts[0].group == CONTROLLER_GROUP
-    names = {f"{line.topic}-{line.partition}" for line in group.partitions}
-    return any(not names.isdisjoint(row.examples) for row in alerts)
-
-
-def _event(
-    found: ClusterSnapshot, alerts: Sequence[AlertRow], away: Mapping[BrokerId, BrokerRow | None], down: str
-) -> str:
-    if not away:
-        clause = event_of(alerts[0].cause)
-        begins_with_a_name = any(map(clause.startswith, alerts[0].examples))
-        return clause if begins_with_a_name else clause[:1].upper() + clause[1:]
-    racks = {None if row is None else row.rack for row in away.values()}
-    rack = racks.pop() if len(racks) == 1 else None
-    together = {row.broker for row in found.brokers if rack is not None and row.rack == rack}
-    if len(away) > 1 and together == away.keys():
-        return f"Rack {rack} is {down}"
-    in_rack = f" (rack {rack})" if rack else ""
-    return f"{listed(away)[:1].upper()}{listed(away)[1:]}{in_rack} {plural(len(away), 'is', 'are')} {down}"
 
 
 def _effects(groups: Iterable[PartitionGroup]) -> Iterator[TopicEffect]:
@@ -216,25 +142,23 @@ def _effects(groups: Iterable[PartitionGroup]) -> Iterator[TopicEffect]:
 
 
 def _sentence(effects: Sequence[TopicEffect], unusable: int) -> str:
-    """Name the most important topics, and count the rest: 6 partitions of ledger refuse writes, 4 of a are offline."""
+    """Name the most important topics, and count the rest: 6 partitions of a are offline, 4 of b reject acks=all."""
     said = [
-        (count, short(effect.topic), verb)
+        (count, short(effect.topic), fact)
         for effect in effects[:_TOPICS_IN_A_SENTENCE]
-        for count, verb in ((effect.offline, _OFFLINE), (effect.refusing, _REFUSES))
+        for count, fact in ((effect.offline, Fact.OFFLINE), (effect.refusing, Fact.REJECTS_ACKS_ALL))
         if count
     ]
     clauses: list[str] = []
-    for verb, alike in ((verb, list(each)) for verb, each in groupby(said, key=itemgetter(2))):
+    for fact, alike in ((fact, list(each)) for fact, each in groupby(said, key=itemgetter(2))):
         counts = [
-            f"{count:,} {plural(count, 'partition', 'partitions')} of {topic}"
-            if not clauses and not at
-            else f"{count:,} of {topic}"
+            f"{counted(count, 'partition')} of {topic}" if not clauses and not at else f"{count:,} of {topic}"
             for at, (count, topic, _) in enumerate(alike)
         ]
-        clauses.append(f"{' and '.join(counts)} {plural(sum(count for count, _, _ in alike), *verb)}")
+        clauses.append(f"{' and '.join(counts)} {fact.predicate(sum(count for count, _, _ in alike))}")
     rest = unusable - sum(count for count, _, _ in said)
     if rest and clauses:
-        clauses.append(f"{rest:,} of other topics {plural(rest, 'is', 'are')} affected")
+        clauses.append(f"{rest:,} of other topics {verb(rest, 'is')} affected")
     return ", ".join(clauses) + "." if clauses else ""
 
 
@@ -243,72 +167,60 @@ def short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 13]}…{name[-12:]}"
 
 
-def _returns(
-    away: Mapping[BrokerId, BrokerRow | None],
-    groups: Iterable[PartitionGroup],
-    lacking_replicas: int,
-    config: PageConfig,
-) -> Iterator[Return]:
-    """Yield the broker whose return restores most, then the next one for the rest, and so on."""
-    waiting = [(group, group.lacking) for group in groups if not away.keys().isdisjoint(group.needs)]
-    left = set(away)
-    while waiting and left:
-        gains = {broker: _gain(broker, waiting) for broker in left}
-        broker = min(left, key=lambda each: (*(-gain for gain in gains[each]), each))
-        if gains[broker] == (0, 0):
-            break
-        left.discard(broker)
-        back = [group for group, lacking in waiting if broker in group.needs and lacking == 1]
-        waiting = [(group, lacking - (broker in group.needs)) for group, lacking in waiting if group not in back]
-        restores = sum(group.count for group in back)
-        yield Return(broker, restores, _restored(back), _command(broker, away[broker], config))
-    for broker in sorted(left):
-        says = (
-            f"{counted(lacking_replicas, 'partition')} regain replicas."
-            if len(away) == 1 and lacking_replicas > 0
-            else ""
-        )
-        yield Return(broker, 0, says or "Its replicas catch up.", _command(broker, away[broker], config))
+def _lacking(incident: question.Incident) -> int:
+    """Return how many usable partitions lack a replica for this cause, as the alerts count them."""
+    is_about_replicas = incident.brokers or any(row.alert == kinds.UNDER_REPLICATED.name for row in incident.alerts)
+    return max(0, incident.affected - incident.unusable) if is_about_replicas else 0
 
 
-def _gain(broker: BrokerId, waiting: Iterable[tuple[PartitionGroup, int]]) -> tuple[int, int]:
-    """Return the partitions that the broker restores alone, and those that it brings nearer."""
-    near = [(group, lacking) for group, lacking in waiting if broker in group.needs]
-    return sum(group.count for group, lacking in near if lacking == 1), sum(group.count for group, _ in near)
+def within(card: Incident, counts: Counts) -> Incident:
+    """Return the card with no more under-replicated partitions than the cluster counts now."""
+    return msgspec.structs.replace(card, under_replicated=min(card.under_replicated, counts.under_replicated))
 
 
-def _restored(groups: Sequence[PartitionGroup]) -> str:
+def _returns(incident: question.Incident, found: ClusterSnapshot, config: PageConfig) -> Iterator[Return]:
+    """Yield the brokers in the order in which they should return, those that help no client last."""
+    endpoints = {row.broker: row.endpoints for row in found.brokers}
+    for each in incident.returns:
+        command = _command(each.broker, endpoints.get(each.broker, ()), config)
+        yield Return(each.broker, each.partitions, _restored(each.restored), command)
+    lacking = _lacking(incident)
+    says = (
+        f"{counted(lacking, 'partition', 'is')} replicated again." if len(incident.brokers) == 1 and lacking > 0 else ""
+    )
+    for broker in sorted(set(incident.brokers).difference(each.broker for each in incident.returns)):
+        yield Return(broker, 0, says or "Its replicas catch up.", _command(broker, endpoints.get(broker, ()), config))
+
+
+def _restored(groups: Sequence[Waiting]) -> str:
     if not groups:
         return "No partition returns yet."
     counts: dict[str, int] = {}
     for group in groups:
-        counts[group.topic] = counts.get(group.topic, 0) + group.count
+        counts[group.topic] = counts.get(group.topic, 0) + group.partitions
     named = [f"{count:,} of {short(topic)}" for topic, count in list(counts.items())[:_TOPICS_IN_A_SENTENCE]]
     rest = sum(list(counts.values())[_TOPICS_IN_A_SENTENCE:])
-    named += [f"{rest} of other topics"] if rest else []
-    many = sum(counts.values())
-    return f"{', '.join(named)} {plural(many, 'returns', 'return')}."
+    named += [f"{rest:,} of other topics"] if rest else []
+    return f"{', '.join(named)} {verb(sum(counts.values()), 'returns')}."
 
 
-def _command(broker: BrokerId, row: BrokerRow | None, config: PageConfig) -> str | None:
+def _command(broker: BrokerId, endpoints: Sequence[str], config: PageConfig) -> str | None:
     """Return the command that starts the broker, if its host is known. The host comes from ZooKeeper."""
-    if row is None or not row.endpoints:
+    if not endpoints:
         return None
-    host = row.endpoints[0].partition(_ENDPOINT_SCHEME)[2].rpartition(":")[0].strip("[]")
+    host = endpoints[0].partition(_ENDPOINT_SCHEME)[2].rpartition(":")[0].strip("[]")
     if not host:
         return None
     return config.start_command.replace("{host}", shlex.quote(host)).replace("{broker}", str(broker))
 
 
 def _keep_up(found: ClusterSnapshot) -> str:
-    live = {row.broker for row in found.brokers if _is_live(row)}
+    live = {row.broker for row in found.brokers if row.registered or row.inferred}
     counts = {} if found.gauges is None else found.gauges.sole_in_sync_by_broker
     alone = {broker: count for broker, count in counts.items() if count and broker in live}
     if not alone:
         return ""
-    total = sum(alone.values())
-    verb = plural(total, "is", "are")
-    return f"Keep {listed(alone)} up. {counted(total, 'partition')} {verb} in sync only there."
+    return f"{keep_up(alone, sum(alone.values()))}."
 
 
 def _silence(url: str, row: AlertRow) -> str:

@@ -73,11 +73,15 @@ SHORTEST_LEASE_SECONDS: Final = 10
 LONGEST_LEASE_SECONDS: Final = 3600  # the holder extends it, so that a lost holder blocks restarts for an hour at most
 _LEASE_SECONDS: Final = {"type": "integer", "minimum": SHORTEST_LEASE_SECONDS, "maximum": LONGEST_LEASE_SECONDS}
 _ACCEPT_TOPIC: Final = Query(
-    "accept_topic", "Topics that may go offline or refuse acks=all, for example scratch-*.", _TEXT, repeats=True
+    "accept_topic", "Topics that may go offline or reject acks=all, for example scratch-*.", _TEXT, repeats=True
+)
+_ACCEPT_ABSENT: Final = Query(
+    "accept_absent", "Brokers that need not come back, for example a wrong id in a reassignment.", _NUMBER, repeats=True
 )
 
 FLEET: Final = Path("/clusters", "Every cluster on one screen, the worst first", tuple[Overview, ...], ())
-CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (404,))
+CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (400, 404), (AT,))
+WHAT_IF: Final = Path(f"{_CLUSTER}/whatif", "Brokers and racks to choose from", Overview, (404,))
 TOPICS: Final = Path(
     f"{_CLUSTER}/topics",
     "Fifty of the cluster's topics, by name",
@@ -132,7 +136,7 @@ CONSEQUENCES: Final = Path(
     (
         Query("broker", "A lost broker. Name at least one broker or rack.", _NUMBER, repeats=True),
         Query("rack", "A lost rack.", _TEXT, repeats=True),
-        Query("controlled", "1 shuts them down in order, one after the other. Otherwise they crash at once.", _TEXT),
+        Query("controlled", "1 shuts them down cleanly, one after the other. Otherwise they crash at once.", _TEXT),
     ),
 )
 RESTARTABLE: Final = Path(
@@ -143,6 +147,7 @@ RESTARTABLE: Final = Path(
     (
         Query("broker", "The broker.", _NUMBER),
         _ACCEPT_TOPIC,
+        _ACCEPT_ABSENT,
         Query("holder", "Name whose own lease is no reason against the restart.", _TEXT),
     ),
 )
@@ -157,6 +162,7 @@ HOLD_LEASE: Final = Path(
         Query("holder", "Name of the automation or person, up to 100 printable characters.", _TEXT),
         Query("seconds", "The lease expires after this time.", _LEASE_SECONDS),
         _ACCEPT_TOPIC,
+        _ACCEPT_ABSENT,
     ),
     "post",
     "holdLease",
@@ -234,8 +240,8 @@ def _operation(path: Path, schema: dict[str, Any], example: dict[str, Any]) -> d
                 "description": "The answer",
                 "content": {"application/json": {"schema": schema, "example": example["answer"]}},
             },
-            # Any path refuses while the threads for pages have enough to do.
-            **{str(status): _refused(_REFUSALS[status]) for status in sorted({*path.refuses, 503})},
+            # Any path refuses while the threads for pages have enough to do, and a moment that it does not take.
+            **{str(status): _refused(_REFUSALS[status]) for status in sorted({*path.refuses, 400, 503})},
         },
     }
 

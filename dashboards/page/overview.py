@@ -12,21 +12,22 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId
-from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
 from controller.restore.stored_context import new_context
-from dashboards.alerting.active_alerts import silent_process
+from dashboards.alerting.active_alerts import stale_row
 from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.page.config import PageConfig
-from dashboards.page.incidents import Incident, incidents_of
+from dashboards.page.incidents import Incident, card_of, troubles_of, within
 from dashboards.page.partition_groups import PartitionGroup, Topics, groups_of
 from dashboards.page.recent import News
 from dashboards.page.topic_ranks import TopicRanks
-from dashboards.page.verdict import Verdict, blindness, own_alerts, unread, verdict_of
-from questions.check import Finding, Health, check, counts_of, finding_of
+from questions.check import Finding, Health, finding_of, health_of
+from questions.doubts import silence
 from questions.gathering import picture_of_rows
-from questions.picture import Picture
+from questions.incidents import incidents_in, is_own
+from questions.picture import Picture, Present
 from questions.restartable import Lease
+from questions.state import ClusterState, State, counts_of, not_known, state_of
 
 _ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes, so a cluster has many only while the causes are unknown
 GROUPS_OF_A_PAGE: Final = 50
@@ -39,7 +40,7 @@ class BrokerCell(msgspec.Struct, frozen=True):
     registered: bool
     inferred: bool  # it runs in KRaft mode, as ISRs and leaders show, so it is not registered
     is_controller: bool  # and acts
-    since_ms: int  # that it is registered, or away
+    since_ms: int | None  # that it is registered, or away; unset for one that never registered
     leaders: int
     replicas: int
     in_incident: bool
@@ -74,11 +75,13 @@ class WayToKRaft(msgspec.Struct, frozen=True):
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster on one screen; where `unknown` says why nothing was read of it, only the verdict is there."""
+    """A cluster on one screen; where `unknown` says why nothing was read of it, only the state is there."""
 
+    doubts: tuple[str, ...] = ()
     cluster: str
     unknown: str | None = None
-    verdict: Verdict
+    is_past: bool = False  # published by `kontrast replay`
+    state: ClusterState
     health: Health | None = None  # with the oldest findings of each severity
     controller_acts: bool = False
     controller_since_ms: int | None = None
@@ -96,6 +99,12 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     migration: WayToKRaft | None = None  # while one is under way, or left something
     lease: Lease | None = None  # of a restart
 
+    @property
+    def effect(self) -> str:
+        """Return the effect on clients, by topic where the incident that gives the title has topics."""
+        is_known = self.state.state is not State.UNKNOWN
+        return (self.incidents[0].effect if is_known and self.incidents else "") or self.state.effect
+
 
 class OverviewMaker:
     """Maker of overviews from snapshots."""
@@ -112,42 +121,54 @@ class OverviewMaker:
         """Return the topic's rank. The smallest sorts first."""
         return self._ranks.rank(name, topic)
 
-    def overview(
-        self, found: ClusterSnapshot, topics: Topics, now_ms: int | None, job: JobRow | None = None
-    ) -> Overview:
-        """Return the cluster on one screen. `now_ms` is the present, or None for the past."""
+    def overview(self, found: ClusterSnapshot, topics: Topics, present: Present | None) -> Overview:
+        """Return the cluster on one screen. `present` is None for a moment of the past."""
         unknown, gauges = why_unread(found), found.gauges
         if unknown is not None or gauges is None:
-            return Overview(cluster=found.cluster, unknown=unknown, verdict=unread(unknown or "no counts are kept"))
-        heard_ms = found.heartbeat_ms
-        silent = "" if now_ms is None or heard_ms is None else silent_process(job, heard_ms, now_ms)
-        own = own_alerts(found, now_ms, silent)
-        picture = picture_with(found, oldest(found.open_alerts))
-        shown = check(picture, now_ms, counts_of(gauges, _away(found, gauges)))
+            return unread(found.cluster, unknown or "no counts are kept")
+        picture = picture_with(found, oldest(found.open_alerts), present=present)
         groups = self.groups((*found.unusable, *found.under_min_isr), topics)
-        own_ids = {row.id for row in own}
-        findings = [(row, finding_of(row, picture)) for row in picture.alerts if row.id not in own_ids]
-        incidents = incidents_of(found, findings, groups, self._config)
-        own_findings = tuple(finding_of(row, picture) for row in own)
-        verdict = blindness(own, silent) or verdict_of(shown, incidents, own_findings, _doubts(shown, found))
+        troubled = tuple(zip(groups, troubles_of(groups), strict=True))
+        incidents = incidents_in(picture, [trouble for _, trouble in troubled])
+        counts = counts_of(gauges, _away(found, gauges))
+        made = (card_of(each, found, picture, troubled, self._config) for each in incidents)
+        cards = tuple(within(card, counts) for card in made)
+        state = state_of(picture, counts, incidents)
         is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
-        acts = (picture.header.acting and not is_ghost) or shown.led_by_kraft
+        health = health_of(picture, counts, state)
+        acts = (picture.header.acting and not is_ghost) or health.led_by_kraft
         return Overview(
             cluster=found.cluster,
-            verdict=verdict,
-            health=shown,
+            doubts=health.doubts,
+            is_past=found.is_replayed,
+            state=state,
+            health=health,
             controller_acts=acts,
             controller_since_ms=None if found.controller is None else found.controller.since_ms,
             alerts=len(found.open_alerts),
-            own_alerts=own_findings,
-            incidents=incidents,
+            own_alerts=tuple(finding_of(row, picture) for row in _own_alerts(found, picture)),
+            incidents=cards,
             groups=groups[:GROUPS_OF_A_PAGE],
             more_groups=len(groups[GROUPS_OF_A_PAGE:]),
-            racks=_racks(found.brokers, gauges, {broker for card in incidents for broker in card.brokers}, acts=acts),
+            racks=_racks(found.brokers, gauges, {broker for card in cards for broker in card.brokers}, acts=acts),
             pending_writes=gauges.pending_writes,
             agreement_of_last_hour=gauges.agreement_of_last_hour,
             agreement=gauges.agreement,
         )
+
+
+def unread(cluster: str, reason: str) -> Overview:
+    """Return the overview of a cluster of which nothing was read."""
+    return Overview(cluster=cluster, doubts=(reason,), unknown=reason, state=not_known(reason))
+
+
+def _own_alerts(found: ClusterSnapshot, picture: Picture) -> list[AlertRow]:
+    """Return open alerts on ZooKeeper and Kontrast itself, first that no heartbeat arrives."""
+    own = [row for row in found.open_alerts if is_own(row)]
+    silent = silence(picture.as_of_ms, picture.present, is_replayed=picture.is_replayed)
+    if silent is not None and picture.present is not None:
+        own.insert(0, stale_row(found, picture.as_of_ms, picture.as_of_ms, picture.present.silent))
+    return own
 
 
 def why_unread(found: ClusterSnapshot) -> str | None:
@@ -162,12 +183,14 @@ def picture_with(
     alerts: Collection[AlertRow],
     partitions: Iterable[PartitionRow] = (),
     topics: Iterable[TopicRow] = (),
+    present: Present | None = None,
 ) -> Picture:
     """Make the cluster's picture with these alerts, partitions and topics. It must have gauges."""
     assert found.gauges is not None, "a cluster that was not read"
     metadata = (*found.cluster_rows, *topics, *partitions)
     empty = new_context(found.cluster)
-    return picture_of_rows(empty, metadata, found.gauges, alerts, as_of_ms=found.heartbeat_ms)
+    picture = picture_of_rows(empty, metadata, found.gauges, alerts, as_of_ms=found.heartbeat_ms)
+    return msgspec.structs.replace(picture, present=present)
 
 
 def oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:
@@ -181,17 +204,15 @@ def oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:
 
 def _away(found: ClusterSnapshot, gauges: GaugesRow) -> int:
     live = {row.broker for row in found.brokers if row.registered or row.inferred}
+    live |= {broker for row in found.open_alerts if row.alert == kinds.BROKER_UNKNOWN.name for broker in row.brokers}
     return sum(broker not in live for broker, replicas in gauges.replicas_by_broker.items() if replicas)
-
-
-def _doubts(health: Health, found: ClusterSnapshot) -> Sequence[str]:
-    """Return the doubts. The first one is omitted for a replayed past, which is known and only old."""
-    return health.doubts[1:] if found.is_replayed else health.doubts
 
 
 def _racks(
     brokers: Sequence[BrokerRow], gauges: GaugesRow, in_incident: Collection[int], *, acts: bool
 ) -> tuple[Rack, ...]:
+    known = {row.broker for row in brokers}
+
     def rack(row: BrokerRow) -> tuple[bool, str]:
         return not row.rack, row.rack or ""
 
@@ -207,6 +228,12 @@ def _racks(
             row.broker in in_incident,
         )
 
-    return tuple(
+    racks = [
         Rack(name or None, tuple(map(cell, rows))) for (_, name), rows in groupby(sorted(brokers, key=rack), key=rack)
+    ]
+    never_seen = sorted({broker for broker, count in gauges.replicas_by_broker.items() if count} - known)
+    cells = tuple(
+        BrokerCell(broker, False, False, False, None, 0, gauges.replicas_by_broker[broker], broker in in_incident)
+        for broker in never_seen
     )
+    return (*racks, *([Rack(None, cells)] if cells else []))

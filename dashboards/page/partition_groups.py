@@ -12,17 +12,18 @@ from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
 from dashboards.kept_rows.view import TopicSize, problem_since_ms
 from dashboards.page.topic_ranks import TopicRanks
-from wording.sentences import either, listed
+from wording.facts import Fact
+from wording.sentences import listed, one_of
 
 _EXAMPLES: Final = 20
 
 PROBLEMS_OF_CLIENTS: Final = {
-    Problem.NO_LIVE_IN_SYNC_REPLICA: ("offline", "No in-sync replica is alive."),
+    Problem.NO_LIVE_IN_SYNC_REPLICA: (Fact.OFFLINE.word, "No in-sync replica is alive."),
     Problem.ELECTION_DUE: ("no leader", "The controller must elect a leader."),
     Problem.LEADERLESS: ("no leader", "An in-sync replica is alive, but the controller does not elect it."),
     Problem.NO_LIVE_REPLICA_AT_CREATION: ("never led", "Created while no replica was alive."),
     Problem.NOT_YET_CREATED: ("not created", "The controller must write the first state."),
-    Problem.UNDER_MIN_ISR: ("refuses acks=all", "Fewer replicas are in sync than min.insync.replicas."),
+    Problem.UNDER_MIN_ISR: (Fact.REJECTS_ACKS_ALL.singular, "Fewer replicas are in sync than min.insync.replicas."),
 }
 """Short name and cause of each problem of clients."""
 
@@ -119,7 +120,7 @@ def _cause(row: PartitionRow) -> str:
 
 
 def _needs(brokers: tuple[BrokerId, ...], lacking: int) -> str:
-    return f"Needs broker {either(brokers)}." if lacking == 1 else f"Needs {lacking} of {listed(brokers)}."
+    return f"Needs {one_of(brokers)}." if lacking == 1 else f"Needs {lacking} of {listed(brokers)}."
 
 
 def _group(key: tuple[str, str, str], rows: list[PartitionRow], size: TopicSize) -> PartitionGroup:

@@ -8,19 +8,24 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow
 from controller.contract.row import Row
 from dashboards.kept_rows.replaced import Replacement
-from dashboards.page.verdict import BLINDING, State
+from questions.doubts import BLINDING
+from questions.state import State
+from wording.facts import Departure
 from wording.sentences import event_of
 
 HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
 _NEWS_OF_A_PAGE: Final = 6
 _ZXID: Final = re.compile(r" at zxid 0x[0-9a-f]+")
-_WORST_FIRST: Final = (State.AFFECTED, State.UNKNOWN, State.DEGRADED)
+_WORST_FIRST: Final = (State.AFFECTED, State.DEGRADED, State.UNKNOWN)
+# They inform while a broker is shut down or maintained, but partitions are offline or reject acks=all all the same.
+_DEGRADE: Final = frozenset({kinds.PARTITIONS_OFFLINE.name, kinds.UNDER_MIN_ISR.name})
 _STATES: Final = {Severity.PAGE: State.AFFECTED, Severity.WARN: State.DEGRADED}
 
 
@@ -45,6 +50,8 @@ def hours_of(
     spans = list(_spans(rows, still_open, now_ms))
     if unknown_since_ms is not None:
         spans.append((unknown_since_ms, now_ms, State.UNKNOWN))
+    unknown = sorted((begin_ms, end_ms) for begin_ms, end_ms, state in spans if state is State.UNKNOWN)
+    spans = [each for span in spans for each in ([span] if span[2] is State.UNKNOWN else _without(span, unknown))]
 
     def worst(at_ms: int) -> str:
         until_ms = at_ms + _HOUR_MS
@@ -52,7 +59,7 @@ def hours_of(
         bad = next((state for state in _WORST_FIRST if state in states), None)
         if bad is None and until_ms <= kept_since_ms:
             return ""
-        return (bad or State.HEALTHY).value
+        return (bad or State.WELL).value
 
     return tuple(worst(begin_ms + hour * _HOUR_MS) for hour in range(HOURS))
 
@@ -74,8 +81,22 @@ def _spans(rows: Iterable[Row], still_open: Iterable[AlertRow], now_ms: int) -> 
 
 def _span(row: AlertRow, end_ms: int) -> Iterator[tuple[int, int, State]]:
     state = State.UNKNOWN if row.alert in BLINDING else _STATES.get(row.severity)
+    if state is None and row.alert in _DEGRADE:
+        state = State.DEGRADED
     if state is not None:
         yield row.since_ms, end_ms, state
+
+
+def _without(span: tuple[int, int, State], unknown: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, State]]:
+    """Yield the parts of a span in which the cluster was known."""
+    begin_ms, end_ms, state = span
+    for from_ms, until_ms in unknown:
+        if begin_ms < from_ms < end_ms:
+            yield begin_ms, from_ms - 1, state
+        if from_ms < end_ms and until_ms > begin_ms:
+            begin_ms = until_ms
+    if begin_ms < end_ms:
+        yield begin_ms, end_ms, state
 
 
 def news_of(changes: Sequence[Replacement]) -> tuple[News, ...]:
@@ -87,8 +108,9 @@ def news_of(changes: Sequence[Replacement]) -> tuple[News, ...]:
 def _news(change: Replacement) -> News | None:
     row = change.row
     if isinstance(row, BrokerRow):
-        left = "shut down in order" if row.left_in_order else "left without a shutdown"
-        return News(row.time_ms, f"broker {row.broker} {'registered' if row.registered else left}", not row.registered)
+        left = Departure.SHUT_DOWN if row.left_in_order else Departure.CRASHED
+        happened = "registered" if row.registered else left.value
+        return News(row.time_ms, f"broker {row.broker} {happened}", not row.registered)
     if isinstance(row, ControllerRow):
         if row.broker == NO_BROKER:
             return News(row.time_ms, "no broker is controller", is_bad=True)

@@ -11,11 +11,12 @@ from starlette.requests import Request
 
 from controller.contract.ids import BrokerId
 from dashboards.page.asked import found, named, now_ms, number
+from dashboards.page.config import PageConfig
 from dashboards.page.hypothetical import Hypothetical
 from dashboards.page.interface import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS
 from dashboards.page.leases import Leases
+from questions.known_brokers import UnknownBrokersError
 from questions.restartable import Lease, Restartable, Verdict, under_lease
-from questions.whatif.scenario import UnknownBrokersError
 from transport.printable import printable
 
 _LONGEST_HOLDER: Final = 100
@@ -31,12 +32,12 @@ class Restarts:
     """Answers to requests about restarts. `refuse_unknown` refuses a request for a cluster that is not known."""
 
     def __init__(
-        self, hypothetical: Hypothetical, leases: Leases, refuse_unknown: Callable[[Request], None], *, has_login: bool
+        self, hypothetical: Hypothetical, leases: Leases, refuse_unknown: Callable[[Request], None], config: PageConfig
     ) -> None:
         self._hypothetical = hypothetical
         self._leases = leases
         self._refuse_unknown = refuse_unknown
-        self._has_login = has_login
+        self._config = config
 
     def restartable(self, request: Request) -> Restartable:
         """Judge the restart of a broker."""
@@ -66,22 +67,33 @@ class Restarts:
         self._refuse_unknown(request)
         asked, cluster = request.query_params, named(request, "cluster")
         broker, accepted_topics = BrokerId(number(asked.get("broker", ""), "broker")), asked.getlist("accept_topic")
+        absent = [BrokerId(number(each, "accept_absent")) for each in asked.getlist("accept_absent")]
         try:
-            answer = self._hypothetical.restartable(cluster, broker, now_ms(), accepted_topics)
+            answer = self._hypothetical.restartable(cluster, broker, accepted_topics, absent)
         except UnknownBrokersError as error:
             raise HTTPException(404, f"{error}.") from error
         return found(answer, f"There is no cluster {cluster}.")
 
     def _refuse_stranger(self, request: Request) -> None:
-        """Refuse a web page, which acts with the login of its reader, and another machine if there is no login."""
+        """Refuse a web page, which acts with the login of its reader, and another machine if there is no login.
+
+        Refuse everyone if another serve grants the leases, because each keeps only its own in memory.
+        """
         if any(header in request.headers for header in _HEADERS_OF_BROWSERS):
             raise HTTPException(403, _NO_WEB_PAGES)
-        if not self._has_login and not (request.client and _is_this_machine(request.client.host)):
+        if self._config.leases_at is not None:
+            raise HTTPException(
+                403, f"Another kontrast serve grants the leases. Ask the one on {self._config.leases_at}."
+            )
+        if not self._config.has_login and not (request.client and _is_this_machine(request.client.host)):
             raise HTTPException(403, _NO_LOGIN)
 
 
 def _is_this_machine(host: str) -> bool:
-    address = ip_address(host)
+    try:
+        address = ip_address(host)
+    except ValueError:  # a proxy on this machine may forward any text as the client's address
+        return False
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return (mapped or address).is_loopback
 

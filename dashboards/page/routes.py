@@ -35,11 +35,12 @@ from dashboards.page.overview import Overview
 from dashboards.page.restarts import Restarts
 from dashboards.page.search import Found, search
 from dashboards.page.subjects import page_of, subject_of
-from dashboards.page.templates import render, segment, to_the_second
+from dashboards.page.templates import render, segment
 from dashboards.serving.pool import Pool
 from questions.explain.explanation import Explanation
-from questions.whatif.scenario import UnknownBrokersError
+from questions.known_brokers import UnknownBrokersError
 from wording.suggestions import did_you_mean
+from wording.times import moment
 
 _STATIC: Final = Path(__file__).parent / "static"
 _PAGE_THREADS: Final = 2
@@ -94,7 +95,7 @@ class LivePage:
         self._answers = Answers(view, reading, quorum, config, leases)
         self._histories = Histories(view, self._answers, transitions)
         self._hypothetical = Hypothetical(view, self._answers)
-        self._restarts = Restarts(self._hypothetical, leases, self._refuse_unknown, has_login=config.has_login)
+        self._restarts = Restarts(self._hypothetical, leases, self._refuse_unknown, config)
         self._newest_pages = NewestPages()
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
 
@@ -119,7 +120,7 @@ class LivePage:
             return _response(encoded_document, _JSON)
 
         cluster = interface.CLUSTER.path
-        what_if = _Resource(interface.CLUSTER, "whatif.html", self._overview)
+        what_if = _Resource(interface.WHAT_IF, "whatif.html", self._overview)
         return [
             Route("/", self._shown(resources[0])),
             Route(f"{cluster}/whatif", self._shown(what_if)),
@@ -146,6 +147,7 @@ class LivePage:
                 return self._html(request, resource.template, resource.answer(request), moment, state.version)
 
             try:
+                _refuse_moment(request, resource.path)
                 return _response(self._newest_pages.made(address, state, page), _HTML)
             except HTTPException as error:
                 return self._refusal_page(request, error, moment)
@@ -165,6 +167,7 @@ class LivePage:
 
     def _encoded(self, path: interface.Path, answer: Callable[[Request], _Answer]) -> Route:
         def made(request: Request) -> Response:
+            _refuse_moment(request, path)
             return _response(msgspec.json.encode(answer(request)), _JSON)
 
         def refused(_: Request, error: HTTPException) -> Response:
@@ -199,11 +202,13 @@ class LivePage:
         return render(template, values)
 
     def _fleet(self, _: Request) -> tuple[Overview, ...]:
-        return self._answers.fleet(now_ms())
+        return self._answers.fleet()
 
     def _overview(self, request: Request) -> Overview:
-        cluster = named(request, "cluster")
-        overview = self._answers.overview(cluster, now_ms())
+        cluster, at_ms = named(request, "cluster"), self._moment(request).at_ms
+        if at_ms is None and _asked_ms(request) is not None and self._view.cluster(cluster) is not None:
+            raise HTTPException(404, _nothing_kept(cluster))
+        overview = self._answers.overview(cluster, at_ms)
         return found(overview, f"There is no cluster {cluster}.", lambda: self._answers.clusters_like(cluster))
 
     def _topics(self, request: Request) -> TopicList:
@@ -291,7 +296,7 @@ class LivePage:
             raise HTTPException(400, str(error)) from error
         if not brokers:
             raise HTTPException(
-                400, "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down in order."
+                400, "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly."
             )
         return Losses(tuple(sorted(brokers)), asked.get("controlled") == "1")
 
@@ -365,8 +370,14 @@ def _asked(request: Request) -> Mapping[str, Any]:
     }
 
 
+def _refuse_moment(request: Request, path: interface.Path) -> None:
+    """Refuse an earlier moment for an answer that has only the present."""
+    if "at" in request.query_params and interface.AT not in path.queries:
+        raise HTTPException(400, "This answer has only the present. Leave out at, or ask the timeline.")
+
+
 def _there_is(at_ms: int | None) -> str:
-    return "There is" if at_ms is None else f"As of {to_the_second(at_ms)} there was"
+    return "There is" if at_ms is None else f"As of {moment(at_ms)} there was"
 
 
 def _nothing_kept(cluster: str) -> str:

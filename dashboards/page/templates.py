@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -16,30 +15,26 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from controller.contract.ids import BrokerId
-from controller.contract.records import LATEST_MS
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
 from dashboards.drawn_timeline.strip import folded_lanes
+from dashboards.page.answers import BrokerAnswer, TopicAnswer, TopicList
 from dashboards.page.history import WINDOWS_SECONDS, History, folded
 from dashboards.page.overview import Overview
-from dashboards.page.verdict import State, Verdict
+from questions.explain.explanation import Explanation
 from questions.picture import Beginning
+from questions.state import WORDS, ClusterState, State
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
+from wording.facts import event_since
 from wording.sentences import counted, listed
+from wording.times import duration, exact_moment, lasting, moment, near
 
 _BROKER: Final = re.compile(r"\b(broker (0|[1-9][0-9]{0,8}))\b")
 _CODE: Final = re.compile(r"`([^`<>]{1,80})`")
 _TITLE_LENGTH: Final = 60
-_MARKS: Final = {State.AFFECTED: "● ", State.UNKNOWN: "? ", State.DEGRADED: "▲ ", State.HEALTHY: ""}
-_WORDS: Final = {
-    State.AFFECTED: "affected",
-    State.UNKNOWN: "not known",
-    State.DEGRADED: "degraded",
-    State.HEALTHY: "healthy",
-}
+_MARKS: Final = {State.AFFECTED: "● ", State.UNKNOWN: "? ", State.DEGRADED: "▲ ", State.WELL: ""}
 _UNKEPT: Final = "not kept"
-_DAY_MS: Final = 86_400_000
 
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
@@ -52,39 +47,22 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any expression of a template)
     return printable(value) if type(value) is str else value
 
 
-def to_the_second(ms: int) -> str:
-    """Return the moment to the second, in UTC."""
-    moment = datetime.fromtimestamp(min(max(ms, 0), LATEST_MS) / 1000, timezone.utc)
-    return moment.strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _exact_time(ms: int) -> str:
-    return f"{to_the_second(ms)[:-1]}.{ms % 1000:03}Z"
-
-
 def _picture(timeline: Timeline, at_ms: int) -> Markup:
     """Draw the timeline. Its content is text."""
     return Markup(tostring(drawn(timeline, at_ms), encoding="unicode", method="html"))
 
 
 def _age(ms: int, units: int = 2) -> str:
-    left = max(0, ms // 1000)
-    parts: list[str] = []
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count or parts or unit == "s":
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:units])
+    return duration(ms // 1000 * 1000, units)
 
 
 def _clock(ms: int, as_of_ms: int) -> str:
-    """Return the time of day, with the date if it is a day or more from the shown moment."""
-    text = to_the_second(ms)
-    return text[11:19] if abs(as_of_ms - ms) < _DAY_MS else text[:19]
+    """Return the time of day without the zone, with the date if it is a day or more from the shown moment."""
+    return near(ms, as_of_ms).removesuffix("Z")
 
 
 def _iso(ms: int) -> str:
-    return _exact_time(ms).replace(" ", "T")
+    return exact_moment(ms).replace(" ", "T")
 
 
 def _capitalized(text: str, names: Iterable[str] = ()) -> str:
@@ -103,49 +81,68 @@ def _state_of(answer: object) -> str:
         answer = answer[0]
     if isinstance(answer, History):
         answer = answer.overview
-    return answer.verdict.state.value if isinstance(answer, Overview) else ""
+    if isinstance(answer, TopicAnswer | BrokerAnswer):
+        answer = answer.explanation
+    if isinstance(answer, Explanation):
+        return "" if answer.is_known else State.UNKNOWN.value
+    if isinstance(answer, TopicList):
+        return State.UNKNOWN.value if answer.doubts else ""
+    return answer.state.state.value if isinstance(answer, Overview) else ""
 
 
-def _title(verdict: Verdict, cluster: str) -> str:
-    what = f": {verdict.reason or verdict.event}" if verdict.state is not State.HEALTHY else ""
+def _title(state: ClusterState, cluster: str) -> str:
+    what = f": {state.reason or state.event}" if state.state is not State.WELL else ""
     name = cluster if len(cluster) <= _TITLE_LENGTH else f"{cluster[:_TITLE_LENGTH]}…"
-    return f"{_MARKS[verdict.state]}{name}{what.replace('`', '')}"
+    return f"{_MARKS[state.state]}{name}{what.replace('`', '')}"
 
 
-def _words(verdict: Verdict) -> str:
-    """Return the state in a word. A page is red before clients are affected."""
-    if verdict.state is State.AFFECTED:
-        return "clients affected" if verdict.unusable else "paged"
-    return _WORDS[verdict.state]
+def _worst(fleet: Sequence[Overview]) -> list[Overview]:
+    """Return the clusters that are not well now. A replayed past is no trouble of the present."""
+    return [each for each in fleet if each.state.state is not State.WELL and not each.is_past]
 
 
 def _fleet_title(fleet: Sequence[Overview]) -> str:
-    bad = [each for each in fleet if each.verdict.state is not State.HEALTHY]
+    bad = _worst(fleet)
     if not bad:
         return f"{counted(len(fleet), 'cluster')} · Kontrast"
-    mark = _MARKS[bad[0].verdict.state]
-    worst = _title(bad[0].verdict, bad[0].cluster).removeprefix(mark)
-    return f"{mark}{len(bad)} of {counted(len(fleet), 'cluster')}: {worst}"
+    mark = _MARKS[bad[0].state.state]
+    return f"{mark}{len(bad)} of {counted(len(fleet), 'cluster')}: {_headline(bad)}"
+
+
+def _fleet_headline(fleet: Sequence[Overview]) -> str:
+    """Return the worst cluster and its event, or the clusters that are not known for one reason."""
+    bad = _worst(fleet)
+    if bad:
+        return f"{_headline(bad)}."
+    if not fleet or any(each.is_past for each in fleet):
+        return f"{counted(len(fleet), 'cluster', 'is')} shown as of an earlier time."
+    return "The cluster is well." if len(fleet) == 1 else f"All {len(fleet)} clusters are well."
+
+
+def _headline(bad: Sequence[Overview]) -> str:
+    first = bad[0].state
+    alike = [each for each in bad if first.reason and each.state.reason == first.reason]
+    if len(alike) > 1:
+        return f"{counted(len(alike), 'cluster', 'is')} not known: {first.reason}"
+    return _title(first, bad[0].cluster).removeprefix(_MARKS[first.state]).rstrip(".")
 
 
 def _fleet_counts(fleet: Sequence[Overview]) -> str:
-    counts = Counter(each.verdict.state for each in fleet)
-    said = ", ".join(f"{counts[state]} {_WORDS[state]}" for state in State if counts[state])
-    return f"{counted(len(fleet), 'cluster')}: {said}."
+    counts = Counter(each.state.state for each in fleet if not each.is_past)
+    said = [f"{counts[state]} {WORDS[state]}" for state in State if counts[state]]
+    past = sum(each.is_past for each in fleet)
+    return f"{counted(len(fleet), 'cluster')}: {', '.join([*said, *([f'{past} replayed'] if past else [])])}."
 
 
 def _hours_in_words(hours: Sequence[str]) -> str:
     """Return how many hours were in each state."""
     counts = Counter(hours)
-    names = {state.value: words for state, words in _WORDS.items()} | {"": _UNKEPT}
+    names = {state.value: words for state, words in WORDS.items()} | {"": _UNKEPT}
     return ", ".join(f"{counts[each]} {words}" for each, words in names.items() if counts[each])
 
 
-def _since(moment: Beginning, as_of_ms: int) -> str:
-    if moment.ms is None:
-        return "since an unknown time"
-    lasted = _age(as_of_ms - moment.ms)
-    return f"for {lasted if moment.exact else f'at least {lasted}'}, since {to_the_second(moment.ms)}"
+def _since(beginning: Beginning, as_of_ms: int) -> str:
+    return lasting(beginning.ms, as_of_ms, exact=beginning.exact)
 
 
 def _brokers(brokers: Iterable[BrokerId]) -> str:
@@ -210,11 +207,13 @@ ENVIRONMENT.filters.update(
     brokers=_brokers,
     brokers_in_words=listed,
     counted=counted,
-    exact_time=_exact_time,
+    event_since=lambda event: event_since(event, "since"),
+    exact_time=exact_moment,
     condition_class=word_of,
     folded=folded,
     folded_lanes=folded_lanes,
     fleet_counts=_fleet_counts,
+    fleet_headline=_fleet_headline,
     fleet_title=_fleet_title,
     hours_in_words=_hours_in_words,
     iso=_iso,
@@ -227,9 +226,9 @@ ENVIRONMENT.filters.update(
     rolling_text=_rolling_text,
     since=_since,
     state_of=_state_of,
-    time=to_the_second,
+    time=moment,
     title=_title,
-    words=_words,
+    with_code=_with_code,
 )
 ENVIRONMENT.globals.update(
     conditions=tuple((word_of(condition), condition.value) for condition in Condition),

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Final
 
+from controller.contract.ids import INTERNAL_TOPICS
 from controller.contract.metadata_rows import TopicRow
 from dashboards.errors import ServeError
-
-_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Without these no consumer group commits, and no transaction ends."""
 
 Rank = tuple[float, bool, int, int, str]
 
@@ -35,7 +32,7 @@ class TopicRanks:
         in_sync, replicas = (
             (0, 0) if topic is None else (topic.min_insync_replicas or 1, max(topic.replication_factors))
         )
-        return (-self._weight(name), name not in _INTERNAL, -in_sync, -replicas, name)
+        return (-self._weight(name), name not in INTERNAL_TOPICS, -in_sync, -replicas, name)
 
     def _weight_of(self, name: str) -> float:
         return next((weight for pattern, weight in self._weights.items() if fnmatchcase(name, pattern)), 0.0)

@@ -59,7 +59,7 @@ def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
         since_ms=findings.since_ms,
         cause=f"broker {broker} gives clients old metadata of {counted(len(findings.found), 'partition')}, "
         f"they may miss leaders: {'; '.join(parts)}",
-        expected="after every change the controller sends UpdateMetadata to every live broker, within a second or two",
+        expected="After every change the controller sends UpdateMetadata to every live broker, within a second or two.",
         action=f"check in the log of broker {broker} whether the controller's requests reach it. If not, restart "
         f"the broker. Its clients may look for leaders in the wrong place. If the broker has no fault, check that "
         f"Kontrast's user may describe all topics",

@@ -1,4 +1,4 @@
-"""Basic authentication and TLS with a certificate that is renewed while the server runs."""
+"""Basic authentication and TLS, with a password and a certificate that are renewed while the server runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dashboards.errors import ServeError
 from dashboards.serving.connections import HttpFigures
 from transport.complaints import Complaints
-from transport.listening import Listening
+from transport.listening import Listening, ListeningError
 
 # Slows down guessing. A right password never waits.
 _WRONG_LOGIN_SECONDS = 1.0
@@ -30,13 +30,37 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 class BasicAuthentication:
-    """Answers 401 to requests without the login, but for `OPEN_PATHS`; to a wrong login after a second."""
+    """Answers 401 to requests without the login, but for `OPEN_PATHS`; to a wrong login after a second.
 
-    def __init__(self, app: ASGIApp, username: str, password: str, figures: HttpFigures) -> None:
+    It follows a renewed password file. Raise ServeError at once if there is no password.
+    """
+
+    def __init__(self, app: ASGIApp, listening: Listening, figures: HttpFigures) -> None:
         self._app = app
+        self._listening = listening
         self._figures = figures
         self._complaints = Complaints()
-        self._known = _digest(f"{username}:{password}".encode())
+        self._written = _times(listening.password_file)
+        try:
+            self._known = self._read()
+        except ListeningError as error:
+            raise ServeError(str(error)) from error
+
+    def renew(self) -> None:
+        """Read the password again if its file changed. Keep the old one while there is no new one."""
+        written = _times(self._listening.password_file)
+        if written == self._written:
+            return
+        self._written = written
+        try:
+            self._known = self._read()
+        except ListeningError as error:
+            _logger.warning("%s. The old password stays", error)
+        else:
+            _logger.info("%s changed, the new password is needed from now on", self._listening.password_file)
+
+    def _read(self) -> bytes:
+        return _digest(f"{self._listening.username}:{self._listening.password}".encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on to the application, or answer 401."""
@@ -66,6 +90,14 @@ class BasicAuthentication:
         return scheme.lower() == b"basic" and hmac.compare_digest(_digest(login), self._known)
 
 
+def _times(*files: str | None) -> tuple[int, ...]:
+    """Return when each file was written, nothing while one is missing."""
+    try:
+        return tuple(os.stat(file).st_mtime_ns for file in files if file is not None)
+    except OSError:
+        return ()
+
+
 def _digest(login: bytes) -> bytes:
     return hashlib.sha256(login).digest()
 
@@ -77,7 +109,7 @@ class Certificate:
         assert listening.tls_certificate_file is not None, "TLS without a certificate"
         assert listening.tls_key_file is not None, "TLS without a key"
         self._certificate_file, self._key_file = listening.tls_certificate_file, listening.tls_key_file
-        self._written = self._times()
+        self._written = _times(self._certificate_file, self._key_file)
         try:
             self._shown = self._load()
         except (OSError, ssl.SSLError) as error:
@@ -91,7 +123,7 @@ class Certificate:
 
     def renew(self) -> None:
         """Load the files' new content if they changed. Keep the old one until certificate and key fit."""
-        written = self._times()
+        written = _times(self._certificate_file, self._key_file)
         if written == self._written:
             return
         self._written = written
@@ -112,9 +144,3 @@ class Certificate:
         # Without a password given, OpenSSL would prompt for a passphrase.
         context.load_cert_chain(self._certificate_file, self._key_file, password="")
         return context
-
-    def _times(self) -> tuple[int, ...]:
-        try:
-            return tuple(os.stat(file).st_mtime_ns for file in (self._certificate_file, self._key_file))
-        except OSError:
-            return ()

@@ -112,9 +112,16 @@ def _is_open(connection: socket.socket | None) -> bool:
 class BoundedProtocol(H11Protocol):
     """uvicorn's HTTP, where a request must come and its answer be taken in time."""
 
-    def __init__(self, figures: HttpFigures, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 (uvicorn's own)
+    def __init__(  # the rest is uvicorn's own
+        self,
+        figures: HttpFigures,
+        answer_seconds: float | None,
+        *arguments: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
+    ) -> None:
         super().__init__(*arguments, **options)
         self._figures = figures
+        self._answer_seconds = answer_seconds
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401
         """Begin to look at the connection at intervals."""
@@ -137,7 +144,7 @@ class BoundedProtocol(H11Protocol):
         if now is not earlier:
             for_seconds = 0.0
         awaits_a_request = now is None or now.response_complete
-        if for_seconds >= (REQUEST_SECONDS if awaits_a_request else ANSWER_SECONDS):
+        if for_seconds >= (REQUEST_SECONDS if awaits_a_request else self._answer_seconds or ANSWER_SECONDS):
             self._figures.dropped[Drop.TIMEOUT] += 1
             self.transport.abort()
             return

@@ -8,13 +8,12 @@ from functools import partial
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.types import ASGIApp
 
 from dashboards.errors import ServeError
 from dashboards.serving.access import BasicAuthentication, Certificate
 from dashboards.serving.connections import BoundedListener, BoundedProtocol, HttpFigures
 from dashboards.serving.hosts import KnownHosts
-from transport.listening import Listening, ListeningError
+from transport.listening import Listening
 
 _GRACEFUL_SECONDS = 3
 _BACKLOG = 128  # asyncio accepts this many at once, before the server can end one
@@ -36,19 +35,28 @@ _HEADERS = (
 class HttpServer:
     """uvicorn in a thread, so that the caller handles signals. Raise ServeError at once.
 
-    With `lifespan` the application starts and ends with the server.
+    With `lifespan` the application starts and ends with the server. An answer must be made and taken in
+    `answer_seconds`, by default those of a page.
     """
 
-    def __init__(self, app: Starlette, listening: Listening, figures: HttpFigures, *, lifespan: bool = False) -> None:
+    def __init__(
+        self,
+        app: Starlette,
+        listening: Listening,
+        figures: HttpFigures,
+        *,
+        lifespan: bool = False,
+        answer_seconds: float | None = None,
+    ) -> None:
         self._certificate = None if listening.tls_certificate_file is None else Certificate(listening)
-        guarded = _guarded(app, listening, figures)
+        self._login = None if listening.username is None else BasicAuthentication(app, listening, figures)
         self._socket = _listening_socket(listening, figures)
         host, port = self._socket.getsockname()[:2]
         scheme = "http" if self._certificate is None else "https"
         self.address = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         config = uvicorn.Config(
-            guarded,
-            http=partial(BoundedProtocol, figures),  # type: ignore[arg-type]  # a factory
+            KnownHosts(self._login or app, listening),
+            http=partial(BoundedProtocol, figures, answer_seconds),  # type: ignore[arg-type]  # a factory
             ws="none",
             backlog=_BACKLOG,
             log_config=None,
@@ -69,11 +77,13 @@ class HttpServer:
         self._socket.close()
 
     def check(self) -> None:
-        """Raise ServeError if the server has ended. Call this at intervals, also for renewed certificates."""
+        """Raise ServeError if the server has ended. Call this at intervals, also for renewed files."""
         if not self._thread.is_alive():
             raise ServeError(f"the HTTP server at {self.address} ended by itself (details in the log)")
         if self._certificate is not None:
             self._certificate.renew()
+        if self._login is not None:
+            self._login.renew()
 
     def __enter__(self) -> HttpServer:
         self._thread.start()
@@ -83,16 +93,6 @@ class HttpServer:
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
-
-
-def _guarded(app: Starlette, listening: Listening, figures: HttpFigures) -> ASGIApp:
-    guarded: ASGIApp = app
-    if listening.username is not None:
-        try:
-            guarded = BasicAuthentication(app, listening.username, listening.password, figures)
-        except ListeningError as error:
-            raise ServeError(str(error)) from error
-    return KnownHosts(guarded, listening)
 
 
 def _listening_socket(listening: Listening, figures: HttpFigures) -> socket.socket:

@@ -41,7 +41,7 @@ def wanted_by(request: Request) -> Wanted:
     """Return the form that the request's headers ask for. Ignore unreadable ones."""
     try:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-    except ValueError:  # a version that is no number
+    except (ValueError, TypeError):  # a version that is no number, or has a part that is none
         encode, content_type = choose_encoder("")
     return Wanted(encode, content_type, gzip_accepted(request.headers.get("accept-encoding", "")))
 

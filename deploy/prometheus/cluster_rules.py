@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
 from controller.contract.alert_row import Severity
+from controller.contract.remedies.remedy import Advice  # noqa: E402
 from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY  # noqa: E402
 from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
 from dashboards.catalogue.alert_metrics import ALERT_SINCE  # noqa: E402
@@ -39,8 +40,10 @@ _BROKER_VIEW = AlertKind(
     name=BROKER_VIEW,
     severity=Severity.WARN,
     meaning="A live broker gives clients old metadata of partitions, for longer than updates travel.",
-    action="Check in the broker's log whether the controller's requests reach it. If they do not, restart the broker.",
-    expected="to send UpdateMetadata to every live broker after every change",
+    advice=Advice(
+        "Check in the broker's log whether the controller's requests reach it. If they do not, restart the broker."
+    ),
+    expected="The controller sends UpdateMetadata to every live broker after every change.",
 )
 
 # Not the core's either. `kontrast serve` judges it from the answers of KRaft controllers.
@@ -49,8 +52,10 @@ _FINALIZED_TOO_EARLY = AlertKind(
     severity=Severity.PAGE,
     meaning="A KRaft controller runs without the migration flag while brokers are still registered in ZooKeeper "
     "(KAFKA-20960). Kafka does not refuse to finalize then, and those brokers get no more metadata.",
-    action="Restart the controller with the flag before you restart another one. Then restart the brokers in KRaft "
-    "mode, and finalize when /brokers/ids is empty.",
+    advice=Advice(
+        "Restart the controller with the flag before you restart another one. Then restart the brokers in KRaft "
+        "mode, and finalize when /brokers/ids is empty."
+    ),
 )
 
 _HEAD = """# Made from controller/contract/alert_kinds/ by deploy/prometheus/cluster_rules.py (`make boards`).
@@ -59,7 +64,7 @@ _HEAD = """# Made from controller/contract/alert_kinds/ by deploy/prometheus/clu
 # Kontrast decides about alerts and their severity. These rules pass them on, with the names, labels and runbooks of
 # direct delivery. A maintenance window or a controlled shutdown silences both ways.
 # runbook_url is a path in this repository, dashboard_url a path in Grafana, and page_url a path of the live page of
-# `kontrast serve`. Put your addresses in front with `python deploy/prometheus/prometheus_rule.py` (see --help).
+# `kontrast serve`. `make rules PAGE_URL=… DOCS_URL=… GRAFANA_URL=…` puts your addresses in front, in build/rules.
 # deploy/kubernetes/kontrast-cluster-prometheusrule.yml is made from this file.
 groups:
   - name: kontrast-cluster
@@ -122,7 +127,7 @@ _PAGE = """
             }}/controller{{ else if $labels.broker }}/brokers/{{ $labels.broker }}{{ end }}
 """.lstrip("\n")
 
-_OTHER_BROKER = "{{ with $labels.other_broker }}, broker {{ . }} too{{ end }}"
+_ADDITION = "{{ with $labels.other_broker }}, broker {{ . }} too{{ end }}{{ with $labels.news }}, news {{ . }}{{ end }}"
 
 _RULE = """
       - alert: {prefix}{name}
@@ -134,7 +139,7 @@ _RULE = """
         labels:
           delivered_by: prometheus
         annotations:
-          summary: "{{{{ $labels.kafka_cluster }}}}: {{{{ $labels.subject }}}}: {name}{other}"
+          summary: "{{{{ $labels.kafka_cluster }}}}: {{{{ $labels.subject }}}}: {name}{addition}"
 {texts}
           since: "{{{{ $value | humanizeTimestamp }}}}"
           runbook_url: docs/runbooks/{prefix}{name}.md
@@ -154,7 +159,7 @@ def _rule(kind: AlertKind, board: str) -> str:
     return _RULE.format(
         prefix=NAME_PREFIX,
         name=kind.name,
-        other=_OTHER_BROKER,
+        addition=_ADDITION,
         texts="\n".join(_texts(kind)),
         board=board,
         page=_PAGE,

@@ -28,12 +28,15 @@ spec:
 
 
 def with_addresses(rules: str, docs: str | None, grafana: str | None, page: str | None) -> str:
-    """Return the rules with these addresses in front of the paths of runbooks, boards and the live page."""
-    if docs is not None:
+    """Return the rules with these addresses in front of the paths of runbooks, boards and the live page.
+
+    Without an address a path stays as it is. `kontrast.tmpl` shows the address of Alertmanager instead.
+    """
+    if docs:
         rules = rules.replace("runbook_url: docs/", f"runbook_url: {docs.rstrip('/')}/")
-    if grafana is not None:
+    if grafana:
         rules = rules.replace("dashboard_url: d/", f"dashboard_url: {grafana.rstrip('/')}/d/")
-    if page is not None:
+    if page:
         rules = rules.replace("page_url: clusters", f"page_url: {page.rstrip('/')}/clusters")
     return rules
 

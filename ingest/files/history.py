@@ -22,9 +22,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from controller.contract.forwarder_status import REPLAYED, ForwarderStatus
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import LATEST_MS, Record, RecordKind, data_fields
-from controller.contract.znodes import REPLAYED, ForwarderStatus
 from controller.rules.timing import CLOCK_STEP_MS
 from ingest.files.data_directory import Snapshot, Until, ZooKeeperFiles
 from ingest.files.snapshot_file import SnapshotNode

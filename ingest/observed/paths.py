@@ -5,28 +5,13 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
+from controller.contract.znode_table import CHILDREN, SINGLES
+
 BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 
-SINGLE_ZNODES = (
-    "/cluster/id",
-    "/controller",
-    "/controller_epoch",
-    "/feature",
-    "/migration",
-    "/admin/reassign_partitions",
-    "/admin/preferred_replica_election",
-)
-
-PARENTS = (
-    BROKERS,
-    TOPICS,
-    "/config/topics",
-    "/config/brokers",
-    "/admin/delete_topics",
-    "/isr_change_notification",
-    "/log_dir_event_notification",
-)
+SINGLE_ZNODES = tuple(SINGLES)
+PARENTS = tuple(CHILDREN)
 
 COPIED_BESIDES = (
     "/config/users",
@@ -40,19 +25,14 @@ COPIED_BESIDES = (
 
 COPIED_SINGLE_BESIDES = ("/latest_producer_id_block", "/brokers/seqid")
 
-WATCHED = (
-    "/cluster/id",
-    "/controller",
-    "/controller_epoch",
-    "/feature",
-    "/migration",
-    "/brokers",
-    "/admin",
-    "/config/topics",
-    "/config/brokers",
-    "/isr_change_notification",
-    "/log_dir_event_notification",
-)
+_WATCHED_WHOLE = ("/brokers", "/admin")
+
+
+def _watched(path: str) -> str:
+    return next((root for root in _WATCHED_WHOLE if path.startswith(f"{root}/")), path)
+
+
+WATCHED = tuple(dict.fromkeys(map(_watched, (*SINGLE_ZNODES, *PARENTS))))
 """Subtrees that are watched, even if absent. They are the fewest that cover all paths with records."""
 
 _PARTITION_STATE = re.compile(rf"{TOPICS}/[^/]+/partitions/[^/]+/state")

@@ -9,7 +9,7 @@ from typing import Final
 from controller.contract.ensemble import LargeZnode
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import RecordKind
-from ingest.observed.observations import Known, Observation, Value
+from ingest.observed.observations import Known, Observation, Value, Values
 from ingest.observed.paths import rank
 
 _LARGE_BYTES: Final = 64 * 1024  # a sixteenth of jute.maxbuffer's default
@@ -75,13 +75,20 @@ class Tree:
 
     def differences(self, values: Mapping[str, Value]) -> list[Observation]:
         """Return the observations that a complete read adds, causes first. The order inside the gap is lost."""
+        return self.differences_at({**dict.fromkeys(self._known), **values})
+
+    def differences_at(self, values: Values) -> list[Observation]:
+        """Return the observations that these reads add, causes first."""
+        known = self._known
         vanished = [
-            Observation(kind=RecordKind.DELETED, path=path, resync=True) for path in self._known if path not in values
+            Observation(kind=RecordKind.DELETED, path=path, resync=True)
+            for path, value in values.items()
+            if value is None and path in known
         ]
         changed = [
             node(path, value, resync=True)
             for path, value in values.items()
-            if self._known.get(path) != (value.czxid, value.mzxid, value.version)
+            if value is not None and known.get(path) != (value.czxid, value.mzxid, value.version)
         ]
         return sorted([*vanished, *changed], key=lambda observation: (rank(observation.path), observation.zxid))
 

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 from controller.contract.ids import BrokerId
 from controller.contract.records import Record, RecordKind
-from controller.contract.znodes import ClusterIdZnode, Place, ZnodeError, decode, locate
+from controller.contract.znode_table import Place, locate
+from controller.contract.znodes import ClusterIdZnode, ZnodeError, decode
 from ingest.errors import IngestError
 from ingest.separation import KafkaIdentity, evidence_of_one, registered_addresses
 from transport.address import Address

@@ -15,7 +15,7 @@ import msgspec
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record, encode_record
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
-from ingest.sinks.sink import SinkUnavailableError
+from ingest.sinks.sink import SinkFullError, SinkUnavailableError
 from transport.address import JournalAddress
 from transport.complete_read_requests import complete_read_requested_ns
 from transport.journal import JournalError, JournalFullError, JournalRemovedError, JournalWriter
@@ -130,6 +130,6 @@ def _first_writer(open_writer: Callable[[int, str], JournalWriter]) -> JournalWr
     try:
         return open_writer(0, "")
     except JournalFullError as error:
-        raise SinkUnavailableError(str(error)) from error
+        raise SinkFullError(str(error)) from error
     except JournalError as error:
         raise IngestError(str(error)) from error

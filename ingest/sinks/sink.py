@@ -12,6 +12,10 @@ class SinkUnavailableError(Exception):
     """The records may not have arrived. The sink may work again later."""
 
 
+class SinkFullError(SinkUnavailableError):
+    """The sink has no room, and works again once somebody has made some."""
+
+
 class Sink(Protocol):
     """A sink, which takes records in order."""
 

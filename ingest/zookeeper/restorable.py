@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -37,6 +38,9 @@ class RestorableConnection(ConnectionHandler):
         self.client.last_zxid = 0
         if self.sasl_options is not None and self.sasl_options["mechanism"] == _GSSAPI:
             self._get_ticket(host)
+        elif self.sasl_options is not None:
+            with suppress(IngestError):  # while the file is written the connection takes the earlier password
+                self.sasl_options["password"] = self.sasl_options["config"].password
         return super()._connect(host, hostip, port)
 
     def _get_ticket(self, host: str) -> None:
@@ -96,7 +100,8 @@ def login_of(config: ZooKeeperConfig) -> dict[str, Any] | None:
         return {"mechanism": _GSSAPI, "service": config.zookeeper_service_name, "keytab": keytab}
     if config.zookeeper_username is None:
         return None
-    return {"mechanism": "DIGEST-MD5", "username": config.zookeeper_username, "password": config.password}
+    login = {"mechanism": "DIGEST-MD5", "username": config.zookeeper_username, "password": config.password}
+    return {**login, "config": config}  # for the password of each new connection
 
 
 def tls_of(config: ZooKeeperConfig) -> dict[str, object]:

@@ -102,7 +102,7 @@ def still_registered(tree: Tree) -> Iterator[Finding]:
 def control_plane_listeners(tree: Tree) -> Iterator[Finding]:
     """Yield the brokers with a listener that is named like a control plane's."""
     for number, broker in sorted(tree.brokers.items()):
-        names = {endpoint.partition("://")[0] for endpoint in broker.endpoints}
+        names = {endpoint.partition("://")[0] for endpoint in broker.addresses()}
         for name in sorted(name for name in names if "CONTROL" in name.upper()):
             yield Finding(f"{BROKERS}/{number}", f"has the listener {name}")
 

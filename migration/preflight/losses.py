@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from controller.contract.alert_kinds.kinds import DUPLICATE_TOPIC_ID
+from controller.contract.remedies.controllership import DELETE_PREFERRED_REQUEST, RAISE_EPOCH
+from controller.contract.remedies.reassignments import DELETE_REASSIGNMENT_REQUEST
+from controller.contract.remedies.remedy import Advice
+from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
 from migration.preflight import cluster, settings, topics
 from migration.preflight.check import Check, Outcome
 from migration.preflight.tree import (
@@ -73,7 +78,7 @@ LOSSES: Final[tuple[Check, ...]] = (
         what="two topics with one topic_id",
         shown_by="/brokers/topics/T",
         means="KRaft keeps one topic of that id. A starting ZooKeeper controller cannot load them either.",
-        mend="Give the topic its own id back, from partition.metadata on the brokers.",
+        mend=DUPLICATE_TOPIC_ID.action,
         source="ZkTopicMigrationClient, ReplicationControlManager (3.9)",
         find=topics.shared_ids,
         reads=(TOPICS,),
@@ -108,7 +113,7 @@ LOSSES: Final[tuple[Check, ...]] = (
         what="a configuration of a topic that is not there",
         shown_by="/config/topics/T without /brokers/topics/T",
         means="The sync deletes it.",
-        mend="If a future topic needs it, keep a copy. Otherwise delete it.",
+        mend=DELETE_SETTINGS.says(),
         source="KRaftMigrationZkWriter (3.9)",
         find=topics.orphan_configurations,
         reads=(TOPIC_CONFIGS, TOPICS),
@@ -132,7 +137,7 @@ LOSSES: Final[tuple[Check, ...]] = (
         shown_by="/brokers/topics/T/partitions/P/state without P in /brokers/topics/T",
         means="When KRaft creates this partition, ZooKeeper keeps the old leader and ISR until the next change. "
         "A rollback would use them.",
-        mend="Delete /brokers/topics/T/partitions/P before the migration.",
+        mend=DELETE_ORPHAN_STATE.says(),
         source="ZkTopicMigrationClient.createTopicPartitions (3.9)",
         find=topics.stray_states,
         reads=_STATES,
@@ -143,7 +148,9 @@ LOSSES: Final[tuple[Check, ...]] = (
         what="a request for a reassignment or an election that was left",
         shown_by="/admin/reassign_partitions, /admin/preferred_replica_election",
         means="KRaft leaves it. After a rollback the next ZooKeeper controller obeys it.",
-        mend="Let the controller finish it, or delete it before the migration.",
+        mend=Advice(
+            "Let the controller finish it.", (DELETE_REASSIGNMENT_REQUEST, DELETE_PREFERRED_REQUEST)
+        ).in_words(),
         source="KafkaController (3.9)",
         find=cluster.triggers_left,
         reads=cluster.TRIGGERS,
@@ -155,8 +162,9 @@ LOSSES: Final[tuple[Check, ...]] = (
         shown_by="/controller_epoch below 10",
         means="KRaft's epoch grows faster with each of its elections. Once it exceeds /controller_epoch + 1, a "
         "ZooKeeper controller after a rollback elects no leader for the partitions that KRaft has written.",
-        mend="While ZooKeeper leads, set /controller_epoch to 1000 and delete /controller. A broker becomes "
-        "controller in the next epoch.",
+        mend=RAISE_EPOCH.filled(EPOCH="1000")
+        .given("ZooKeeper leads, and `kontrast lint` finds no unloadable-topic, duplicate-topic-id or missing-topic-id")
+        .says(),
         source="KAFKA-20488; PartitionStateMachine (3.9)",
         find=cluster.small_epoch,
         reads=(cluster.EPOCH, MIGRATION, CONTROLLER),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from controller.contract.alert_kinds.kinds import OLD_MIGRATION
 from migration.preflight import cluster, settings, topics
 from migration.preflight.check import Check, Outcome, nothing
 from migration.preflight.tree import BROKER_CONFIGS, CONTROLLER, DELETIONS, MIGRATION, TOPIC_CONFIGS, TOPICS, USERS
@@ -21,8 +22,7 @@ OUTAGES: Final[tuple[Check, ...]] = (
         means="The next quorum takes its own log for a copy of ZooKeeper. With newly formatted disks it deletes "
         "every topic and quota from ZooKeeper as soon as it has passed the old offset. With its old disks "
         "it deletes later topics and resets assignments and quotas.",
-        mend="Stop the controllers, delete /migration, and format the disks of all controllers. All three steps "
-        "are necessary.",
+        mend=OLD_MIGRATION.action,
         source="KAFKA-17146; KRaftMigrationDriver, ZkMigrationLeadershipState (3.9)",
         find=cluster.earlier_attempt,
         reads=(MIGRATION, CONTROLLER),

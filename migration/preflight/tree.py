@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -16,6 +16,7 @@ from controller.contract.znodes import (
     BrokerZnode,
     ControllerZnode,
     FeatureZnode,
+    MigrationZnode,
     StateZnode,
     TopicZnode,
     ZnodeError,
@@ -55,16 +56,6 @@ class Owner(NamedTuple):
 
     scheme: str
     name: str
-
-
-class MigrationZnode(msgspec.Struct, frozen=True):
-    """/migration (`MigrationZNode`, 3.9)."""
-
-    version: Annotated[int, msgspec.Meta(ge=0, le=0)]
-    kraft_metadata_offset: int
-    kraft_controller_id: int
-    kraft_metadata_epoch: int
-    kraft_controller_epoch: int
 
 
 class Partition(msgspec.Struct, frozen=True, gc=False):
@@ -137,7 +128,7 @@ class Tree:
         try:
             return decode(self.data(f"{BROKERS}/{name}"), BrokerZnode)
         except ZnodeError:
-            return BrokerZnode()
+            return BrokerZnode(version=1, jmx_port=-1, host="", port=-1)
 
     @cached_property
     def topics(self) -> Mapping[str, TopicZnode | None]:
@@ -183,8 +174,8 @@ class Tree:
     def migration(self) -> MigrationZnode | None:
         """Return /migration, unless it is missing or not Kafka's."""
         try:
-            return _MIGRATION.decode(self.data(MIGRATION) or b"")
-        except UndecodableError:
+            return decode(self.data(MIGRATION), MigrationZnode)
+        except ZnodeError:
             return None
 
     @property
@@ -224,7 +215,6 @@ class _Configuration(msgspec.Struct, frozen=True):
 
 
 _ID = re.compile("[0-9]{1,10}")
-_MIGRATION = JsonDecoder(MigrationZnode)
 _CONFIGURATION = JsonDecoder(_Configuration)
 
 

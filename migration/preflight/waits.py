@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from controller.contract.alert_kinds.kinds import MISSING_TOPIC_ID, TOPIC_UNLOADABLE
+from controller.contract.remedies.controllership import MOVE_CONTROLLER
+from controller.contract.remedies.migration import DELETE_MIGRATION, DELETE_MIGRATION_ALONE
+from controller.contract.remedies.remedy import Advice
 from migration.preflight import cluster, node_checks, topics
 from migration.preflight.check import Check, Outcome
 from migration.preflight.tree import BROKERS, CONTROLLER, DELETIONS, MIGRATION, TOPICS
@@ -17,7 +21,7 @@ WAITS: Final[tuple[Check, ...]] = (
         what="/migration with a null for a value",
         shown_by="/migration; zookeeper-security-migration.sh creates it without --enable.path.check",
         means="The migration driver stays UNINITIALIZED.",
-        mend="Delete /migration.",
+        mend=DELETE_MIGRATION_ALONE.says(),
         source="KAFKA-19480",
         find=cluster.null_migration,
         reads=(MIGRATION,),
@@ -29,7 +33,9 @@ WAITS: Final[tuple[Check, ...]] = (
         what="/migration that is empty or not as Kafka writes it",
         shown_by="/migration",
         means="The migration driver stays UNINITIALIZED.",
-        mend="Delete /migration. If an earlier attempt has copied, format the disks of all controllers too.",
+        mend=Advice(
+            remedies=(DELETE_MIGRATION_ALONE, DELETE_MIGRATION.given("an earlier attempt has copied"))
+        ).in_words(),
         source="MigrationZNode, KRaftMigrationDriver (3.9)",
         find=cluster.unreadable_migration,
         reads=(MIGRATION,),
@@ -41,7 +47,7 @@ WAITS: Final[tuple[Check, ...]] = (
         shown_by="/controller that is persistent while no KRaft controller rules",
         means="No broker can become controller. A quorum needs a higher epoch than the one in it, and is refused"
         " repeatedly.",
-        mend="Check that no controller of a quorum runs, then delete /controller. A broker becomes controller at once.",
+        mend=MOVE_CONTROLLER.given("no controller of a quorum runs").says(),
         source="KafkaZkClient.tryRegisterKRaftControllerAsActiveController (3.9)",
         find=cluster.leftover_controller,
         reads=(CONTROLLER, MIGRATION),
@@ -158,8 +164,7 @@ WAITS: Final[tuple[Check, ...]] = (
         what="a topic without topic_id",
         shown_by="/brokers/topics/T, of a protocol before 2.8 or rewritten by an old tool",
         means="The driver fails with NoSuchElementException at each try.",
-        mend="Put the old id back, from partition.metadata on the brokers. A cluster that never had ids gets them from "
-        "its controller under inter.broker.protocol.version 2.8 and later.",
+        mend=MISSING_TOPIC_ID.action,
         source="ZkTopicMigrationClient (3.9)",
         find=topics.without_id,
         reads=(TOPICS,),
@@ -170,7 +175,7 @@ WAITS: Final[tuple[Check, ...]] = (
         what="a topic's znode that is not JSON",
         shown_by="/brokers/topics/T",
         means="The driver fails with NoSuchElementException at each try.",
-        mend="Write the assignment and the topic_id back, or delete the znode with all below it.",
+        mend=TOPIC_UNLOADABLE.action,
         source="ZkTopicMigrationClient (3.9)",
         find=topics.unreadable_topics,
         reads=(TOPICS,),

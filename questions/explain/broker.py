@@ -7,18 +7,14 @@ from typing import NamedTuple
 
 from controller.contract.ids import BrokerId
 from controller.contract.row import NOT_KNOWN_MS
-from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context, Partition
+from controller.view.whereabouts import is_without_session
+from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, whereabout
 from questions.picture import Origin, Picture
-from wording.sentences import counted, plural
-
-
-def is_known(picture: Picture, broker: BrokerId) -> bool:
-    """Return whether anything in the cluster names the broker."""
-    header = picture.header
-    return broker in header.brokers or broker in header.departures.last or broker in replicas_by_broker(header)
+from wording.facts import Fact
+from wording.sentences import counted
 
 
 class Hosted(NamedTuple):
@@ -38,10 +34,13 @@ def explain_broker(picture: Picture, broker: BrokerId) -> Explanation:
     away_ms = departure.time_ms if departure is not None else NOT_KNOWN_MS
     is_look = picture.origin is Origin.LOOK
     paths = [(f"/brokers/ids/{broker}", "it registered")]
+    known = blindness(picture) is None
     return Explanation(
+        doubts=doubts(picture),
+        is_known=known,
         subject=f"broker {broker}",
         headline=whereabout(broker, picture).removeprefix(f"broker {broker} "),
-        is_well=registered is not None,
+        is_well=registered is not None and not is_without_session(broker, header) and known,
         since=None if registered is not None else picture.since(away_ms),
         statements=tuple(_statements(picture, broker)),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
@@ -80,6 +79,9 @@ def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
             "mode", "KRaft, because it leads or is in sync without a registration in /brokers/ids", Certainty.INFERRED
         )
         yield Statement("listeners", ", ".join(registered.endpoints) or "unknown")
+    elif is_without_session(broker, header):
+        says = f"by a persistent znode. Delete /brokers/ids/{broker}, so that the broker can register"
+        yield Statement("registered", says)
     elif registered is not None:
         rack = f", rack {registered.rack}" if registered.rack else ", without a rack"
         yield Statement("registered", f"epoch {registered.epoch:#x}, session {registered.session:#x}{rack}")
@@ -91,8 +93,6 @@ def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
     if hosted.lagging:
         yield Statement("out of sync", f"in {counted(hosted.lagging, 'partition')} that it hosts")
     if hosted.alone:
-        are = plural(hosted.alone, "is", "are") if registered is None else "would go"
-        says = (
-            f"{counted(hosted.alone, 'partition')} {are} offline without it, because no other in-sync replica is alive"
-        )
+        fact = Fact.OFFLINE.of(hosted.alone) if registered is None else Fact.ONE_LOSS_FROM_OFFLINE.of(hosted.alone)
+        says = f"{fact}, because no other in-sync replica is alive"
         yield Statement("alone", says, Certainty.EXPECTED)

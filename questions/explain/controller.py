@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.contract.ids import NO_BROKER
+from controller.view.advice import topic_znodes
 from controller.view.ensemble import ensemble_in_words
+from controller.view.flawed_znodes import no_controller_because, why_no_controller
 from controller.view.migration import next_step, rollback_of
 from controller.view.types import Header
+from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, since_zxid
 from questions.picture import Origin, Picture
@@ -24,10 +27,13 @@ def explain_controller(picture: Picture) -> Explanation:
     since_ms = header.ghost_since_ms if header.is_ghost else header.term.since_ms
     paths = [("/controller", f"broker {header.controller} took it"), ("/controller_epoch", "its epoch")]
     is_look = picture.origin is Origin.LOOK
+    known = blindness(picture) is None
     return Explanation(
+        doubts=doubts(picture),
+        is_known=known,
         subject=_GROUP,
         headline=_headline(picture),
-        is_well=_acts(picture),
+        is_well=_acts(picture) and known,
         since=None if _acts(picture) else picture.since(since_ms),
         statements=tuple(_statements(picture)),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
@@ -40,13 +46,16 @@ def _acts(picture: Picture) -> bool:
     header = picture.header
     if header.kraft_owns_controller:
         return True
-    return header.acting and not header.is_ghost and not header.is_poisoned
+    return header.acting and not (header.is_ghost or header.is_poisoned or header.term.is_persistent)
 
 
 def _headline(picture: Picture) -> str:
     header = picture.header
     if header.controller == NO_BROKER:
-        return "no broker is controller, so dead leaders stay unreplaced, and no topic is created or deleted"
+        reason, flawed = why_no_controller(header), no_controller_because(header)
+        mend = f". {flawed.consequence.mend} As it is" if flawed is not None else ""
+        because = reason and f", because {reason}{mend}"
+        return f"no broker is controller{because}, so dead leaders stay unreplaced, and no topic is created or deleted"
     who = f"broker {header.controller} in epoch {header.controller_epoch}"
     if header.kraft_owns_controller:
         claim = f"KRaft epoch {header.migration.claim.kraft_epoch}, /controller_epoch {header.controller_epoch}"
@@ -60,8 +69,12 @@ def _why_not(picture: Picture) -> str:
     header = picture.header
     if header.migration.led_by_kraft:
         return "the cluster migrates to KRaft, and a KRaft controller acts"
+    if header.term.is_persistent:
+        return "the znode is persistent: no broker can be elected, and that one acts only if it was controller before"
     if header.is_ghost:
         return "that broker never took over, because the znode was edited or another session owns it"
+    if header.term.failed_at:
+        return f"no broker can load {topic_znodes(header.term.failed_at)}, which is empty or no JSON object"
     if header.term.duplicate_topic_ids:
         return "two topics share one id, so no broker can load them"
     if header.is_poisoned:
@@ -81,7 +94,8 @@ def _statements(picture: Picture) -> Iterator[Statement]:
     elif header.controller != NO_BROKER:
         yield Statement("broker", f"{header.controller} is not registered, so brokers cannot find it")
     if header.controller != NO_BROKER and not header.kraft_owns_controller:
-        yield Statement("session", f"{header.term.session:#x} owns /controller")
+        owner = "no session" if header.term.is_persistent else f"{header.term.session:#x}"
+        yield Statement("session", f"{owner} owns /controller")
     if zookeeper := ensemble_in_words(header):
         yield Statement("ZooKeeper", zookeeper)
     yield from _release(picture)

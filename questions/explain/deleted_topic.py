@@ -9,27 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from controller.contract.remedies.remedy import Release, Remedy
+from controller.contract.remedies.topics import DELETE_DELETION_ENTRY, DELETE_PARTITION_ZNODES, DELETE_SETTINGS
+from questions.doubts import blindness, doubts
 from questions.explain.causes import last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
+from questions.explain.unloadable_topic import has_leaders, is_deletion_requested, is_unloadable
 from questions.picture import Picture
 
 
 class _Leftover(NamedTuple):
-    """A znode that a deletion removes, with its parent, the end of its sentence, and the command of its removal."""
+    """A znode that a deletion removes, with its parent, the end of its sentence, and the remedy that removes it."""
 
     about: str
     parent: str
     effect: str
-    command: str = "delete"
+    remedy: Remedy
 
 
 TOPICS: Final = "/brokers/topics"
+_ENTRIES: Final = "/admin/delete_topics"
 
 # In the order that is safe for a person. Kafka would delete a topic that is created while its entry exists.
 _LEFTOVERS: Final = (
-    _Leftover("entry", "/admin/delete_topics", ", and the next controller deletes a new topic with this name"),
-    _Leftover("partitions", TOPICS, " without an assignment, and no topic with this name can be created", "deleteall"),
-    _Leftover("settings", "/config/topics", ", and a new topic with this name begins with these settings"),
+    _Leftover("entry", _ENTRIES, ", and the next controller deletes a new topic with this name", DELETE_DELETION_ENTRY),
+    _Leftover("partitions", TOPICS, " without an assignment, which ends every controller", DELETE_PARTITION_ZNODES),
+    _Leftover(
+        "settings", "/config/topics", ", and a new topic with this name begins with these settings", DELETE_SETTINGS
+    ),
 )
 
 _SETTINGS: Final = _LEFTOVERS[-1]
@@ -37,19 +44,28 @@ _ONLY_SETTINGS: Final = "it does not exist, but its settings are left over"
 
 
 def has_leftovers(picture: Picture, name: str) -> bool:
-    """Return whether a topic is gone and some of its znodes remain. Return False if the picture has no znodes."""
+    """Return whether a topic is gone and some of its znodes remain. Return False if the picture has no znodes.
+
+    A topic's znode without content is left over only if an entry shows that its deletion was requested, and the states
+    show that it came to the replicas. Otherwise brokers still have them, and refuse a new topic of that name.
+    """
+    if is_unloadable(picture, name) and (has_leaders(picture, name) or not is_deletion_requested(picture, name)):
+        return False
     return picture.topic(name) is None and any(_left(picture, name))
 
 
 def explain_deleted_topic(picture: Picture, name: str) -> Explanation:
     """Explain how far the deletion came, and how to finish it."""
     left = list(_left(picture, name))
+    known = blindness(picture) is None
     return Explanation(
+        doubts=doubts(picture),
+        is_known=known,
         subject=f"topic {name}",
         headline="its deletion stopped half-way" if left != [_SETTINGS] else _ONLY_SETTINGS,
         is_well=False,
         since=None,
-        statements=tuple(_statements(name, left)),
+        statements=tuple(_statements(name, left, picture.header.profile.release)),
         causes=last_writes(picture, [(f"{each.parent}/{name}", f"its {each.about}") for each in left]),
         findings=findings_about(picture, names=(name,)),
         as_of_ms=picture.as_of_ms,
@@ -60,16 +76,21 @@ def _left(picture: Picture, name: str) -> Iterator[_Leftover]:
     records = picture.records or {}
     for each in _LEFTOVERS:
         record = records.get(f"{each.parent}/{name}")
-        # A topic's znode with content that cannot be read is no leftover.
-        if record is not None and not (each.parent == TOPICS and record.content):
+        if record is not None and (each.parent != TOPICS or is_unloadable(picture, name)):
             yield each
 
 
-def _statements(name: str, left: list[_Leftover]) -> Iterator[Statement]:
+def _statements(name: str, left: list[_Leftover], release: Release) -> Iterator[Statement]:
     if all(each.parent != TOPICS for each in left):
         yield Statement("topic", f"{TOPICS}/{name} does not exist, because the controller deletes it first")
     for each in left:
         yield Statement(each.about, f"{each.parent}/{name} is left over{each.effect}")
-    for place, each in enumerate(left):
-        about = "do, in this order" if place == 0 else ""
-        yield Statement(about, f"zookeeper-shell.sh ZOOKEEPER {each.command} {each.parent}/{name}", Certainty.EXPECTED)
+    about = "do, in this order"
+    for each in left:
+        remedy = each.remedy.met.filled(TOPIC=name)
+        if remedy.loses:
+            yield Statement(about, f"the next command loses {remedy.loses}", Certainty.EXPECTED)
+            about = ""
+        for command in remedy.way(release).commands:
+            yield Statement(about, command, Certainty.EXPECTED)
+            about = ""

@@ -9,7 +9,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, Zxid
-from controller.view.whereabouts import whereabouts
+from controller.view.whereabouts import whereabout as where
 from questions.check import Finding, finding_of
 from questions.picture import Beginning, Picture
 
@@ -45,6 +45,8 @@ class Cause(msgspec.Struct, frozen=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about a subject, and their history."""
 
+    doubts: tuple[str, ...]  # reasons why they may be old or incomplete, a sentence each
+    is_known: bool  # as of now. Otherwise they were true when Kontrast last heard of the cluster
     subject: str
     headline: str
     is_well: bool
@@ -71,8 +73,7 @@ def findings_about(
 
 def whereabout(broker: BrokerId, picture: Picture) -> str:
     """Return whether the broker is live, or how it left. Without a past, only its absence is known."""
-    (where,) = whereabouts((broker,), picture.header)
-    return where.replace("was never seen", "is not registered")
+    return where(broker, picture.header, knows_past=False)
 
 
 def since_zxid(zxid: Zxid) -> str:

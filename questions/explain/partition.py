@@ -8,9 +8,13 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.ids import NO_LEADER, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
+from controller.contract.znodes import TopicZnode, ZnodeError, decode
 from controller.rules.election import elect_offline
-from controller.view.health import back_in_sync_for_acks_all, needed_in_sync, successor, takes_acks_all
+from controller.view.advice import advice_for
+from controller.view.health import back_in_sync_for_acks_all, electable, needed_in_sync, successor, takes_acks_all
 from controller.view.types import Partition, Topic
+from controller.view.whereabouts import is_without_session
+from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import (
     Cause,
@@ -22,7 +26,7 @@ from questions.explain.explanation import (
     whereabout,
 )
 from questions.picture import Origin, Picture
-from wording.sentences import bracketed, either
+from wording.sentences import bracketed, counted, listed, one_of
 
 
 def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
@@ -32,10 +36,13 @@ def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
     assert partition is not None, f"there is no {tp}"
     asked = _Asked(picture, tp, topic, partition)
     problem = partition.problem
+    known = blindness(picture) is None
     return Explanation(
+        doubts=doubts(picture),
+        is_known=known,
         subject=f"partition {tp}",
         headline=asked.headline(),
-        is_well=problem is None and not topic.queued_for_deletion,
+        is_well=problem is None and not topic.queued_for_deletion and known and asked.is_sound(),
         since=None if problem is None else picture.since(partition.problem_since_ms),
         statements=tuple(asked.statements()),
         causes=asked.causes(),
@@ -63,6 +70,8 @@ class _Asked:
             return f"{usable}{self._picture.reason(self._tp)}"
         assert self._value is not None, "a partition without a state has a problem"
         in_sync = f"in sync {bracketed(self._value.isr)} of {bracketed(self._partition.replicas)}"
+        if is_without_session(self._value.leader, self._header):
+            return f"no process leads it, because its leader, broker {self._value.leader}, has no session; {in_sync}"
         return f"led by broker {self._value.leader}, {in_sync}"
 
     def statements(self) -> Iterator[Statement]:
@@ -101,8 +110,27 @@ class _Asked:
         by = f"written under controller epoch {value.controller_epoch}"
         yield Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}")
         yield Statement("in sync", f"{bracketed(value.isr)} of {bracketed(self._partition.replicas)}")
+        yield from self._listed_twice()
         if value.recovering:
             yield Statement("recovering", "from an unclean election, which its leader has not confirmed yet")
+
+    def is_sound(self) -> bool:
+        """Return whether a process leads the partition, and each replica is a copy."""
+        led = self._value is None or not is_without_session(self._value.leader, self._header)
+        return led and not self._listed_twice()
+
+    def _listed_twice(self) -> tuple[Statement, ...]:
+        """Return a statement on an assignment that names a broker twice, which Kafka counts as two replicas."""
+        record = (self._picture.records or {}).get(f"/brokers/topics/{self._tp.topic}")
+        try:
+            znode = None if record is None else decode(record.content, TopicZnode)
+        except ZnodeError:
+            return ()  # `check` names it
+        named = () if znode is None else znode.partitions.get(self._tp.partition, ())
+        twice = {broker for broker in named if named.count(broker) > 1}
+        copies = counted(len(set(named)), "copy")
+        says = f"{bracketed(named)} names {listed(twice)} twice, so it has {copies}, not {len(named)}"
+        return (Statement("assignment", says),) if twice else ()
 
     def _replicas(self) -> Iterator[Statement]:
         partition, header = self._partition, self._header
@@ -122,7 +150,7 @@ class _Asked:
     def _acks_all(self) -> Statement:
         value, partition = self._value, self._partition
         if value is None or partition.problem in UNUSABLE:
-            return Statement("acks=all", "refused, because it has no live leader")
+            return Statement("acks=all", "rejected, because it has no live leader")
         rules = self._header.counting_rules
         needed = needed_in_sync(self._topic.min_insync_replicas, value.leader, len(partition.replicas), rules)
         certainty = Certainty.SEEN if self._topic.min_insync_replicas is not None else Certainty.ASSUMED
@@ -135,7 +163,9 @@ class _Asked:
             f"{partition.in_sync_lacking} of {bracketed(missing)} must get in sync" if missing else "no broker can help"
         )
         return Statement(
-            "acks=all", f"refused: {len(value.isr)} in sync, min.insync.replicas needs {needed}, and {until}", certainty
+            "acks=all",
+            f"rejected: {len(value.isr)} in sync, min.insync.replicas needs {needed}, and {until}",
+            certainty,
         )
 
     def _next(self) -> Iterator[Statement]:
@@ -149,8 +179,19 @@ class _Asked:
             says = f"{elector} must write leader {due.leader}, epoch {due.leader_epoch}, in sync {bracketed(due.isr)}"
             yield Statement("next", says, Certainty.EXPECTED)
         if partition.reassigning:
+            yield Statement("next", self._reassignment(), Certainty.EXPECTED)
+
+    def _reassignment(self) -> str:
+        partition, isr = self._partition, self._value.isr if self._value else ()
+        awaited = [at for at in partition.replicas if at not in isr and at not in partition.removing]
+        if partition.adding:
             says = f"a reassignment adds {bracketed(partition.adding)}, and removes {bracketed(partition.removing)}"
-            yield Statement("next", f"{says} once the added replicas are in sync", Certainty.EXPECTED)
+            return f"{says} once the added replicas are in sync"
+        if awaited:  # up to 2.3 no znode tells new replicas from old ones
+            says = f"a reassignment waits until {listed(awaited, 'is')} in sync"
+        else:
+            says = "a reassignment has all its replicas in sync"
+        return says + (f", then removes {bracketed(partition.removing)}" if partition.removing else "")
 
     def _ways_back(self) -> Iterator[Statement]:
         """Return the ways to make an unusable partition usable, with and without a loss."""
@@ -163,22 +204,30 @@ class _Asked:
         partition, header, value = self._partition, self._header, self._value
         elector = f"controller {header.controller}" if header.acting else "the next controller"
         if partition.problem is Problem.NO_LIVE_REPLICA_AT_CREATION:
-            return f"when broker {either(partition.replicas)} registers. Then {elector} creates it"
+            return f"when {one_of(partition.replicas)} registers. Then {elector} creates it"
         if value is None:
             return f"as soon as {elector} writes its first state"
         if partition.problem is Problem.ELECTION_DUE:
             elected = successor(partition, self._topic, header, self._predicted)
             return "as soon as " + (f"broker {elected} is elected" if elected is not None else "a leader is elected")
         if partition.problem is Problem.LEADERLESS:
-            live = [at for at in value.isr if at in header.brokers and at not in partition.offline_dirs]
-            soon = (
-                f"within seconds, if broker {either(live)} has just returned. Otherwise " if self._is_one_look else ""
+            in_sync = electable(partition, value)
+            live = [at for at in in_sync if at in header.brokers and at not in partition.offline_dirs]
+            soon = f"within seconds, if {one_of(live)} has just returned. Otherwise " if self._is_one_look else ""
+            advice = advice_for(kinds.PARTITIONS_LEADERLESS.advice, header)
+            return f"{soon}when the next controller elects {one_of(live)}. {advice}"
+        if not value.isr:
+            return "only by an unclean election, because the ISR is empty"
+        in_sync = electable(partition, value)
+        if not in_sync:
+            return (
+                f"when the topic's znode assigns {one_of(value.isr)} again and a controller fails over, with every "
+                "acknowledged record. Neither a return nor a failover alone helps"
             )
-            return f"{soon}when the next controller elects broker {either(live)}. {kinds.PARTITIONS_LEADERLESS.action}"
-        away = [at for at in value.isr if at not in header.brokers]
-        failed = [at for at in value.isr if at in header.brokers]
-        ways = [f"when broker {either(away)} returns"] if away else []
-        ways += [f"when the log directory of broker {either(failed)} is back"] if failed else []
+        away = [at for at in in_sync if at not in header.brokers]
+        failed = [at for at in in_sync if at in header.brokers]
+        ways = [f"when {one_of(away)} returns"] if away else []
+        ways += [f"when the log directory of {one_of(failed)} is back"] if failed else []
         return f"{', or '.join(ways)}, with every acknowledged record"
 
     def _unclean(self, value: LeaderAndIsr) -> Statement:
@@ -192,7 +241,8 @@ class _Asked:
         if not elected.unclean:
             return Statement("unclean election", "is not needed, because a live replica is in sync", Certainty.EXPECTED)
         setting = f"unclean.leader.election.enable={str(is_allowed).lower()}"
-        says = f"would make broker {elected.leader} leader and lose the records that only {bracketed(value.isr)} had"
+        lost = f" and lose the records that only {bracketed(value.isr)} had" if value.isr else ""
+        says = f"would make broker {elected.leader} leader{lost}"
         return Statement(
             "unclean election", f"{says} ({'allowed' if is_allowed else 'not allowed'}, {setting})", certainty
         )

@@ -11,12 +11,14 @@ import msgspec
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.contract.row import Row
 from questions.explain import causes
-from questions.explain.broker import explain_broker, is_known
+from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
 from questions.explain.deleted_topic import explain_deleted_topic, has_leftovers
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
+from questions.explain.unloadable_topic import explain_unloadable_topic, is_unloadable
+from questions.known_brokers import is_known
 from questions.picture import Picture
 from wording.suggestions import near
 
@@ -58,13 +60,15 @@ class Subject(msgspec.Struct, frozen=True):
         if self.is_controller:
             return explain_controller(picture)
         if self.broker is not None:
-            return explain_broker(picture, self.broker) if is_known(picture, self.broker) else None
+            return explain_broker(picture, self.broker) if is_known(picture.context, self.broker) else None
         if self.partition is not None and picture.partition(self.partition) is not None:
             return explain_partition(picture, self.partition)
-        if self.topic is not None and picture.topic(self.topic) is not None:
-            return explain_topic(picture, self.topic)
         if self.topic is not None and has_leftovers(picture, self.topic):
             return explain_deleted_topic(picture, self.topic)
+        if self.topic is not None and is_unloadable(picture, self.topic):
+            return explain_unloadable_topic(picture, self.topic)
+        if self.topic is not None and picture.topic(self.topic) is not None:
+            return explain_topic(picture, self.topic)
         return None
 
     def similar(self, picture: Picture) -> list[str]:

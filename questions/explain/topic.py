@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
+from controller.contract.alert_kinds import kinds
 from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.problem import UNUSABLE
+from controller.contract.remedies.topics import PUT_ID_BACK
 from controller.rules.states import ReplicaState
+from controller.view.advice import topics_without_id
 from controller.view.types import Partition, Topic
+from controller.view.unparsable import Unparsable, unparsable_at_start
+from controller.view.whereabouts import absence
+from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
 from questions.picture import Origin, Picture
-from wording.sentences import bracketed, counted
+from wording.facts import Fact
+from wording.sentences import all_of, bracketed, counted, joined, listed
 
 _NAMED: Final = 20
 
@@ -25,10 +34,13 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
     since_ms = min((partition.problem_since_ms for _, partition in unwell), default=None)
     paths = [(f"/brokers/topics/{name}", "its assignment"), (f"/config/topics/{name}", "its settings")]
     is_look = picture.origin is Origin.LOOK
+    known = blindness(picture) is None
     return Explanation(
+        doubts=doubts(picture),
+        is_known=known,
         subject=f"topic {name}",
         headline=_headline(topic, unwell),
-        is_well=not unwell and not topic.queued_for_deletion,
+        is_well=not unwell and not topic.queued_for_deletion and known and not list(_unparsable(picture, name)),
         since=None if since_ms is None else picture.since(since_ms),
         statements=tuple(_statements(picture, name, topic, unwell)),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
@@ -47,14 +59,14 @@ def _headline(topic: Topic, unwell: list[tuple[PartitionId, Partition]]) -> str:
     if topic.queued_for_deletion:
         return "being deleted"
     if not unwell:
-        return f"all {counted(len(topic.partitions), 'partition')} are led and in sync"
+        count = len(topic.partitions)
+        return f"{all_of(count, 'partition', 'is')} led and in sync" if count else "it has no partitions"
     unusable = sum(partition.problem in UNUSABLE for _, partition in unwell)
-    refusing = sum(partition.in_sync_lacking > 0 for _, partition in unwell)
-    counts = ((unusable, "without a leader"), (refusing, "refusing acks=all"))
-    said = [f"{count} {word}" for count, word in counts if count]
-    lacking = len(unwell) - unusable - refusing
-    said += [f"{lacking} usable but not fully in sync"] if lacking else []
-    return f"of {counted(len(topic.partitions), 'partition')} {', '.join(said)}"
+    rejecting = sum(partition.in_sync_lacking > 0 for _, partition in unwell)
+    lacking = len(unwell) - unusable - rejecting
+    counts = ((Fact.WITHOUT_LEADER, unusable), (Fact.REJECTS_ACKS_ALL, rejecting), (Fact.UNDER_REPLICATED, lacking))
+    said = ", ".join(f"{count:,} {fact.predicate(count)}" for fact, count in counts if count)
+    return f"of {counted(len(topic.partitions), 'partition')} {said}"
 
 
 def _statements(
@@ -62,11 +74,15 @@ def _statements(
 ) -> Iterator[Statement]:
     if topic.topic_id:
         yield Statement("id", topic.topic_id)
+    elif name in picture.header.damaged.lost_ids or topics_without_id(picture.header):
+        yield from _missing_id(picture, name)
     factors = sorted({len(partition.replicas) for partition in topic.partitions.values()})
-    yield Statement(
-        "size", f"{counted(len(topic.partitions), 'partition')}, replication factor {' or '.join(map(str, factors))}"
-    )
+    factor = f", replication factor {joined(list(map(str, factors)), 'or')}" if factors else ""
+    yield Statement("size", f"{counted(len(topic.partitions), 'partition')}{factor}")
     yield from _settings(picture, topic)
+    for each in _unparsable(picture, name):
+        says = f"{each.setting}={each.value}, but Kafka expects {each.expected}. Every broker fails at its next start"
+        yield Statement("setting", says)
     if topic.queued_for_deletion:
         yield from _deletion(picture, topic)
     moving = [number for number, partition in topic.partitions.items() if partition.reassigning]
@@ -76,7 +92,18 @@ def _statements(
         reason = picture.reason(TopicPartition(name, number))
         yield Statement("partitions" if at == 0 else "", f"{name}-{number}: {reason}")
     if len(unwell) > _NAMED:
-        yield Statement("", f"and {len(unwell) - _NAMED} more")
+        yield Statement("", f"and {len(unwell) - _NAMED:,} more")
+
+
+def _missing_id(picture: Picture, name: str) -> Iterator[Statement]:
+    yield Statement("id", f"none. {kinds.MISSING_TOPIC_ID.action}", Certainty.EXPECTED)
+    record = (picture.records or {}).get(f"/brokers/topics/{name}")
+    former = picture.header.damaged.lost_ids.get(name, "ID")
+    if record is not None and record.content:
+        content = msgspec.json.decode(record.content) | {"version": 3, "topic_id": former}
+        put_back = PUT_ID_BACK.filled(TOPIC=name, CONTENT=msgspec.json.encode(content).decode())
+        for command in put_back.way().commands:
+            yield Statement("", command, Certainty.EXPECTED)
 
 
 def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:
@@ -95,10 +122,17 @@ def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:
     )
 
 
+def _unparsable(picture: Picture, name: str) -> Iterator[Unparsable]:
+    found = unparsable_at_start(picture.header, lambda topic: topic == name)
+    return (each for each in found if each.topic == name)
+
+
 def _deletion(picture: Picture, topic: Topic) -> Iterator[Statement]:
     away = sorted({at for partition in topic.partitions.values() for at in picture.unregistered(partition.replicas)})
-    waits = f"waits for {bracketed(away)} to return" if away else "its brokers are asked to delete their replicas"
+    waits = f"waits until {listed(away, 'returns')}" if away else "its brokers are asked to delete their replicas"
     yield Statement("deletion", waits, Certainty.EXPECTED)
+    if away:
+        yield Statement("", absence(away, picture.header))
     states = [state for partition in topic.partitions.values() for state in partition.replica_states.values()]
     deleted = states.count(ReplicaState.DELETION_SUCCESSFUL)
     yield Statement("", f"{deleted} of {counted(len(states), 'replica')} deleted on their brokers", Certainty.INFERRED)

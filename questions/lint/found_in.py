@@ -13,10 +13,15 @@ import msgspec
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.records import Record
 from controller.contract.row import NOT_KNOWN_MS
-from controller.contract.znodes import TopicZnode, ZnodeError, decode, decode_config, locate
-from controller.view.gauges import replicas_by_broker
+from controller.contract.znode_table import Place, consequence_of, flaw_of, locate
+from controller.contract.znodes import Flaw, TopicZnode, ZnodeError, decode, decode_config
+from controller.view.flawed_znodes import flawed_znodes as view_of_flawed
+from controller.view.gauges import common_leader, never_registered, replicas_by_broker
 from controller.view.types import Partition, Topic
+from controller.view.unparsable import ignored_by_brokers, unparsable_at_start
+from controller.view.whereabouts import is_without_session
 from questions.picture import Picture
+from wording.sentences import bracketed, counted, listed
 
 _JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
 "ZooKeeper's largest reply, unless jute.maxbuffer is raised. A longer list is unreadable."
@@ -113,11 +118,17 @@ def orphan_states(cluster: Linted) -> Iterator[str]:
             yield f"{where.name}-{where.partition}"
 
 
-def topics_without_assignment(cluster: Linted) -> Iterator[str]:
-    """Yield topic znodes without content, which a deletion left or a tool created as a parent."""
-    for name, record in sorted(cluster.children[_TOPICS].items(), key=itemgetter(0)):
-        if not record.content and cluster.picture.topic(name) is None:
-            yield record.path
+def unloadable_topics(cluster: Linted) -> Iterable[str]:
+    """Return the paths of topics' znodes that end every controller."""
+    return [f"{_TOPICS}/{name}" for name in sorted(cluster.picture.header.damaged.unloadable)]
+
+
+def listed_twice(cluster: Linted) -> Iterator[str]:
+    """Find partitions whose assignment lists a broker twice. Kafka counts it twice, but there is one copy."""
+    for name, znode in _topic_znodes(cluster):
+        for number, replicas in sorted(znode.partitions.items()):
+            if len(set(replicas)) < len(replicas):
+                yield f"{name}-{number} {bracketed(replicas)}"
 
 
 def stray_states(cluster: Linted) -> Iterator[str]:
@@ -148,11 +159,83 @@ def one_replica(cluster: Linted) -> Iterator[str]:
     return (name for name, _ in _partitions(cluster, lambda partition: len(partition.replicas) == 1))
 
 
+def unknown_brokers(cluster: Linted) -> Iterator[str]:
+    """Yield brokers that have replicas and no trace of ever having run."""
+    header = cluster.picture.header
+    for broker, count in sorted(replicas_by_broker(header).items()):
+        if never_registered(header, broker):
+            yield f"broker {broker} ({counted(count, 'replica')})"
+
+
+def persistent_brokers(cluster: Linted) -> Iterator[str]:
+    """Return registrations that belong to no session."""
+    header = cluster.picture.header
+    return (f"/brokers/ids/{broker}" for broker in sorted(header.brokers) if is_without_session(broker, header))
+
+
+def same_endpoint(cluster: Linted) -> Iterator[str]:
+    """Yield endpoints that more than one broker registered."""
+    found: dict[str, list[BrokerId]] = {}
+    for broker, registered in sorted(cluster.picture.header.brokers.items()):
+        for endpoint in registered.endpoints:
+            found.setdefault(endpoint.rpartition("://")[2], []).append(broker)
+    for address, brokers in sorted(found.items()):
+        if len(set(brokers)) > 1:
+            yield f"{address} ({listed(set(brokers))})"
+
+
+def leaders_out_of_sync(cluster: Linted) -> Iterator[str]:
+    """Yield partitions whose leader is not in their ISR."""
+
+    def is_outside(partition: Partition) -> bool:
+        value = partition.zk_state
+        return value is not None and value.leader != NO_LEADER and value.leader not in value.isr
+
+    for name, partition in _partitions(cluster, is_outside):
+        assert partition.zk_state is not None, "a partition without a state has no leader"
+        yield f"{name} (leader {partition.zk_state.leader}, in sync {bracketed(partition.zk_state.isr)})"
+
+
+def lonely_leaders(cluster: Linted) -> Iterator[str]:
+    """Find the one leader of all partitions whose ISR lacks followers that are in sync with other leaders."""
+    header = cluster.picture.header
+    lagging = {
+        broker
+        for _, partition in _partitions(cluster, lambda each: each.zk_state is not None)
+        for broker in partition.replicas
+        if partition.zk_state is not None and broker not in {*partition.zk_state.isr, *partition.adding}
+    }
+    leader = common_leader(header, lagging & header.brokers.keys())
+    if leader is not None:
+        count = header.tally.gauges.under_replicated[leader]
+        yield f"broker {leader} ({counted(count, 'partition')}, {listed(lagging)} out of sync)"
+
+
 def dead_brokers(cluster: Linted) -> Iterator[str]:
     """Yield brokers that host replicas and are not registered."""
     for broker, count in sorted(replicas_by_broker(cluster.picture.header).items()):
-        if count and broker not in cluster.picture.header.brokers:
-            yield f"broker {broker} ({count} replicas)"
+        header = cluster.picture.header
+        if count and broker not in header.brokers and not never_registered(header, broker):
+            yield f"broker {broker} ({counted(count, 'replica')})"
+
+
+# --- content that Kafka cannot read
+
+
+def flawed_znodes(cluster: Linted) -> Iterator[str]:
+    """Yield znodes that stop brokers, controllers or requests, each with the effect and the step that mends it."""
+    for flawed in view_of_flawed(cluster.picture.header):
+        if locate(flawed.path).place is not Place.TOPIC:  # a topic has a check of its own
+            yield f"{flawed.sentence}. {flawed.consequence.mend}"
+
+
+def unparsable_settings(cluster: Linted) -> Iterator[str]:
+    """Yield settings that are no JSON, which Kafka takes for none."""
+    for path, record in cluster.records.items():
+        if path.startswith("/config/") and flaw_of(path, record.content) is Flaw.UNPARSABLE:
+            consequence = consequence_of(path, Flaw.UNPARSABLE, cluster.picture.header.profile.release)
+            if consequence is not None:
+                yield f"{path}: {consequence.effect}"
 
 
 # --- settings
@@ -194,6 +277,17 @@ def without_settings(cluster: Linted) -> Iterable[str]:
     """Find topics without a settings znode, which Kafka creates before the topic, if others have one."""
     settings = cluster.children["/config/topics"]
     return [name for name, _ in cluster.topics if name not in settings] if settings else ()
+
+
+def settings_that_end_a_start(cluster: Linted) -> Iterator[str]:
+    """Return settings that end the start of brokers."""
+    found = unparsable_at_start(cluster.picture.header, lambda name: cluster.picture.topic(name) is not None)
+    return (each.sentence for each in found)
+
+
+def ignored_settings(cluster: Linted) -> Iterator[str]:
+    """Return settings in /config/brokers that brokers leave out."""
+    return (each.sentence for each in ignored_by_brokers(cluster.picture.header))
 
 
 def _has_settings(record: Record) -> bool:

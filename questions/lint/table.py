@@ -13,6 +13,12 @@ import msgspec
 
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import Severity
+from controller.contract.remedies.controllership import DELETE_PREFERRED_REQUEST, RAISE_EPOCH
+from controller.contract.remedies.partitions import FORBID_UNCLEAN, LOWER_MIN_ISR
+from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT, DELETE_REASSIGNMENT_REQUEST, REASSIGN
+from controller.contract.remedies.remedy import Advice
+from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
+from controller.view.advice import advice_for
 from questions.lint import found_in
 from questions.picture import WORST_FIRST, Picture
 
@@ -37,7 +43,7 @@ class LintCheck(msgspec.Struct, frozen=True):
     severity: Severity
     find: Callable[[found_in.Linted], Iterable[str]]
     will: str
-    mend: str
+    advice: Advice
     reads_znodes: bool = False  # it looks at znodes beyond the controller's context
 
 
@@ -45,11 +51,12 @@ def lint(picture: Picture) -> tuple[LintFinding, ...]:
     """Return all findings, worst first. Checks without data are unknown and last."""
     cluster, found = found_in.linted(picture), []
     for check in CHECKS:
+        mend = advice_for(check.advice, picture.header)
         if check.reads_znodes and picture.records is None:
-            found.append(LintFinding(check.name, check.severity, None, (), check.will, check.mend))
+            found.append(LintFinding(check.name, check.severity, None, (), check.will, mend))
         elif subjects := list(check.find(cluster)):
             examples = tuple(subjects[:_EXAMPLES])
-            found.append(LintFinding(check.name, check.severity, len(subjects), examples, check.will, check.mend))
+            found.append(LintFinding(check.name, check.severity, len(subjects), examples, check.will, mend))
     return tuple(sorted(found, key=lambda finding: (finding.count is None, WORST_FIRST[finding.severity])))
 
 
@@ -59,28 +66,88 @@ CHECKS: Final = (
         Severity.PAGE,
         found_in.duplicate_ids,
         "Every broker that is elected controller fails while it loads them.",
-        kinds.DUPLICATE_TOPIC_ID.action,
+        kinds.DUPLICATE_TOPIC_ID.advice,
+    ),
+    LintCheck(
+        "unloadable-topic",
+        Severity.PAGE,
+        found_in.unloadable_topics,
+        "Every broker that is elected controller fails while it loads the topic.",
+        kinds.TOPIC_UNLOADABLE.advice,
+    ),
+    LintCheck(
+        "unreadable-znode",
+        Severity.PAGE,
+        found_in.flawed_znodes,
+        "Kafka cannot read the znode when a broker starts, a controller takes over, or a request comes.",
+        Advice("Take the step that follows the znode."),
+    ),
+    LintCheck(
+        "unparsable-settings",
+        Severity.WARN,
+        found_in.unparsable_settings,
+        "The settings are no JSON, so Kafka uses the defaults.",
+        Advice("Write the settings again with kafka-configs.sh."),
+        reads_znodes=True,
     ),
     LintCheck(
         "state-of-a-later-controller",
         Severity.PAGE,
         found_in.newer_than_the_controller,
         "/controller_epoch was set back. Brokers refuse the controller's requests as those of a deposed one.",
-        "Set /controller_epoch to the highest epoch in this finding, then delete /controller.",
+        Advice(remedies=(RAISE_EPOCH.filled(EPOCH="the highest epoch in this finding"),)),
     ),
     LintCheck(
         "min-isr-above-replication-factor",
         Severity.PAGE,
         found_in.needs_more_than_it_has,
         "Brokers refuse every write with acks=all, even while all brokers are live.",
-        "Lower min.insync.replicas of the topic, or reassign it to more replicas.",
+        Advice(remedies=(LOWER_MIN_ISR, REASSIGN.given("the topic should have more replicas"))),
+    ),
+    LintCheck(
+        "setting-stops-start",
+        Severity.PAGE,
+        found_in.settings_that_end_a_start,
+        "Brokers parse these settings when they start. Every broker fails at a topic's, even without a replica of it.",
+        kinds.START_WILL_FAIL.advice,
+        reads_znodes=True,
+    ),
+    LintCheck(
+        "broker-without-session",
+        Severity.PAGE,
+        found_in.persistent_brokers,
+        "The znode is persistent. No process leads the broker's partitions, and the real broker cannot register.",
+        kinds.BROKER_WITHOUT_SESSION.advice,
+    ),
+    LintCheck(
+        "leader-out-of-sync",
+        Severity.WARN,
+        found_in.leaders_out_of_sync,
+        "No broker writes such a state, so somebody edited it. A failover may elect another leader and lose records.",
+        Advice("Find out who wrote the partition's state, and compare the replicas before the next failover."),
+    ),
+    LintCheck(
+        "endpoint-of-two-brokers",
+        Severity.WARN,
+        found_in.same_endpoint,
+        "Clients and brokers that mean one of them reach the other.",
+        Advice("Give each broker its own advertised.listeners, and restart it."),
+    ),
+    LintCheck(
+        "replicas-of-unknown-brokers",
+        Severity.WARN,
+        found_in.unknown_brokers,
+        "The controller waits for these brokers for ever, and handles no other reassignment of the partitions.",
+        kinds.BROKER_UNKNOWN.advice,
     ),
     LintCheck(
         "child-list-too-long",
         Severity.PAGE,
         found_in.long_lists,
         "A starting controller cannot read a list beyond jute.maxbuffer, so no controller stays.",
-        "Delete unused topics, or raise jute.maxbuffer on every ZooKeeper server, then on every broker.",
+        Advice(
+            "Delete unused topics, or raise jute.maxbuffer on every ZooKeeper server, then on every broker.",
+        ),
         reads_znodes=True,
     ),
     LintCheck(
@@ -88,7 +155,15 @@ CHECKS: Final = (
         Severity.WARN,
         found_in.stray_states,
         "The state names brokers outside the replicas. The controller elects no such broker, and their ISR is lost.",
-        "Find out who edited the topic's znode, set its assignment back, and ask for a reassignment instead.",
+        kinds.ASSIGNMENT_EDITED.advice,
+    ),
+    LintCheck(
+        "replica-listed-twice",
+        Severity.WARN,
+        found_in.listed_twice,
+        "The partition has fewer copies than replicas, and Kafka counts it as under-replicated for ever.",
+        Advice("Reassign the partition to different brokers.", (REASSIGN,)),
+        reads_znodes=True,
     ),
     LintCheck(
         "orphan-state",
@@ -96,16 +171,10 @@ CHECKS: Final = (
         found_in.orphan_states,
         "If a partition of this name is created, the controller cannot write its first state. It has no leader "
         "until the next failover, and the old one after it.",
-        "Check whether someone removed the topic by hand, then delete the znode /brokers/topics/TOPIC/partitions/N.",
-        reads_znodes=True,
-    ),
-    LintCheck(
-        "partitions-of-no-topic",
-        Severity.WARN,
-        found_in.topics_without_assignment,
-        "The topic is gone, and its partition znodes are left. No topic with this name can be created, and a "
-        "migration to KRaft stops at it.",
-        "Run `kontrast explain TOPIC`. It shows the leftover znodes and the commands in the safe order.",
+        Advice(
+            "Check whether someone edited the topic's znode. If a broker leads the partition, put it back there.",
+            (DELETE_ORPHAN_STATE,),
+        ),
         reads_znodes=True,
     ),
     LintCheck(
@@ -113,8 +182,7 @@ CHECKS: Final = (
         Severity.WARN,
         found_in.leftover_fields,
         "The next controller takes the partition as reassigned, to or from brokers outside its replicas.",
-        "Cancel the reassignment (kafka-reassign-partitions.sh --cancel). If that fails, remove the fields from "
-        "the topic's znode and delete /controller.",
+        Advice(remedies=(CANCEL_REASSIGNMENT,)),
         reads_znodes=True,
     ),
     LintCheck(
@@ -122,7 +190,12 @@ CHECKS: Final = (
         Severity.WARN,
         found_in.left_requests,
         "It blocks the next request of its kind, and is carried out at the next failover.",
-        "Check that no one waits for it. Delete it, then delete /controller.",
+        Advice(
+            remedies=(
+                DELETE_REASSIGNMENT_REQUEST,
+                DELETE_PREFERRED_REQUEST.given("/admin/preferred_replica_election stays"),
+            )
+        ),
         reads_znodes=True,
     ),
     LintCheck(
@@ -130,8 +203,7 @@ CHECKS: Final = (
         Severity.WARN,
         found_in.deletions_of_nothing,
         "No controller has handled it. Until then a new topic with this name is deleted.",
-        "Delete the entry, and look at the controller (`kontrast explain controller`). `kontrast explain TOPIC` shows "
-        "the other leftover znodes.",
+        kinds.DELETION_IGNORED.advice,
         reads_znodes=True,
     ),
     LintCheck(
@@ -140,43 +212,63 @@ CHECKS: Final = (
         found_in.unread_notifications,
         "The controller does not read the leaders' reports. It sends brokers old ISRs, and each report slows its"
         " successor.",
-        "Check the controller (`kontrast explain controller`). A failover reads and removes them.",
+        kinds.NOTIFICATION_BACKLOG.advice,
         reads_znodes=True,
+    ),
+    LintCheck(
+        "setting-without-effect",
+        Severity.WARN,
+        found_in.ignored_settings,
+        "Brokers log these settings as invalid and leave them out.",
+        Advice("Correct or delete the named settings."),
+        reads_znodes=True,
+    ),
+    LintCheck(
+        "leader-alone-in-its-isrs",
+        Severity.WARN,
+        found_in.lonely_leaders,
+        "The leader is the common cause, because its followers are in sync with other leaders. Its loss takes the "
+        "partitions offline in which it is the only in-sync replica.",
+        Advice(
+            "Look at the leader's connections, disks and log. Move its leaderships once another replica is in sync."
+        ),
     ),
     LintCheck(
         "dead-replicas",
         Severity.WARN,
         found_in.dead_brokers,
         "Each partition there lacks a replica, and a deletion of its topic waits for the broker.",
-        "Bring the broker back with its data, or reassign its replicas.",
+        kinds.BROKER_ABSENT.advice,
     ),
     LintCheck(
         "brokers-without-rack",
         Severity.WARN,
         found_in.without_rack,
         "With racks on some brokers only, Kafka rejects new topics by rack, or ignores racks.",
-        "Set broker.rack on the named brokers, and restart them.",
+        Advice(
+            "Set broker.rack on the named brokers, and restart them.",
+        ),
     ),
     LintCheck(
         "all-replicas-in-one-rack",
         Severity.WARN,
         found_in.in_one_rack,
         "The loss of that rack takes the partition offline.",
-        "Reassign it to brokers of several racks.",
+        Advice(remedies=(REASSIGN,)),
     ),
     LintCheck(
         "min-isr-of-all-replicas",
         Severity.WARN,
         found_in.needs_all_it_has,
         "Each restart of a broker stops writes with acks=all.",
-        "Lower min.insync.replicas by one, or reassign the topic to one replica more.",
+        Advice(remedies=(LOWER_MIN_ISR, REASSIGN.given("the topic should have more replicas"))),
     ),
     LintCheck(
         "settings-of-no-topic",
         Severity.INFO,
         found_in.orphan_settings,
         "A new topic with this name begins with these settings.",
-        "Delete /config/topics/TOPIC.",
+        Advice(remedies=(DELETE_SETTINGS,)),
         reads_znodes=True,
     ),
     LintCheck(
@@ -184,35 +276,39 @@ CHECKS: Final = (
         Severity.INFO,
         found_in.without_settings,
         "A deletion by hand removed the settings. The topic has the brokers' defaults, its retention included.",
-        "Set the topic's settings again with kafka-configs.sh, or finish the deletion.",
+        Advice(
+            "Set the topic's settings again with kafka-configs.sh, or finish the deletion.",
+        ),
         reads_znodes=True,
     ),
     LintCheck(
         "missing-topic-id",
-        Severity.INFO,
+        Severity.WARN,
         found_in.missing_ids,
-        "The next controller assigns their ids. Until then KRaft migration and clients that use ids do not find them.",
-        kinds.MISSING_TOPIC_ID.action,
+        "The next controller gives each a new id. Brokers that have the old id on disk then refuse the topic.",
+        kinds.MISSING_TOPIC_ID.advice,
     ),
     LintCheck(
         "more-replicas-than-racks",
         Severity.INFO,
         found_in.more_replicas_than_racks,
         "No spread gives each replica a rack of its own, so one rack has two.",
-        "Add a rack, or count on its loss taking two replicas.",
+        Advice(
+            "Add a rack, or count on its loss taking two replicas.",
+        ),
     ),
     LintCheck(
         "one-replica",
         Severity.INFO,
         found_in.one_replica,
         "It goes offline with its broker, at each restart too, and is lost with its disk.",
-        kinds.TOPIC_WITH_ONE_REPLICA.action,
+        kinds.TOPIC_WITH_ONE_REPLICA.advice,
     ),
     LintCheck(
         "unclean-election-enabled",
         Severity.INFO,
         found_in.unclean,
         "If all in-sync replicas fail, the controller elects a lagging replica, and records are lost.",
-        "Set unclean.leader.election.enable=false where data matters more than availability.",
+        Advice(remedies=(FORBID_UNCLEAN.given("its data matters more than availability"),)),
     ),
 )

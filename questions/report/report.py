@@ -36,7 +36,7 @@ def report_against(objective_percent: float | None, clusters: Sequence[ClusterRe
 
 
 def allowed_partition_minutes(objective_percent: float, topic: TopicAvailability) -> float:
-    """Return partition-minutes that the objective lets a topic refuse acks=all."""
+    """Return partition-minutes that the objective lets a topic reject acks=all."""
     return topic.partition_minutes * (100 - objective_percent) / 100
 
 

@@ -9,20 +9,19 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import NO_BROKER, NO_LEADER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
-from questions.timeline.selection import CONTROLLER_GROUP, Selection
+from questions.doubts import BLINDING
+from questions.picture import CONTROLLER_GROUP
+from questions.timeline.selection import Selection
+from wording.facts import Fact
 from wording.sentences import bracketed, counted
 
 _MOST: Final = 30  # lanes per kind, because readers cannot follow more
 _WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
-_BLINDING: Final = frozenset(
-    kind.name for kind in (kinds.REPLICA_DISCONNECTED, kinds.REPLICA_LACKS_RECORDS, kinds.CLUSTER_QUARANTINED)
-)
 _ABSENT: Final = frozenset({Problem.NOT_YET_CREATED.value})
 
 
@@ -32,12 +31,13 @@ class Condition(Enum):
     WELL = "well"
     ABSENT = "not there yet, or being deleted"
     LACKING = "under-replicated"
-    REFUSING = "refuses acks=all"
+    REFUSING = Fact.REJECTS_ACKS_ALL.singular
     DOWN = "offline, dead, or no controller"
     UNKNOWN = "not known"
 
 
 _TROUBLE: Final = (Condition.DOWN, Condition.REFUSING)
+_OF_TOPICS: Final = (*_TROUBLE, Condition.LACKING)
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -89,7 +89,8 @@ def lanes_of(
     controllers = [Lane(lane.name, _covered(lane.spans, failed)) for lane in controller.lanes(begin_ms, end_ms)]
     shown, left_out = _of_brokers(list(brokers.lanes(begin_ms, end_ms)), together=by_topic)
     found = topics.lanes(begin_ms, end_ms) if by_topic else partitions.lanes(begin_ms, end_ms)
-    drawn, more = _worst((lane for lane in found if lane.lasted_ms(*_TROUBLE)), *_TROUBLE)
+    shows = _OF_TOPICS if by_topic else _TROUBLE
+    drawn, more = _worst((lane for lane in found if lane.lasted_ms(*shows)), *_TROUBLE)
     noun = "more topic" if by_topic else "more partition"
     left_out += [f"{counted(more, noun)} affected for a shorter time"] if more else []
     unseen = _unseen(story, begin_ms, end_ms)
@@ -117,7 +118,7 @@ def _of_brokers(lanes: list[Lane], *, together: bool) -> tuple[list[Lane], list[
 
 def _worst(lanes: Iterable[Lane], *conditions: Condition) -> tuple[list[Lane], int]:
     """Return the lanes that were in these conditions the longest, by name, and the number of the others."""
-    by_time = sorted(lanes, key=lambda lane: -lane.lasted_ms(*conditions))
+    by_time = sorted(lanes, key=lambda lane: (-lane.lasted_ms(*conditions), -lane.lasted_ms(Condition.LACKING)))
     return sorted(by_time[:_MOST], key=lambda lane: _by_number(lane.name)), max(0, len(by_time) - _MOST)
 
 
@@ -163,15 +164,15 @@ class _TopicMarks:
     def add(self, row: PartitionRow) -> None:
         condition = Condition.WELL if row.removed else _condition(row)
         bad = self._bad.setdefault(row.topic, {})
-        if condition in _TROUBLE:
+        if condition in _OF_TOPICS:
             bad[row.partition] = condition
         else:
             bad.pop(row.partition, None)
-        worst = next((each for each in _TROUBLE if each in bad.values()), Condition.WELL)
+        worst = next((each for each in _OF_TOPICS if each in bad.values()), Condition.WELL)
         marks = self._marks.setdefault(row.topic, [])
         if not marks or marks[-1][1] is not worst:
             marks.append((row.time_ms, worst))
-        if condition in _TROUBLE:
+        if condition in _OF_TOPICS:
             most = self._most.setdefault(row.topic, {})
             most[condition] = max(most.get(condition, 0), sum(each is condition for each in bad.values()))
 
@@ -190,9 +191,11 @@ class _TopicMarks:
 
 def _topic_words(worst: Condition, most: Mapping[Condition, int]) -> tuple[str, str]:
     if worst is Condition.WELL:
-        return "", "no partition is offline or refuses acks=all"
-    word = "offline" if worst is Condition.DOWN else "refuses acks=all"
-    return word, f"up to {counted(most[worst], 'partition')}: {word}"
+        return "", "all partitions are online and in sync"
+    word = {Condition.DOWN: Fact.OFFLINE, Condition.REFUSING: Fact.REJECTS_ACKS_ALL}.get(
+        worst, Fact.UNDER_REPLICATED
+    ).word
+    return word, f"up to {counted(most[worst], 'partition')} {word}"
 
 
 def _controller_mark(row: ControllerRow) -> _Mark:
@@ -246,7 +249,7 @@ def _unseen(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, ...
     opened: dict[str, AlertRow] = {}
     spans: list[Span] = []
     for row in story:
-        if isinstance(row, AlertRow) and row.alert in _BLINDING:
+        if isinstance(row, AlertRow) and row.alert in BLINDING:
             if row.state == "resolved":
                 spans += _unseen_in(opened.pop(row.id, None), begin_ms, min(row.time_ms, end_ms))
             else:

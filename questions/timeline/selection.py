@@ -9,8 +9,8 @@ from controller.contract.effect_rows import Transition
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition, Zxid
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow
 from controller.contract.row import Row
+from questions.picture import CONTROLLER_GROUP
 
-CONTROLLER_GROUP = "controller"  # of the alerts about it
 _HEARTBEAT_MS = 1_000
 
 

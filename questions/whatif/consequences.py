@@ -50,6 +50,11 @@ class Consequences(msgspec.Struct, frozen=True):
         return tuple(each for each in self.changes if is_offline(each.problem) and not is_offline(each.problem_before))
 
     @property
+    def newly_online(self) -> tuple[PartitionChange, ...]:
+        """Return partitions that cannot be used before and can afterwards."""
+        return tuple(each for each in self.changes if is_offline(each.problem_before) and not is_offline(each.problem))
+
+    @property
     def newly_unwritable(self) -> tuple[PartitionChange, ...]:
         """Return partitions that accept acks=all before, and afterwards are led and refuse it."""
         least = Problem.UNDER_MIN_ISR.value
@@ -87,9 +92,15 @@ def consequences(before: Context, after: Context, touched: Iterable[TopicPartiti
         now.gauges.leaderless,
         then.gauges.under_min_isr_partitions,
         now.gauges.under_min_isr_partitions,
-        dict(sorted(then.gauges.led_by.items())),
-        dict(sorted(now.gauges.led_by.items())),
+        _led_by(before),
+        _led_by(after),
     )
+
+
+def _led_by(context: Context) -> dict[BrokerId, int]:
+    """Return how many partitions each live broker leads. The states of lost leaders may still name them."""
+    live, led = context.header.brokers, context.header.tally.gauges.led_by
+    return {broker: count for broker, count in sorted(led.items()) if broker in live}
 
 
 def _change(before: Context, after: Context, tp: TopicPartition) -> PartitionChange | None:

@@ -100,7 +100,9 @@ class HypotheticalCluster:
             was = self._registrations.get(broker) or (departed.was if departed is not None else None)
             endpoints, rack = (was.endpoints, was.rack) if was is not None else ((), None)
             version = header.configuration.evidence.broker_version or _ANY_BROKER_VERSION
-            content = {"version": version, "host": None, "endpoints": endpoints, "rack": rack}
+            protocols = {endpoint.partition("://")[0]: "PLAINTEXT" for endpoint in endpoints}
+            content = {"version": version, "jmx_port": -1, "host": "", "port": -1, "endpoints": endpoints, "rack": rack}
+            content["listener_security_protocol_map"] = protocols
             path = f"/brokers/ids/{broker}"
             self._write(path, content, owner=self._next_zxid(), created=True)
         self._elect_controller()

@@ -23,7 +23,7 @@ class Loss(msgspec.Struct, frozen=True, omit_defaults=True):
     lost: str  # "broker 3" or "rack eu-1"
     brokers: tuple[BrokerId, ...]
     offline: int
-    unwritable: int  # led, and refusing acks=all
+    unwritable: int  # led, and rejecting acks=all
     unclean: int  # led by a replica that was not in sync
     leaders_moved: int
     topics: tuple[str, ...] = ()  # that would have partitions offline or unwritable, by name, as many as are named

@@ -14,7 +14,7 @@ from questions.whatif.scenario import Change, Step, play
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """Number of partitions that a reassignment leaves offline, and that refuse acks=all."""
+    """Number of partitions that a reassignment leaves offline, and that reject acks=all."""
 
     offline: int
     unwritable: int

@@ -31,6 +31,7 @@ class RollingOrder(msgspec.Struct, frozen=True):
 
     batches: tuple[tuple[BrokerId, ...], ...]
     obstacles: tuple[Obstacle, ...]
+    failing_starts: tuple[str, ...] = ()  # sentences about brokers that would not start again
 
 
 def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrder:
@@ -97,7 +98,7 @@ def _why(alike: Alike) -> str:
 
 def _consequence(alike: Alike) -> str:
     if len(alike.isr) > 1:
-        return "they refuse acks=all"
+        return "they reject acks=all"
     return "they lose records" if alike.unclean and len(alike.replicas) > 1 else "they are offline"
 
 

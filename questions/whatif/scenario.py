@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -10,10 +10,12 @@ import msgspec
 
 from controller.contract.ids import BrokerId, TopicPartition
 from controller.view.types import Context
+from questions.known_brokers import UnknownBrokersError, refuse_unknown
 from questions.whatif.consequences import Consequences, consequences
 from questions.whatif.hypothetical_cluster import HypotheticalCluster
 from questions.whatif.representatives import represent
 from wording.sentences import counted, listed, plural
+from wording.suggestions import did_you_mean, near
 
 
 class Change(Enum):
@@ -37,7 +39,7 @@ class Step(NamedTuple):
         """Return the step in words."""
         if self.change is Change.REASSIGN:
             return f"{counted(len(self.targets), 'partition')} reassigned"
-        verb = {Change.CRASH: "lost", Change.SHUT_DOWN: "shut down in order", Change.RESTORE: "back"}[self.change]
+        verb = {Change.CRASH: "lost", Change.SHUT_DOWN: "shut down cleanly", Change.RESTORE: "back"}[self.change]
         return f"{plural(len(self.brokers), 'broker', 'brokers')} {', '.join(map(str, self.brokers))} {verb}"
 
 
@@ -62,10 +64,6 @@ class Scenario(msgspec.Struct, frozen=True):
             step.consequences.newly_offline or step.consequences.newly_unwritable or step.consequences.unclean
             for step in self.steps
         )
-
-
-class UnknownBrokersError(ValueError):
-    """Brokers or racks that the cluster does not have."""
 
 
 def brokers_in(context: Context, rack: str) -> tuple[BrokerId, ...]:
@@ -118,12 +116,26 @@ def _apply(cluster: HypotheticalCluster, step: Step) -> None:
 def _refuse_unknown_brokers(context: Context, step: Step) -> None:
     registered = context.header.brokers.keys()
     if step.change in (Change.CRASH, Change.SHUT_DOWN):
-        absent = sorted(set(step.brokers) - registered)
-        if absent:
-            raise UnknownBrokersError(f"broker {', '.join(map(str, absent))} is not registered, so it cannot be lost")
+        _refuse(set(step.brokers) - registered, "not registered, so it cannot be lost")
+    elif step.change is Change.RESTORE:
+        refuse_unknown(context, step.brokers)
+        _refuse(set(step.brokers) & registered, "registered already, so it cannot return")
+    for tp, to in step.targets.items():
+        partition = context.topics.partition(tp)
+        # Kafka refuses a new replica on a broker that is not live (`KafkaController.validateReplicas`, 3.9).
+        added = set(to).difference(partition.replicas if partition is not None else ())
+        _refuse(added - registered, f"not registered, so it cannot get a replica of {tp}")
+
+
+def _refuse(brokers: Collection[BrokerId], why: str) -> None:
+    if brokers:
+        raise UnknownBrokersError(f"broker {', '.join(map(str, sorted(brokers)))} is {why}")
 
 
 def _refuse_unknown_partitions(context: Context, step: Step) -> None:
     for tp in step.targets:
         if context.topics.partition(tp) is None:
-            raise UnknownBrokersError(f"there is no partition {tp} to be reassigned")
+            names = [name for name, topic in context.topics if topic.exists]
+            others = (TopicPartition(name, tp.partition) for name in near(tp.topic, names))
+            similar = did_you_mean([str(each) for each in others if context.topics.partition(each) is not None])
+            raise UnknownBrokersError(f"there is no partition {tp} to be reassigned{similar}")

@@ -20,6 +20,7 @@ from streaming.checkpoint.fence import EPOCH_FILE
 from streaming.checkpoint.place import DRAFT, HadoopPath, Place, remove_directory, replace_content
 from streaming.errors import StreamError
 from transport.disk import force, make_private
+from transport.holders import holders
 
 CHECKPOINT_FORMAT = 1
 STATE_FORMAT = "state format"  # a value that no user can give
@@ -35,6 +36,7 @@ _SPARKS = re.compile(r"spark(-[0-9]+)?")
 _DRAFTS_OF_SPARK = re.compile(r"\.kontrast\..*\.tmp")
 _SETTINGS_FILE = "kontrast.json"
 _LOCK_FILE = "kontrast.lock"
+STARTS_FILE = "kontrast.starts"
 _FORMAT = "format"
 
 Settings = Mapping[str, int | str]
@@ -151,7 +153,7 @@ def require(directory: Place, stored: Settings, wanted: Settings) -> None:
 
 
 def _create(directory: Place) -> None:
-    own = {_LOCK_FILE, *(f"{name}{end}" for name in (_SETTINGS_FILE, EPOCH_FILE) for end in ("", DRAFT))}
+    own = {_LOCK_FILE, *(f"{name}{end}" for name in (_SETTINGS_FILE, EPOCH_FILE, STARTS_FILE) for end in ("", DRAFT))}
     try:
         if isinstance(directory, HadoopPath):
             directory.create_directory()
@@ -183,11 +185,13 @@ def _lock(path: Path, wait_seconds: float) -> int:
             if time.monotonic() < deadline:
                 time.sleep(0.1)
                 continue
-            owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            # The first holder wrote its number, but another process may have inherited the lock and outlived it.
+            written = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            owner = holders(descriptor) or f"process {written or 'unknown'}"
             os.close(descriptor)
             raise StreamError(
-                f"checkpoint {path.parent} is in use by process {owner or 'unknown'}. "
-                "Stop that one first, or give another directory with --checkpoint"
+                f"checkpoint {path.parent} is in use by {owner}. "
+                "End that one first, or give another directory with --checkpoint"
             ) from None
         with contextlib.suppress(OSError):  # on a full disk the holder stays unnamed
             os.ftruncate(descriptor, 0)

@@ -26,6 +26,8 @@ _LOGS = ("offsets", "commits")
 _NO_OFFSET = "-"
 _CHECKSUMS = b"crc\0"  # how Hadoop begins a file of checksums
 _CHECKSUMS_HEADER = Struct(">4xI")  # behind it how many bytes each sum is of
+# Hadoop allocates memory for one chunk, 512 bytes by default. A flipped bit in the size would exhaust Java's memory.
+_LARGEST_CHUNK_BYTES = 1024**2
 _ANYTHING = JsonDecoder(object)
 
 
@@ -106,6 +108,20 @@ def _drop_torn(spark_directory: Place) -> None:
         remove_directory(spark_directory)
 
 
+def require_checksums(spark_directory: Place) -> None:
+    """Raise StreamError for a file of checksums that would end Java before it can name the file."""
+    if isinstance(spark_directory, HadoopPath):
+        return
+    for checksums in sorted(spark_directory.rglob(".*.crc")):
+        try:
+            with checksums.open("rb") as file:
+                header = file.read(_CHECKSUMS_HEADER.size)
+        except OSError as error:
+            raise StreamError(f"{checksums} cannot be read: {error.strerror}. Check the disk, or {REBUILD}") from error
+        if not _is_sound(header):
+            raise StreamError(f"{checksums} is damaged. Restore the checkpoint, or {REBUILD}")
+
+
 def numbered(log: Place) -> list[int]:
     """Return the numbers of the entries of one of Spark's logs, in their order."""
     return sorted(int(path.name) for path in log.glob("[0-9]*") if path.name.isdigit())
@@ -117,11 +133,11 @@ def agrees_with_checksum(path: Place) -> bool:
         sums = checksum_file(path).read_bytes()
     except FileNotFoundError:
         return True
-    if not sums.startswith(_CHECKSUMS) or len(sums) < _CHECKSUMS_HEADER.size:
+    if not _has_header(sums):
         return True
-    (chunk_bytes,) = _CHECKSUMS_HEADER.unpack_from(sums)
-    if not chunk_bytes:
+    if not _is_sound(sums):
         return False
+    (chunk_bytes,) = _CHECKSUMS_HEADER.unpack_from(sums)
     content = path.read_bytes()
     chunks = (content[begin : begin + chunk_bytes] for begin in range(0, len(content), chunk_bytes))
     return sums[_CHECKSUMS_HEADER.size :] == b"".join(crc32(chunk).to_bytes(4, "big") for chunk in chunks)
@@ -130,6 +146,16 @@ def agrees_with_checksum(path: Place) -> bool:
 def checksum_file(path: Place) -> Place:
     """Return the file in which Hadoop keeps the checksums of another."""
     return path.with_name(f".{path.name}.crc")
+
+
+def _has_header(sums: bytes) -> bool:
+    """Return whether it begins like a file of checksums. Otherwise Hadoop reads the other file without checksums."""
+    return sums.startswith(_CHECKSUMS) and len(sums) >= _CHECKSUMS_HEADER.size
+
+
+def _is_sound(sums: bytes) -> bool:
+    """Return whether Hadoop can use the size of a chunk, if there is one."""
+    return not _has_header(sums) or 0 < _CHECKSUMS_HEADER.unpack_from(sums)[0] <= _LARGEST_CHUNK_BYTES
 
 
 def _has_begun(spark_directory: Place) -> bool:

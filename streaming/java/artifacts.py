@@ -23,11 +23,12 @@ from typing import Protocol
 from streaming.errors import StreamError
 from streaming.java.installation import find_java
 from streaming.java.licences import licensed, line_of
-from transport.disk import make_private
 from transport.scratch import scratch_directory
 
 LOCK_FILE = Path(__file__).with_name("artifacts.lock")
 SHORT_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # compile quickly rather than well
+# Spark in one process needs no other address. Without it Spark asks for this host's own name, which may not resolve.
+LOOPBACK = "127.0.0.1"
 _FETCH_SECONDS = 600
 _ATTEMPTS = 2
 
@@ -125,12 +126,28 @@ def jars(
     """
     expected = read_lock(lock_file or LOCK_FILE).get(artifact_set.name, {})
     directory = cache_directory() / artifact_set.name
-    if _unusable(directory, expected):
+    if missing_jars(artifact_set, lock_file=lock_file):
         with _only_one_at_a_time(directory):
-            if missing := _unusable(directory, expected):  # no other process fetched them meanwhile
+            if missing := missing_jars(artifact_set, lock_file=lock_file):  # no other process fetched them meanwhile
                 report(f"fetching {len(missing)} of {len(expected)} jars for {artifact_set.name}")
                 _fill(directory, artifact_set, expected)
     return tuple(directory / name for name in sorted(expected))
+
+
+def missing_jars(artifact_set: ArtifactSet, *, lock_file: Path | None = None) -> list[str]:
+    """Return the set's jars that the cache lacks or has damaged. Reading all 40 MB takes a tenth of a second.
+
+    Raise ArtifactError if this user may not read the cache.
+    """
+    directory = cache_directory() / artifact_set.name
+    expected = read_lock(lock_file or LOCK_FILE).get(artifact_set.name, {})
+    try:
+        return [name for name, checksum in expected.items() if _sha256(directory / name) != checksum]
+    except PermissionError as error:
+        raise ArtifactError(
+            f"user {os.geteuid()} may not read {error.filename}: run `chmod -R a+rX {directory.parent}` as its owner, "
+            "or set KONTRAST_CACHE"
+        ) from error
 
 
 def cache_directory() -> Path:
@@ -170,11 +187,6 @@ def relock(sets: Sequence[ArtifactSet], lock_file: Path, report: Callable[[str],
     lock_file.with_suffix(".licences").write_text("".join(sorted(licences)), encoding="utf-8")
 
 
-def _unusable(directory: Path, expected: Mapping[str, str]) -> list[str]:
-    """Return the missing or damaged jars. Reading all 40 MB takes a tenth of a second."""
-    return [name for name, checksum in expected.items() if _sha256(directory / name) != checksum]
-
-
 def _sha256(path: Path) -> str | None:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -199,7 +211,7 @@ def _fill(directory: Path, artifact_set: ArtifactSet, expected: Mapping[str, str
 @contextlib.contextmanager
 def _only_one_at_a_time(directory: Path) -> Iterator[None]:
     try:
-        make_private(directory)
+        directory.mkdir(parents=True, exist_ok=True)  # an image is built by root, and another user reads it
         lock = (directory / ".lock").open("w")
     except OSError as error:
         raise ArtifactError(f"the cache {directory} cannot be written ({error}): set KONTRAST_CACHE") from error
@@ -211,7 +223,7 @@ def _only_one_at_a_time(directory: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _fetched(parent: Path, artifact_set: ArtifactSet) -> Iterator[list[Path]]:
     """Provide the set's jars in a directory on the cache's file system that ends with the block."""
-    make_private(parent)
+    parent.mkdir(parents=True, exist_ok=True)
     with scratch_directory(parent) as scratch:
         fetched: list[Path] = []
         for number, request in enumerate(artifact_set.requests):
@@ -243,6 +255,7 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
         "SPARK_HOME": str(spark_home()),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": LOOPBACK,
     }
     try:
         done = subprocess.run(

@@ -17,7 +17,6 @@ import pyspark
 from streaming.errors import StreamError
 from streaming.java.artifacts import cache_directory
 from streaming.java.installation import find_java
-from transport.disk import make_private
 from transport.scratch import scratch_directory
 
 _LOG = logging.getLogger("kontrast.streaming")
@@ -76,7 +75,7 @@ def written(class_path: Sequence[Path]) -> Iterator[Path]:
     """Yield the file into which a Java with this class path writes its classes at its end. Raise StreamError."""
     directory, key = _directory(), _key(class_path)
     try:
-        make_private(directory)
+        directory.mkdir(parents=True, exist_ok=True)
         remove_unusable()
         with scratch_directory(directory) as scratch:
             draft, needs = scratch.directory / "archive", scratch.directory / "needs"

@@ -13,17 +13,18 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 from pyspark.sql import DataFrame, SparkSession, functions as sql
 
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
-from streaming.checkpoint.directory import REBUILD
 from streaming.checkpoint.fence import Fence
 from streaming.config import Retention, StreamConfig
 from streaming.errors import StreamError
 from streaming.kafka_options import spark_options
 from streaming.packed import unpack
 from streaming.python_memory import return_free_memory
+from streaming.sinks.ends import Ends, ends_of, require_rows, stored_ends
 from streaming.sinks.standing_rows import StandingRows
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import make_private
@@ -44,12 +45,14 @@ _LONGEST_WAIT_MS = 5_000  # for Kafka, of a row between batches
 class Batch:
     """A batch of the job with its number for the sink, its part of the source, and the job's own row.
 
-    `secure` forces the required part of the checkpoint to disk. The fence stops a zombie driver.
+    If the checkpoint `has_earlier` batches, their rows must be in the outputs. `secure` forces the required part of the
+    checkpoint to disk. The fence stops a zombie driver.
     """
 
     number: int
     source: bytes
-    job: JobRow | None
+    has_earlier: bool
+    job: JobRow
     secure: Callable[[], None]
     fence: Fence
 
@@ -63,7 +66,7 @@ class Sink(Protocol):
         ...
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Write the rows in order, and the job's own row if there is one. A batch may repeat."""
+        """Write the rows in order, and then the job's own row. A batch may repeat."""
         ...
 
     def write_idle(self, row: JobRow, session: SparkSession) -> None:
@@ -78,8 +81,8 @@ class Sink(Protocol):
 class JournalSink:
     """One journal per output below a directory. Raise StreamError if one is not writable.
 
-    The journal of the job's rows has a mark of every batch, written after the other outputs are on disk. Rows of a
-    batch without a mark may be missing.
+    The journal of the job's rows has a mark of every batch and the ends of the other journals, written after they are
+    on disk. Rows of a batch without a mark may be missing.
     """
 
     def __init__(self, address: JournalAddress, retention: Mapping[str, Retention]) -> None:
@@ -98,6 +101,7 @@ class JournalSink:
                     retain_seconds=retention[output].seconds,
                     standing=StandingRows if output in _COMPACTED else None,
                 )
+            self._ends: Ends = stored_ends(address.directory)
         except JournalError as error:
             self.close()
             raise StreamError(str(error)) from error
@@ -111,7 +115,8 @@ class JournalSink:
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         """Append the batch's rows to each output's journal. Raise StreamError if earlier rows are lost."""
-        self._refuse_lost_batches(batch.number)
+        if batch.has_earlier:
+            require_rows(self._address.directory, self._writers, self._ends, batch.number)
         packed: dict[str, list[bytes]] = {}
         # A cluster is one group of one task, and rows are collected task by task, each in its order.
         for output, values in rows.select("output", "values").collect():
@@ -133,8 +138,8 @@ class JournalSink:
             count += sum(done.result() for done in appends)
         batch.fence.require()
         with self._job_row:
-            job = [] if batch.job is None else [encode_row(batch.job)]
-            self._writers[JobRow.output].append_batch(batch.number, job, batch.source)
+            self._ends = ends_of(self._writers)
+            self._writers[JobRow.output].append_batch(batch.number, [self._job_line(batch.job)], batch.source)
         return_free_memory(count)
         if batch.number < newest:
             logger.warning(
@@ -148,15 +153,10 @@ class JournalSink:
         """Add the row to the journal of the job's rows."""
         with self._job_row:
             if self._writers[JobRow.output].last_batch_id >= 0:
-                self._writers[JobRow.output].add_to_last_batch([encode_row(row)])
+                self._writers[JobRow.output].add_to_last_batch([self._job_line(row)])
 
-    def _refuse_lost_batches(self, number: int) -> None:
-        marks_every_batch = self._writers[JobRow.output].last_batch.source is not None or self.next_batch == 0
-        if number > self.next_batch and marks_every_batch:
-            raise StreamError(
-                f"the outputs in {self._address.directory} end before batch {self.next_batch} and the checkpoint "
-                f"continues with batch {number}, so the rows between them are lost. To continue, {REBUILD}"
-            )
+    def _job_line(self, row: JobRow) -> bytes:
+        return encode_row(msgspec.structs.replace(row, ends=self._ends))
 
     def close(self) -> None:
         """Force the written rows to disk."""
@@ -181,9 +181,10 @@ class KafkaSink:
             topic, sql.explode(sql.arrays_zip(keys.alias("key"), values.alias("value"))).alias("row")
         )
         messages = together.select("topic", "row.key", "row.value")
-        if batch.job is not None:
-            messages = messages.union(self._message(batch.job, rows.sparkSession))
-        messages.write.format("kafka").options(**spark_options(self._address)).save()
+        messages = messages.union(self._message(batch.job, rows.sparkSession))
+        # Rows repeat their field names, so they take a fifth. kafka-python reads gzip without another library.
+        writer = messages.write.format("kafka").options(**spark_options(self._address))
+        writer.option("kafka.compression.type", "gzip").save()
         batch.secure()  # the state is written with the rows
 
     def write_idle(self, row: JobRow, session: SparkSession) -> None:

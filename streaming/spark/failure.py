@@ -50,8 +50,11 @@ def no_login(message: str) -> str | None:
 
 def is_full_disk(failure: BaseException) -> bool:
     """Return whether it failed because a disk has no room, which may be mended while it waits."""
-    if isinstance(failure, JournalFullError) or (isinstance(failure, OSError) and failure.errno in NO_ROOM):
-        return True
+    cause: BaseException | None = failure
+    while cause is not None:
+        if isinstance(cause, JournalFullError) or (isinstance(cause, OSError) and cause.errno in NO_ROOM):
+            return True
+        cause = cause.__cause__
     return any(sentence in message for message in messages(failure) for sentence in _NO_ROOM_SENTENCES)
 
 

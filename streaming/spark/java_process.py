@@ -29,9 +29,11 @@ from pyspark.serializers import UTF8Deserializer, read_int
 from pyspark.sql import SparkSession
 
 from streaming.errors import StreamError
+from streaming.java.artifacts import LOOPBACK
 from streaming.java.class_archive import archive_options, spark_jars
 from streaming.java.installation import find_java
 from streaming.processes import descendants, kill
+from transport.parent import die_with
 from transport.scratch import scratch_directory
 
 logger = logging.getLogger("kontrast.streaming.spark")
@@ -84,10 +86,12 @@ _STACK = re.compile(r"\s+at |\s*\.\.\. \d+ more")  # lines of a stack trace, whi
 class JavaProcess:
     """A Java process to start, with memory in Java's notation and the jars around Spark's own.
 
-    It holds `inherited_files` open until it ends. With `archive_to` it leaves the archive of its classes there.
+    It holds `inherited_files` open until it ends. With `archive_to` it leaves the archive of its classes there. Into
+    `temporary` it unpacks native libraries, which a mount with noexec forbids to load.
     """
 
     memory: str
+    temporary: Path | None = None
     jars_before: Sequence[Path] = ()
     jars_behind: Sequence[Path] = ()
     inherited_files: Sequence[int] = ()
@@ -128,6 +132,8 @@ class JavaProcess:
         # The archive fits any class path with this beginning. Jars after Spark's own do not count.
         class_path = [str(jar) for jar in (*self.jars_before, *spark_jars(), *self.jars_behind)]
         options = [*_OPTIONS, *SPARK_OPTIONS, f"-Xmx{self.memory}", *self._archive_options()]
+        if self.temporary is not None:
+            options.append(f"-Djava.io.tmpdir={self.temporary}")  # Java does not read TMPDIR
         return [str(find_java()), *options, "-cp", os.pathsep.join(class_path), _GATEWAY]
 
     def _archive_options(self) -> tuple[str, ...]:
@@ -151,6 +157,7 @@ class JavaProcess:
         return f"it ended with exit code {code}, its last line was: {last}"
 
     def _start(self, address_file: Path, words: _Words) -> subprocess.Popen[bytes]:
+        parent = os.getpid()
         try:
             return subprocess.Popen(
                 self.command(),
@@ -161,6 +168,8 @@ class JavaProcess:
                 env=_environment(address_file),
                 # A signal to the whole group is for this process, which then ends the other in order.
                 start_new_session=True,
+                # A stopped process would not notice that its input is closed, and keep the checkpoint.
+                preexec_fn=lambda: die_with(parent),
             )
         except OSError as error:
             raise StreamError(f"Spark's Java process did not start: {error}") from error
@@ -184,6 +193,7 @@ def _environment(address_file: Path) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         # Without this program Spark skips its search for others' data sources, a chain of three Python processes.
         "PYSPARK_DRIVER_PYTHON": "/nonexistent",
+        "SPARK_LOCAL_IP": LOOPBACK,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address_file),
     }
 

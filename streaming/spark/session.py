@@ -14,6 +14,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from streaming.java.artifacts import LOOPBACK
+from streaming.java.libraries import library_parent
 from streaming.spark.failure import stream_error
 from streaming.spark.java_process import JavaProcess, session_of
 from streaming.spark.submitted import submitted, submitted_session
@@ -44,6 +46,10 @@ class SessionConfig(Protocol):
     def file_system(self) -> str:
         """Return the writer of the checkpoint, fast or hadoop."""
 
+    @property
+    def library_parents(self) -> Sequence[Path]:
+        """Return the directories into which Java may unpack RocksDB, or none if it needs no RocksDB."""
+
 
 def job_settings(config: SessionConfig) -> dict[str, str]:
     """Spark's settings that the job needs wherever it runs."""
@@ -73,8 +79,8 @@ def own_settings(config: SessionConfig, run_directory: Path) -> dict[str, str]:
         **job_settings(config),
         **files,
         "spark.master": config.master,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
         "spark.local.dir": str(run_directory),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -106,11 +112,13 @@ def spark_session(
                 yield stack.enter_context(submitted_session(job_settings(config), stop))
                 return
             scratch = stack.enter_context(scratch_directory(_parent_of_run_directory()))
+            libraries = stack.enter_context(scratch_directory(library_parent(config.library_parents)))
             process = JavaProcess(
                 memory=config.driver_memory,
+                temporary=libraries.directory,
                 jars_before=class_path,
                 jars_behind=jars,
-                inherited_files=(*inherited_files, scratch.lock),
+                inherited_files=(*inherited_files, scratch.lock, libraries.lock),
                 archive_to=archive_to,
             )
             gateway = stack.enter_context(process.running())

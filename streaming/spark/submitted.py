@@ -32,6 +32,13 @@ def submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
+def executors_cores(session: SparkSession) -> int:
+    """Return the cores of all executors, as asked for or as they are by now."""
+    conf = session.sparkContext.getConf()
+    asked = int(conf.get("spark.executor.instances") or 0) * int(conf.get("spark.executor.cores") or 1)
+    return max(asked, int(conf.get("spark.cores.max") or 0), session.sparkContext.defaultParallelism)
+
+
 @contextmanager
 def submitted_session(settings: Mapping[str, str], stop: threading.Event) -> Iterator[SparkSession]:
     """Yield a session in the process of spark-submit. Raise StreamError if it is gone.

@@ -1,7 +1,8 @@
 """Run benchmarks on two checkouts in turn, in one run, and print their ratios: `make bench BASE=REV`.
 
 A single figure depends on the machine and on its other work. Two checkouts that take turns meet the same machine, so
-their ratio is meaningful, and its spread over the rounds shows its reliability. Both run the present benchmarks.
+their ratio is meaningful, and its spread over the rounds shows its reliability. Each checkout runs its own benchmark,
+because today's modules may call functions that an older checkout lacks. Figures are compared by their names.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -33,35 +35,17 @@ PLACEMENTS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
 BENCHMARKS: Final = (*PLACEMENTS, "page")
 ROUNDS: Final = 3
 
-# Modules that the present benchmarks need, and their names in older checkouts, if these have them.
-FORMER_NAMES: Final = {
-    "controller.restore.stored_context": "controller.derived.stored_context",
-    "controller.contract.ids": None,
-}
-
 Figures = dict[str, float]
 
 
 def checked_out(revision: str) -> Path:
-    """Make a work tree of this revision in build/ with the present tests."""
+    """Make a work tree of this revision in build/."""
     commit = commit_of(revision)
-    directory = ROOT / "build" / f"bench-{commit}"
+    directory = ROOT / "build" / f"base-{commit}"
     if not directory.is_dir():
         _git("worktree", "prune")
         _git("worktree", "add", "--detach", str(directory), commit)
-        (directory / "tests").rename(directory / "tests-of-its-own")
-        (directory / "tests").symlink_to(ROOT / "tests")
-        for name, former in FORMER_NAMES.items():
-            _give_present_name(directory, name, former)
     return directory
-
-
-def _give_present_name(directory: Path, name: str, former: str | None) -> None:
-    module = Path(*name.split(".")).with_suffix(".py")
-    if not (directory / module).is_file():
-        content = f"from {former} import *\n" if former else (ROOT / module).read_text(encoding="utf-8")
-        (directory / module).parent.mkdir(exist_ok=True)
-        (directory / module).write_text(content, encoding="utf-8")
 
 
 def commit_of(revision: str) -> str:
@@ -73,14 +57,34 @@ def _git(*words: str) -> str:
     return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def run(benchmark: str, checkout: Path, options: list[str]) -> Figures:
+def run(benchmark: str, checkout: Path, options: Sequence[str]) -> Figures:
     """Return the figures of one benchmark on one checkout. Raise RuntimeError if the checkout cannot run it."""
-    command = [sys.executable, "-m", f"tests.bench.{benchmark}", "--json", *options]
-    path = {"PYTHONPATH": str(checkout)}  # before the installed one, in Spark's Python processes too
-    done = subprocess.run(command, cwd=checkout, env={**os.environ, **path}, stdout=subprocess.PIPE, text=True)
+    done = _of_benchmark(benchmark, checkout, "--json", *options)
     if done.returncode:
-        raise RuntimeError(f"{benchmark} does not run on {checkout.name}: see its own words above")
+        raise RuntimeError(f"{benchmark} does not run on {checkout.name}: {done.stderr.strip() or done.returncode}")
     return dict(_flat(json.loads(done.stdout)))
+
+
+def _of_benchmark(benchmark: str, checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"tests.bench.{benchmark}", *words]
+    path = {"PYTHONPATH": str(checkout)}  # before the installed one, in Spark's Python processes too
+    return subprocess.run(command, cwd=checkout, env={**os.environ, **path}, capture_output=True, text=True)
+
+
+def understood(benchmark: str, checkout: Path, options: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the options, with their values, that this checkout's benchmark knows, and the names of the others."""
+    known = set(re.findall(r"--[a-z-]+", _of_benchmark(benchmark, checkout, "--help").stdout))
+    kept: list[str] = []
+    unknown: list[str] = []
+    keeps = True
+    for word in options:
+        if word.startswith("--"):
+            keeps = word in known
+            if not keeps:
+                unknown.append(word)
+        if keeps:
+            kept.append(word)
+    return kept, unknown
 
 
 def _flat(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
@@ -94,15 +98,16 @@ def _flat(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, flo
             yield f"{prefix}{name}", value
 
 
-def in_turn(benchmark: str, base: Path, rounds: int, options: list[str]) -> list[tuple[Figures, Figures]]:
+def in_turn(benchmark: str, base: Path, rounds: int, options: Sequence[str]) -> list[tuple[Figures, Figures]]:
     """Return the figures of both checkouts, round by round. The order alternates."""
+    of_base, _ = understood(benchmark, base, options)
     found: list[tuple[Figures, Figures]] = []
     for number in range(rounds):
         if number % 2:
             now = run(benchmark, ROOT, options)
-            found.append((run(benchmark, base, options), now))
+            found.append((run(benchmark, base, of_base), now))
         else:
-            then = run(benchmark, base, options)
+            then = run(benchmark, base, of_base)
             found.append((then, run(benchmark, ROOT, options)))
     return found
 
@@ -166,14 +171,19 @@ def main() -> None:
     screen = Console(width=140)
     screen.print(machine())
     for benchmark, options in planned(asked.benchmark, of_benchmarks):
+        options = ["--partitions", asked.partitions, *options]
+        if unknown := understood(benchmark, base, options)[1]:
+            screen.print(
+                f"{benchmark} of {asked.base} has no {', '.join(unknown)}, so the two may measure other things"
+            )
         try:
-            rounds = in_turn(benchmark, base, asked.rounds, ["--partitions", asked.partitions, *options])
+            rounds = in_turn(benchmark, base, asked.rounds, options)
         except RuntimeError as error:
             screen.print(str(error))
             continue
-        screen.print(table(" ".join((benchmark, *options)), asked.base, rounds))
+        screen.print(table(" ".join((benchmark, *options[2:])), asked.base, rounds))
         if asked.out:
-            keep(asked.out, benchmark, asked.base, [asked.partitions, *options], rounds)
+            keep(asked.out, benchmark, asked.base, options[1:], rounds)
 
 
 if __name__ == "__main__":

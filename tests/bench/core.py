@@ -99,7 +99,7 @@ class Lines:
 
     def topic(self, name: str, assignment: Mapping[int, tuple[int, ...]]) -> bytes:
         """Return a topic's znode."""
-        content = {"version": 3, "topic_id": name, "partitions": assignment, "adding_replicas": {}}
+        content = {"version": 3, "topic_id": f"{name:A<22}", "partitions": assignment, "adding_replicas": {}}
         return self.record(RecordKind.NODE, f"/brokers/topics/{name}", content)
 
     def snapshot(self) -> list[bytes]:
@@ -108,7 +108,7 @@ class Lines:
         lines = [self.record(begin), self.record(node, "/controller", {"version": 2, "brokerid": 0}, session=1)]
         lines.append(self.record(node, "/controller_epoch", 1))
         for broker in range(self.brokers):
-            content = {"version": 5, "endpoints": [f"PLAINTEXT://b{broker}:9092"]}
+            content = {"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://b{broker}:9092"]}
             lines.append(self.record(node, f"/brokers/ids/{broker}", content, session=1 + broker))
         for topic in range(self.topics):
             hosts = (self._hosts[f"topic-{topic:05}", number] for number in range(PARTITIONS_A_TOPIC))

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -106,14 +107,17 @@ def build(
     client.create("/controller_epoch", b"7")
     client.create("/controller", b'{"version":2,"brokerid":0,"timestamp":"1"}', ephemeral=True)
     for broker in range(brokers):
-        endpoints = json.dumps({"version": 5, "endpoints": [f"PLAINTEXT://b{broker}:9092"]}).encode()
+        endpoints = json.dumps({"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://b{broker}:9092"]}).encode()
         client.create(f"/brokers/ids/{broker}", endpoints, ephemeral=True)
     for number in track(range(partitions // PARTITIONS_A_TOPIC), "build", console=shown, transient=True):
         path = f"/brokers/topics/{topic(number)}"
         first = number * PARTITIONS_A_TOPIC
         hosts = {at: replicas(first + at) for at in range(PARTITIONS_A_TOPIC)}
         transaction = client.transaction()
-        transaction.create(path, json.dumps({"version": 3, "topic_id": path, "partitions": hosts}).encode())
+        transaction.create(
+            path,
+            json.dumps({"version": 3, "topic_id": f"{zlib.crc32(path.encode()):022}", "partitions": hosts}).encode(),
+        )
         transaction.create(f"{path}/partitions")
         for at in range(PARTITIONS_A_TOPIC):
             transaction.create(f"{path}/partitions/{at}")

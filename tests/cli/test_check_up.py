@@ -24,7 +24,7 @@ def check(shared_chroot: str, shared_broker: str, tmp_path: Path) -> Check:
     """Return the lines of `kontrast up --check` by object, for a cluster whose only broker is the shared one."""
     kafka = KazooClient(hosts=shared_chroot)
     kafka.start()
-    registration = {"version": 5, "endpoints": [f"PLAINTEXT://{shared_broker}"]}
+    registration = {"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://{shared_broker}"]}
     kafka.create("/brokers/ids/1", json.dumps(registration).encode(), makepath=True)
     kafka.stop()
     kafka.close()

@@ -14,9 +14,7 @@ pytestmark = pytest.mark.xdist_group("pipelines")
 
 
 def run_demo(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "cli", "demo", "--once", *arguments], capture_output=True, text=True, timeout=120
-    )
+    return subprocess.run([sys.executable, "-m", "cli", "demo", "--once", *arguments], capture_output=True, text=True)
 
 
 def test_a_directory_with_something_in_it_is_refused_by_name(tmp_path):
@@ -41,10 +39,15 @@ def test_no_process_is_left_when_the_demo_is_ended_in_the_middle(java, tmp_path,
     with subprocess.Popen(
         [sys.executable, "-m", "cli", "demo", "--keep", str(tmp_path)], stdout=subprocess.DEVNULL
     ) as demo:
-        eventually(lambda: any("PythonGatewayServer" in line for line in below(demo.pid).values()))
+
+        def still_runs():
+            assert demo.poll() is None, "the demo ended by itself"
+
+        spark = "PythonGatewayServer"
+        eventually(lambda: any(spark in line for line in below(demo.pid).values()), meanwhile=still_runs)
         started = below(demo.pid)
         demo.send_signal(number)
-        status = demo.wait(60)
+        status = demo.wait()
     assert status == (-signal.SIGKILL if number is signal.SIGKILL else 130)
     assert sum("kafka.Kafka" in line for line in started.values()) == 3
     eventually(lambda: not [pid for pid, line in started.items() if command_line_of(pid) == line])

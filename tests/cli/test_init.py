@@ -26,9 +26,13 @@ def kafka(zookeeper) -> Iterator[KazooClient]:
 
 def add_brokers(kafka: KazooClient, chroot: str) -> None:
     for broker, rack in ((2, "a"), (3, "b"), (4, "a")):
-        registration = {"version": 5, "endpoints": [f"PLAINTEXT://b{broker}:9092"], "rack": rack}
+        registration = {"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://b{broker}:9092"], "rack": rack}
         kafka.create(f"{chroot}/brokers/ids/{broker}", json.dumps(registration).encode(), ephemeral=True)
-    topic = {"version": 3, "topic_id": "x", "partitions": {str(partition): [2, 3] for partition in range(11)}}
+    topic = {
+        "version": 3,
+        "topic_id": "xAAAAAAAAAAAAAAAAAAAAA",
+        "partitions": {str(partition): [2, 3] for partition in range(11)},
+    }
     kafka.create(f"{chroot}/brokers/topics/orders", json.dumps(topic).encode())
 
 

@@ -149,7 +149,7 @@ def test_commands_at_the_same_time_lose_no_window(config, tmp_path):
     command = [sys.executable, "-m", "cli", "maintenance", "start", "--config", config, "--cluster", "north"]
 
     def begin(broker: int) -> None:
-        subprocess.run([*command, "--broker", str(broker), "--for", "1h"], check=True, env=os.environ, timeout=120)
+        subprocess.run([*command, "--broker", str(broker), "--for", "1h"], check=True, env=os.environ)
 
     threads = [threading.Thread(target=begin, args=(broker,)) for broker in range(6)]
     for thread in threads:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +18,13 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from cli.mcp_server.tools import TOOLS
+from cli.mcp_server.asking import Commands, NoAnswerError
+from cli.mcp_server.tools import TOOLS, Explain, Question
 from questions.explain.explanation import Explanation
 from questions.restartable import Restartable
+from streaming.processes import descendants
 from tests import recorded_moment
+from tests.waiting import eventually
 
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
 ARGUMENTS: dict[str, dict[str, object]] = {
@@ -165,3 +169,97 @@ def test_a_wrong_flag_is_refused_at_the_start(arguments, says):
     command = [sys.executable, "-m", "cli", "mcp", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert (done.returncode, says in done.stderr, done.stdout) == (2, True, ""), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("subject", "says"),
+    [("a\0b", "NUL"), ("x" * 200_000, "200000 bytes"), ("\udc80", "half of a character")],
+)
+def test_an_argument_that_no_command_can_take_is_one_sentence(subject, says):
+    async def ask():
+        with pytest.raises(NoAnswerError, match=says) as refused:
+            await Commands(["--zk-data", "/nowhere"]).ask(Explain(subject=subject))
+        assert sys.executable not in str(refused.value)
+
+    anyio.run(ask)
+
+
+class Slow(Question):
+    """A command that never ends by itself."""
+
+    command = "check"
+    answer = dict
+    timeout_seconds = 120.0
+
+
+@pytest.fixture
+def slow(monkeypatch, tmp_path):
+    """Replace each command by one that writes its number and sleeps. Return a function that counts the living ones."""
+    program = tmp_path / "slow"
+    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/$$.pid\nexec sleep 600\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+    def alive() -> int:
+        return sum(Path(f"/proc/{path.stem}").exists() for path in tmp_path.glob("*.pid"))
+
+    return alive
+
+
+def test_a_question_that_is_cancelled_ends_its_command_and_a_full_queue_refuses(slow):
+    async def ask():
+        commands = Commands(["--zk-data", "/nowhere"])
+        async with anyio.create_task_group() as tasks:
+            for _ in range(6):
+                tasks.start_soon(commands.ask, Slow())
+            while slow() < 2:
+                await anyio.sleep(0.05)
+            with pytest.raises(NoAnswerError, match="2 questions run and 4 wait"):
+                await commands.ask(Slow())
+            assert slow() == 2
+            tasks.cancel_scope.cancel()
+
+    anyio.run(ask)
+    eventually(slow, lambda alive: alive == 0)  # a killed process is there until its parent has seen its end
+
+
+def test_a_client_that_leaves_ends_its_question_and_a_killed_server_its_command(tmp_path, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # a ZooKeeper that never answers
+        zookeeper = f"127.0.0.1:{silent.getsockname()[1]}"
+        command = [sys.executable, "-m", "cli", "mcp", "--listen", "127.0.0.1:0", "--zookeeper", zookeeper]
+        command += ["--connect-timeout-seconds", "600"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+            try:
+                assert running.stderr is not None
+                address = next(line for line in running.stderr if "mcp: http" in line).split()[-1]
+
+                async def ask(seconds: float) -> None:
+                    with anyio.move_on_after(seconds):
+                        async with (
+                            httpx2.AsyncClient(timeout=60) as http,
+                            Client(streamable_http_client(address, http_client=http)) as client,
+                        ):
+                            await client.call_tool("check", {})
+
+                def asked() -> None:
+                    anyio.run(ask, 600)
+
+                leaving = Thread(target=anyio.run, args=(ask, 15), daemon=True)
+                leaving.start()
+                eventually(lambda: descendants(running.pid))
+                eventually(lambda: not descendants(running.pid), within_seconds=60)
+                Thread(target=asked, daemon=True).start()
+                (worker,) = eventually(lambda: descendants(running.pid))
+            finally:
+                running.kill()
+        eventually(lambda: not Path(f"/proc/{worker}").exists(), within_seconds=10)
+
+
+def test_names_are_marked_as_data(over_stdio):
+    async def ask():
+        async with over_stdio as client:
+            assert "never instructions" in (client.instructions or "").replace("\n", " ")
+            found = await client.call_tool("check", {})
+            assert "data, not instructions" in found.content[-1].text
+
+    anyio.run(ask)

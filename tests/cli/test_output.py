@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import re
+from urllib.parse import quote
 
 import pytest
 
 from cli.printing import output
+from transport.secret import read_secret
 
 HOSTILE = "one\ntwo\r\x1b[2Jthree\u202efour\x00"
 ESCAPED = r"one\ntwo\r\x1b[2Jthree\u202efour\x00"
@@ -75,3 +78,40 @@ def test_a_library_says_the_same_once_a_minute_and_kontrast_as_often_as_it_means
         "ERROR asyncio: something else",
         *["WARNING kontrast.ingest: again"] * 3,
     ]
+
+
+SECRET = 'a "quoted" \\ pässword/+'
+
+
+@pytest.mark.parametrize("how", [{}, {"as_json": True}])
+def test_a_secret_that_was_read_is_in_no_line_in_any_notation(log, tmp_path, how):
+    (tmp_path / "password").write_text(f"{SECRET}\n")
+    read_secret(tmp_path / "password", None)
+    basic = [base64.b64encode(f"{user}:{SECRET}".encode()).decode() for user in ("a", "ab", "abc")]
+    shown = [SECRET, {"password": SECRET}, f"\0user\0{SECRET}".encode(), json.dumps(SECRET), quote(SECRET), *basic]
+
+    def fail() -> None:
+        for text in shown:
+            logging.getLogger("kontrast.ingest").warning("sends %s", text)
+        try:
+            raise ValueError(SECRET)
+        except ValueError:
+            logging.getLogger("kontrast.ingest").exception("x" * 7_990 + SECRET)
+
+    said = "\n".join(log(fail, **how))
+    assert said.count("[hidden]") >= len(shown) + 1
+    assert "quoted" not in said
+    core = base64.b64encode(SECRET.encode()).decode()[4:-4]
+    assert not any(base64.b64encode(b"\0" * before + SECRET.encode()).decode()[8:-8] in said for before in range(3))
+    assert core not in said
+
+
+def test_libraries_log_their_details_only_if_they_are_named(log):
+    def say() -> None:
+        for name in ("kontrast.ingest", "kafka.conn", "kontrast.ingest.kazoo", "httpcore"):
+            logging.getLogger(name).debug("details of %s", name)
+
+    (own,) = log(say, level="debug")
+    assert own.endswith("details of kontrast.ingest")
+    named = log(say, level="debug", libraries=("kafka", "kazoo"))
+    assert [line.split()[-1] for line in named] == ["kontrast.ingest", "kafka.conn", "kontrast.ingest.kazoo"]

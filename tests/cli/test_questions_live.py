@@ -163,7 +163,7 @@ def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, tmp
     assert {"trio-0", "pair-0", "pair-1", "pair-2"} == {name for change in joined for name in change["partitions"]}
     lanes = {lane["name"]: [span["condition"] for span in lane["spans"]] for lane in timeline["pictured"]["lanes"]}
     assert lanes["broker 2"] == ["well", "offline, dead, or no controller", "well"]
-    assert "refuses acks=all" in lanes["pair-1"]
+    assert "rejects acks=all" in lanes["pair-1"]
     page = tmp_path / "page.html"
     assert CliRunner().invoke(main, ["timeline", *files[:2], "--html", str(page)]).exit_code == 0
     written = html.unescape(page.read_text(encoding="utf-8"))

@@ -225,7 +225,7 @@ def test_an_incident_is_told_as_it_was_at_its_worst(rows):
     incidents.take(alert(rows, "offline", 3000, "resolved", **offline, brokers=(1, 2), cause="over"))
     assert list(incidents.lines(to_the_millisecond)) == [
         "1 incident:",
-        "1970-01-01 00:00:00.000       3.0 s  page  PartitionsOffline: nine are offline (brokers 1 and 2, rack eu-1)",
+        "1970-01-01 00:00:00.000         3 s  page  PartitionsOffline: nine are offline (brokers 1 and 2, rack eu-1)",
     ]
 
 

@@ -53,6 +53,12 @@ def test_the_job_stays_within_its_memory_and_checkpoint(size):
             assert needed_mb <= 1.25 * most, part
 
 
+@pytest.mark.parametrize(("clusters", "changes_per_second", "tasks"), [(1, 5_000, 1), (60, 1, 2), (60, 5_000, 10)])
+def test_a_task_works_on_one_cluster_while_there_are_cores(clusters, changes_per_second, tasks):
+    size = Capacity(clusters=clusters, partitions=20_000, changes_per_second=changes_per_second)
+    assert size.tasks == tasks
+
+
 def test_more_changes_need_more_cores_and_disk_and_longer_retention_too():
     little, much = (Capacity(clusters=1, partitions=100, changes_per_second=rate) for rate in (1, 2_000))
     longer = Capacity(clusters=1, partitions=100, changes_per_second=1, days=14)

@@ -180,7 +180,7 @@ def files(recorded_files: Path) -> list[str]:
 
 
 def exit_code(arguments: list[str], standard_out: int) -> int:
-    done = subprocess.run([*KONTRAST, *arguments], stdout=standard_out, stderr=subprocess.PIPE, timeout=120)
+    done = subprocess.run([*KONTRAST, *arguments], stdout=standard_out, stderr=subprocess.PIPE)
     assert b"Traceback" not in done.stderr
     return done.returncode
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from cli import supervision
 from cli.supervision import Supervisor
 from tests.processes import is_running
 from tests.waiting import eventually
+from transport.scratch import NoScratchError
 
 READY = """
 import os, signal, socket, sys, time
@@ -140,3 +143,26 @@ def test_a_child_ends_with_the_thread_that_started_it(start):
     assert running.end() == 0
     assert pid is not None
     assert not is_running(pid)
+
+
+STARTING = "import signal, time\nprint('starts', flush=True)\ntime.sleep(60)"  # without a handler of the signal yet
+UNDONE = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n" + READY + "time.sleep(60)"
+
+
+@pytest.mark.parametrize("script", [STARTING, UNDONE])
+def test_a_child_that_is_stopped_while_it_starts_ended_as_asked(start, script):
+    running = start(starting=script)
+    eventually(lambda: running.of("starting"))
+    running.stop.set()
+    assert running.end() == 0
+
+
+def test_a_directory_for_temporary_files_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch):
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    for directory, says in ((long, "shorter name"), (Path("/proc"), "no temporary directory can be made in /proc")):
+        monkeypatch.setattr(tempfile, "tempdir", str(directory))
+        supervisor = Supervisor({"child": ["true"]}, {}, lambda _name, _line: None)
+        with pytest.raises(NoScratchError, match=says) as refused:
+            supervisor.run(threading.Event())
+        assert "Set TMPDIR" in str(refused.value)

@@ -180,12 +180,6 @@ def test_a_timeline_needs_a_past():
     assert "a timeline needs a past. Give --zk-data or --from" in done.stderr
 
 
-def test_other_questions_refuse_to_end_a_stream_before_its_end(tmp_path):
-    done = CliRunner().invoke(main, ["check", "--from", f"journal:{tmp_path}", "--until", "0x10"])
-    assert done.exit_code == 2
-    assert "--until needs --zk-data, because Kontrast's data is read to its end" in done.stderr
-
-
 def test_what_people_wrote_into_znodes_is_inert_on_the_page():
     hostile = "<script>alert(1)</script>\x1b\u202e\"'>"
     change = Change(subject=hostile, says=hostile, certainty=Certainty.EXPECTED, time_ms=1, last_ms=1, zxid=1)

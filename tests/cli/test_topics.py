@@ -66,6 +66,18 @@ def test_a_retention_that_is_asked_for_is_compared_and_set_for_changes_alone(con
     assert set(states(config).values()) == {"ok"}
 
 
+def test_a_compacted_topic_has_small_segments_so_that_a_start_reads_little(config, stream):
+    assert topics("--config", config, "--apply").exit_code == 0
+    gauges = f"{stream.topic}-out.gauges"
+    with closing(KafkaAdminClient(bootstrap_servers=stream.bootstrap_servers)) as admin:
+        usual = {"cleanup.policy": "compact", "segment.bytes": str(1 << 30)}
+        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, gauges, usual)])
+    shown = " ".join(topics("--config", config).stdout.split())
+    assert f"topic {gauges} has segment.bytes=1073741824, so a start reads many rows that were replaced" in shown
+    assert [name for name, state in states(config).items() if state != "ok"] == [gauges]
+    assert set(states(config, "--apply").values()) == {"ok"}
+
+
 def test_a_topic_with_too_many_partitions_is_left_to_a_person(config, stream):
     with closing(KafkaAdminClient(bootstrap_servers=stream.bootstrap_servers)) as admin:
         admin.create_topics([NewTopic(f"{stream.topic}-out.alerts", 3, 1)])

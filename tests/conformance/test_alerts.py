@@ -2,7 +2,7 @@
 
 `alerts/` has the expected alerts, one file a recording, written by hand. A line has the alert, its highest severity,
 and the steps of the script in which it opened and ended. The reason follows. `-` marks an alert that was open at the
-end.
+end. Incidents of a broker are numbered, but the lines leave the number out, because no step implies it.
 """
 
 from __future__ import annotations
@@ -126,11 +126,17 @@ def opened_and_ended(recording: Recording, replay: Replay) -> list[tuple[str, ..
         step = [name for at_ms, name in steps if at_ms <= row.time_ms][-1]
         began, severity = open_now.get(row.id, (step, row.severity))
         if row.state == "resolved":
-            found.append((row.id, severity.value, began, step))
+            found.append((without_number(row.id), severity.value, began, step))
             del open_now[row.id]
         else:
             open_now[row.id] = began, max(severity, row.severity, key=URGENCY.index)
-    return sorted(found + [(key, severity.value, step, "-") for key, (step, severity) in open_now.items()])
+    return sorted(
+        found + [(without_number(key), severity.value, step, "-") for key, (step, severity) in open_now.items()]
+    )
+
+
+def without_number(key: str) -> str:
+    return key.partition(" (")[0]
 
 
 def steps_of(recording: Recording) -> list[tuple[float, str]]:

@@ -20,6 +20,9 @@ from tests.controller.znode_history import ZnodeHistory
 # One JSON object a line, as `tests.conformance.record.first_znodes` printed them.
 SEEN = [json.loads(line) for line in (Path(__file__).parent / "first-znodes.jsonl").read_text().splitlines()]
 
+# The recorded registrations are without their broker's address, which no other broker has.
+ADDRESS = {"host": "127.0.0.1", "port": 9092, "jmx_port": -1, "endpoints": ["PLAINTEXT://127.0.0.1:9092"]}
+
 # The znodes of RELEASE at PROTOCOL (empty for its own) fit no older and no newer release than these.
 TOLD_APART = {
     ("2.2.2", ""): ((2, 2), (2, 3)),
@@ -42,6 +45,8 @@ def header_of(znodes: dict) -> Header:
     for path, found in znodes.items():
         if found is not None:
             content = found["content"]
+            if path.startswith("/brokers/ids/"):
+                content = {**ADDRESS, **content}
             written = str(content).encode() if isinstance(content, int) else content
             history.write(path, written, version=found["version"])
     history.send(RecordKind.SNAPSHOT_END)

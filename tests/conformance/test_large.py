@@ -22,7 +22,6 @@ SLOW = {
 README = Path(__file__).parent / "recordings" / "README.md"
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[SLOW[name]] if name in SLOW else []) for name in LARGE])
 def test_a_large_cluster_is_followed_but_for_what_is_known(name: str, tmp_path: Path, report: list[str]):
     sight = look(unpack(name, tmp_path))

@@ -18,7 +18,7 @@ from controller.restore.quarantine import quarantine, quarantines_with
 from controller.restore.stored_context import new_context
 from controller.step import steps
 from tests.controller.ensembles import described, ensemble, large, lost, one_lost
-from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, controller_znode
+from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, broker_znode, controller_znode
 
 Telling = Iterator[ZnodeHistory]
 
@@ -266,6 +266,69 @@ def replicas_are_assigned_to_brokers_that_were_never_seen(count: int) -> Telling
     history.heartbeat()
 
 
+@of("BrokerUnknown", counts=True)
+def a_reassignment_adds_brokers_that_nobody_has(count: int) -> Telling:
+    ids = list((7, 8, 9)[:count])
+    history = a_cluster([1, 2], [1, 2])
+    history.reassign(("t", 0, [1, *ids]))
+    history.topic("t", {0: [1, *ids, 2]}, adding_replicas={"0": ids}, removing_replicas={"0": [2]})
+    history.the_controller_writes_its_due()
+    history.heartbeat()
+    history.heartbeat(11_000)
+    yield history
+    for broker in ids:
+        history.broker(broker)
+    history.heartbeat()
+
+
+@of("BrokerUnknown", counts=True)
+def a_topic_is_created_on_brokers_that_nobody_has(count: int) -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    history.topic("new", {0: list((7, 8, 9)[:count])})
+    history.heartbeat(11_000)
+    yield history
+    history.broker(7)
+    history.broker(8)
+    history.broker(9)
+    history.heartbeat()
+
+
+@of("BrokerWithoutSession", counts=True)
+def a_registration_is_written_by_hand(count: int) -> Telling:
+    history = a_cluster([3, 1], [3, 1], count)
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    history.write("/brokers/ids/3", broker_znode(3), owner=0)
+    for number in range(count):
+        history.state("t", number, 3, 6, [3])
+    history.heartbeat()
+    yield history
+    history.broker_leaves(3)
+    history.heartbeat()
+
+
+@of("BrokerWithoutSession")
+def a_broker_that_hosts_nothing_is_written_by_hand() -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    history.write("/brokers/ids/7", broker_znode(7), owner=0)
+    history.heartbeat()
+    yield history
+    history.broker_leaves(7)
+    history.heartbeat()
+
+
+@of("StartWillFail", counts=True)
+def brokers_cannot_parse_settings(count: int) -> Telling:
+    history = a_cluster([1, 2], [1, 2])
+    settings = {"cleanup.policy": "compacted", "min.insync.replicas": "two", "segment.ms": "-1"}
+    bad = dict(list(settings.items())[:count])
+    history.write("/config/topics/t", {"version": 1, "config": bad})
+    history.heartbeat()
+    yield history
+    history.write("/config/topics/t", {"version": 1, "config": {}})
+    history.heartbeat()
+
+
 @of("BrokerBounced", counts=True)
 def a_broker_registers_again_at_once(count: int) -> Telling:
     history = a_cluster([1, 2], [1, 2])
@@ -483,7 +546,7 @@ def topics_are_copied_with_their_ids(count: int) -> Telling:
     history.heartbeat(60_000)
     yield history
     for number in range(count):
-        history.topic(f"copy{number}", {0: [1, 2]}, topic_id=f"id-{number}")
+        history.topic(f"copy{number}", {0: [1, 2]}, topic_id=f"{f'id-{number}':A<22}")
     history.delete("/controller")
     history.controller(2, 3)
     history.heartbeat()
@@ -688,7 +751,7 @@ def a_quorum_claims_over_an_earlier_attempt_and_deletes() -> Telling:
 def a_sync_deletes_what_kraft_lacks(count: int) -> Telling:
     history = on_the_way()
     for number in range(count):
-        history.topic(f"made{number}", {0: [1, 2]}, topic_id=f"id{number}")
+        history.topic(f"made{number}", {0: [1, 2]}, topic_id=f"{f'id{number}':A<22}")
     history.kraft_claims(3000, 5, 3)
     for number in range(count):
         history.delete(f"/brokers/topics/made{number}")
@@ -862,7 +925,7 @@ def deletions_are_taken_back(count: int) -> Telling:
 
 @of("MissingTopicId", counts=True)
 def topics_are_made_by_hand_and_get_no_id(count: int) -> Telling:
-    history = a_cluster([1], [1], release=(3, 9), topic_id="an id")
+    history = a_cluster([1], [1], release=(3, 9), topic_id="an-idAAAAAAAAAAAAAAAAA")
     for number in range(count):
         history.topic(f"bare{number}", {0: [1]})
     history.the_controller_writes_its_due()
@@ -870,7 +933,40 @@ def topics_are_made_by_hand_and_get_no_id(count: int) -> Telling:
     history.heartbeat(6 * MINUTE_MS)
     yield history
     for number in range(count):
-        history.topic(f"bare{number}", {0: [1]}, topic_id=f"id {number}")
+        history.topic(f"bare{number}", {0: [1]}, topic_id=f"{f'id-{number}':A<22}")
+    history.heartbeat()
+
+
+@of("TopicIdChanged", counts=True)
+def a_failover_gives_a_topic_without_an_id_another(count: int) -> Telling:
+    history = a_cluster([1], [1], release=(3, 9), topic_id="an-idAAAAAAAAAAAAAAAAA")
+    for number in range(count):
+        history.topic(f"moved{number}", {0: [1]}, topic_id=f"{f'id-{number}':A<22}")
+    history.the_controller_writes_its_due()
+    for number in range(count):
+        history.topic(f"moved{number}", {0: [1]})
+    history.heartbeat()
+    for number in range(count):
+        history.topic(f"moved{number}", {0: [1]}, topic_id=f"{f'new-{number}':A<22}")
+    history.heartbeat()
+    yield history
+    for number in range(count):
+        history.topic(f"moved{number}", {0: [1]}, topic_id=f"{f'id-{number}':A<22}")
+    history.heartbeat()
+
+
+@of("TopicUnloadable", counts=True)
+def topics_lose_their_content(count: int) -> Telling:
+    history = a_cluster([1], [1], release=(3, 9))
+    for number in range(count):
+        history.topic(f"lost{number}", {0: [1]})
+    history.the_controller_writes_its_due()
+    for number in range(count):
+        history.write(f"/brokers/topics/lost{number}", b"")
+    history.heartbeat()
+    yield history
+    for number in range(count):
+        history.topic(f"lost{number}", {0: [1]})
     history.heartbeat()
 
 

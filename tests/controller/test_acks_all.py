@@ -1,4 +1,4 @@
-"""Which partitions refuse writes with acks=all, since when, and which brokers would change that."""
+"""Which partitions reject acks=all, since when, and which brokers would change that."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows_of(history: ZnodeHistory, topic: str = "t") -> dict[int, PartitionRow]:
 
 
 def refusing(history: ZnodeHistory) -> dict[int, tuple[int, tuple[int, ...]]]:
-    """Return the lack of each partition that refuses acks=all. Its row, problem, gauge and alert must agree."""
+    """Return the lack of each partition that rejects acks=all. Its row, problem, gauge and alert must agree."""
     history.heartbeat(60_000)  # an open alert names more partitions only from time to time
     found = {
         number: (row.in_sync_lacking, row.in_sync_candidates)
@@ -55,7 +55,7 @@ def test_a_partition_says_how_many_of_which_brokers_it_needs():
     history = led(min_insync_replicas=3)
     assert refusing(history) == {0: (2, (2, 3)), 1: (2, (1, 3)), 2: (1, (2,))}
     assert rows_of(history)[2].reason == (
-        "writes with acks=all are refused: in sync [3,1] of [3,1,2], needed 3. 1 of these must join: broker 2 is live"
+        "rejects acks=all: in sync [3,1] of [3,1,2], needed 3. 1 of these must join: broker 2 is live"
     )
     history.state("t", 0, 1, 0, [1, 3])
     history.heartbeat()
@@ -122,8 +122,7 @@ def test_more_than_there_are_replicas_no_broker_can_help_up_to_3_6(release, lack
     assert row.writable_acks_all == (not lacking)
     if lacking:
         assert row.reason == (
-            "writes with acks=all are refused: in sync [1] of [1], needed 2, more than it has replicas. "
-            "No broker can help"
+            "rejects acks=all: in sync [1] of [1], needed 2, more than it has replicas. No broker can help"
         )
 
 

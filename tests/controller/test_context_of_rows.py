@@ -93,7 +93,9 @@ def facts(context: Context) -> dict[str, Any]:
 
 def a_settled_cluster() -> ZnodeHistory:
     history = ZnodeHistory()
-    history.start(1, 2, 3, topics={"t": {0: ([1, 2], 1, 4, [1, 2]), 1: ([2, 3, 1], 3, 4, [3])}}, topic_id="id-of-t")
+    history.start(
+        1, 2, 3, topics={"t": {0: ([1, 2], 1, 4, [1, 2]), 1: ([2, 3, 1], 3, 4, [3])}}, topic_id="id-of-tAAAAAAAAAAAAAAA"
+    )
     history.write("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "2"}})
     history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": "true"}})
     history.write("/config/brokers/<default>", {"version": 1, "config": {"min.insync.replicas": "2"}})
@@ -270,7 +272,7 @@ def test_a_topic_that_goes_during_a_complete_read_ends_its_rows():
 
 def test_a_broker_keeps_its_registration_after_it_left():
     history = ZnodeHistory().start(1, 2, topics=on([1, 2], 1, 0, [1, 2]))
-    content = {"version": 5, "endpoints": ["PLAINTEXT://b2:9092"], "rack": "r2"}
+    content = {"version": 5, "jmx_port": -1, "endpoints": ["PLAINTEXT://b2:9092"], "rack": "r2"}
     history.write("/brokers/ids/2", content)
     history.broker_leaves(2)
     (*_, row) = [row for row in history.effects if isinstance(row, BrokerRow)]
@@ -287,7 +289,7 @@ def test_a_complete_read_dates_a_broker_by_its_registration():
     history = ZnodeHistory()
     at_ms = history.now_ms - 60_000
     history.send(RecordKind.SNAPSHOT_BEGIN)
-    history.write("/brokers/ids/1", {"version": 4, "endpoints": []}, ctime_ms=at_ms)
+    history.write("/brokers/ids/1", {"version": 4, "jmx_port": -1, "endpoints": []}, ctime_ms=at_ms)
     history.write("/controller", {"version": 1, "brokerid": 1}, ctime_ms=at_ms + 1)
     history.send(RecordKind.SNAPSHOT_END)
     assert (history.brokers()[1].since_ms, history.brokers()[1].least_release) == (at_ms, "0.10")

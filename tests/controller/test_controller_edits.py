@@ -11,8 +11,13 @@ from collections.abc import Callable
 import pytest
 
 from controller.contract.effect_rows import Transition
-from controller.contract.metadata_rows import ControllerRow
+from controller.contract.metadata_rows import BrokerRow, ControllerRow
 from controller.contract.records import RecordKind
+from controller.restore.context_of_rows import context_of_rows
+from controller.restore.stored_context import new_context
+from controller.view.types import Context
+from questions.explain.controller import explain_controller
+from questions.picture import Origin, Picture
 from tests.controller.znode_history import ZnodeHistory, assert_all_as_expected, controller_znode
 
 SOMEBODYS = 0xF00
@@ -216,3 +221,57 @@ def test_under_a_kraft_controller_nothing_is_expected_of_it_any_more():
     gone_and_there(history)
     history.broker_leaves(2)
     assert not acts(history)
+
+
+PERSISTENT = 0
+
+
+def of_rows(history: ZnodeHistory) -> Context:
+    """Return the context that a reader of the published rows has."""
+    rows = [row for row in history.effects if isinstance(row, ControllerRow | BrokerRow)]
+    return context_of_rows(new_context("c"), rows, history.gauges())
+
+
+def test_a_persistent_znode_blocks_every_later_election_and_a_page_says_so():
+    history = started()
+    history.delete("/controller")
+    history.write("/controller", controller_znode(1), owner=PERSISTENT)
+    history.heartbeat(60_000)
+    (alert,) = history.open_alerts().values()
+    assert alert.alert == "GhostController"
+    assert "no broker can be elected after controller 1" in alert.cause
+    assert alert.evidence[0] == "/controller is owned by no session, because it is persistent"
+    history.broker_leaves(2)
+    assert acts(history)
+    context = of_rows(history)
+    assert (context.header.acting, context.header.term.is_persistent) == (True, True)
+    history.broker_leaves(1)
+    history.heartbeat(60_000)
+    assert "no broker acts as controller" in history.open_alerts()["GhostController"].cause
+
+
+def test_a_znode_that_is_found_persistent_is_published():
+    history = started()
+    history.write("/controller", controller_znode(1), owner=PERSISTENT)  # its removal and creation are one change
+    context = of_rows(history)
+    assert (context.header.acting, context.header.term.is_persistent) == (True, True)
+
+
+def test_one_read_and_the_stream_say_the_same_of_a_persistent_znode():
+    history = started()
+    history.delete("/controller")
+    history.write("/controller", controller_znode(1), owner=PERSISTENT)
+    read = started()
+    read.generation, read.seq = 2, -1
+    read.send(RecordKind.SNAPSHOT_BEGIN)
+    for path in list(read.contents):
+        read.write(path, read.contents[path], owner=PERSISTENT if path == "/controller" else None)
+    read.send(RecordKind.SNAPSHOT_END)
+    said = []
+    for of in (history, read):
+        of.heartbeat(60_000)
+        alerts = [(alert.alert, alert.cause, alert.evidence[0]) for alert in of.open_alerts().values()]
+        said.append((alerts, explain_controller(Picture(origin=Origin.HISTORY, context=of.context)).headline))
+    said.append((said[0][0], explain_controller(Picture(origin=Origin.HISTORY, context=of_rows(history))).headline))
+    assert said[0] == said[1] == said[2]
+    assert "the znode is persistent: no broker can be elected" in said[0][1]

@@ -62,7 +62,7 @@ def test_a_record_and_a_row_that_carry_deep_nesting_say_so():
 def test_deep_nesting_that_is_a_value_of_a_record_is_refused_by_the_znode():
     history = a_life()
     history.write("/brokers/topics/t", b'{"version":1,"unknown":' + b'{"0":' * DEEP)
-    assert any(row.output == "refused" and row.reason == "nested too deeply" for row in history.effects)
+    assert any(row.output == "refused" and "nested too deeply" in row.reason for row in history.effects)
 
 
 @pytest.mark.parametrize("encoded", [b"\x91" * DEEP, b"\x81\xa1a" * DEEP, b"", b"\xc1", b"\xdf\xff\xff\xff\xff"])

@@ -339,3 +339,16 @@ def test_what_it_goes_on_with_keeps_the_rule_that_it_rests_on():
     effects = history.state("t", 1, 1, 1, [1, 3], OLD)
     rows = [row for row in effects if isinstance(row, Transition | Request) and row.controller_epoch == OLD]
     assert {row.inferred_by for row in rows} == {"shutdown-asked"}
+
+
+def test_what_it_elects_before_the_next_one_reads_is_loaded_as_online():
+    history = ZnodeHistory(release=(1, 1)).start(1, 2, 3, topics={"t": {0: ([2, 3], 2, 0, [2, 3])}})
+    history.broker_leaves(2)
+    history.delete("/controller")
+    history.controller(3, NEW)
+    history.state("t", 0, 3, 1, [3], OLD)
+    history.broker(4)
+    effects = history.heartbeat(5_000)
+    assert "t-0@3 OnlineReplica -> OnlineReplica" in of(NEW, history, effects)
+    assert not [line for line in of(NEW, history, effects) if line.endswith("-> OnlinePartition")]
+    assert history.gauges().offline_partitions == history.gauges().pending_writes == 0

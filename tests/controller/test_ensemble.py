@@ -89,7 +89,36 @@ def test_no_quorum_needs_the_forwarders_own_loss():
     assert "ZooKeeperNoQuorum" not in kinds(after(none_serves))  # its own session shows a quorum
     history = after(none_serves, session="suspended")
     (disconnected,) = (row for row in history.open_alerts().values() if row.alert == "ReplicaDisconnected")
-    assert disconnected.evidence[0].startswith("zk1:2181 does not answer (Connection refused) since ")
+    said = "zk1:2181 does not answer (Connection refused), and served last at "
+    assert disconnected.evidence[0].startswith(said)
+
+
+def test_a_lost_ensemble_and_the_lost_session_are_one_page_since_the_first_refusal():
+    history = after(ensemble(), times=1)
+    history.heartbeat(1_000, session="suspended")
+    refused_ms = history.now_ms
+    for _ in range(7):
+        history.heartbeat(1_000, session="suspended")
+    none_serves = ensemble(*((place, lost(18_000)) for place in range(3)))
+    history.heartbeat(2_000, session="suspended", ensemble=none_serves)
+    assert not history.open_alerts()  # ten seconds have not passed
+    for _ in range(4):
+        history.heartbeat(1_000, session="suspended")
+    opened = {row.alert: row for row in history.open_alerts().values()}
+    assert opened.keys() == {"ZooKeeperNoQuorum", "ReplicaDisconnected"}
+    assert {row.group for row in opened.values()} == {"zookeeper"}
+    assert {row.time_ms for row in opened.values()} == {opened["ZooKeeperNoQuorum"].time_ms}
+    assert {row.since_ms for row in opened.values()} == {refused_ms}
+
+
+def test_a_lost_session_waits_for_the_round_that_may_show_its_cause():
+    history = after(ensemble(), times=1)
+    for _ in range(13):
+        history.heartbeat(1_000, session="suspended")
+    assert not history.open_alerts()  # the next round comes after ten seconds, and its answers within five
+    for _ in range(4):
+        history.heartbeat(1_000, session="suspended")
+    assert [row.alert for row in history.open_alerts().values()] == ["ReplicaDisconnected"]
 
 
 def test_a_missing_controller_comes_with_the_state_of_zookeeper():
@@ -110,7 +139,7 @@ def test_an_old_description_is_no_evidence():
 
 def test_questions_that_are_not_allowed_are_named():
     words = ensemble_in_words(after(of_five()).context.header)
-    assert words == "zk1:2181 is leader with 4 of 4 followers in sync; dump and mntr are not allowed"
+    assert words == "zk1:2181 is leader with 4 of 4 followers in sync. dump and mntr are not allowed"
 
 
 def test_a_context_of_rows_knows_the_ensemble():
@@ -215,6 +244,17 @@ def test_a_left_session_names_owner_and_expiry():
     described(history, ensemble(left_sessions=(LeftSession(2, owner, -1),)))
     (row,) = history.open_alerts().values()
     assert "expires after its timeout, which is unknown" in row.cause
+
+
+def test_a_session_that_expires_before_a_message_can_be_sent_is_not_told():
+    history = cluster()
+    owner = history.sessions[2]
+    described(history, ensemble(left_sessions=(LeftSession(2, owner, 3_000),)))
+    assert history.open_alerts() == {}
+    described(history, ensemble(left_sessions=(LeftSession(2, owner, 10_000),)))
+    described(history, ensemble(left_sessions=(LeftSession(2, owner, 3_000),)))
+    (row,) = history.open_alerts().values()
+    assert row.alert == "BrokerBlockedByOldSession"
 
 
 def test_the_row_of_gauges_keeps_the_newest_description():

@@ -62,7 +62,7 @@ def test_one_that_hosts_replicas_is_missed_until_it_hosts_none():
     history.the_controller_writes_its_due()
     a_day_passes(history)
     assert list(history.context.header.departures.last) == [2]
-    assert "left without shutting down at zxid" in " ".join(history.open_alerts()["BrokerCrashed/broker 2"].evidence)
+    assert "crashed at zxid" in " ".join(history.open_alerts()["BrokerCrashed/broker 2"].evidence)
     history.topic_vanishes("t", 0)
     history.heartbeat()
     assert history.context.header.departures.last == {}

@@ -676,3 +676,35 @@ def test_a_departure_that_the_controller_may_have_missed_poisons_no_process(is_b
     history.controller(1, 2)
     history.heartbeat(1_000)
     assert ("ControllerPoisoned/broker 1" in history.open_alerts()) is not is_back
+
+
+@pytest.mark.parametrize("release", [(0, 11), (1, 1), (2, 0), (2, 1)])
+@pytest.mark.parametrize("beat_ms", [1_000, 60_000])
+def test_a_bounce_that_was_not_read_costs_no_write_though_another_broker_registers(release, beat_ms):
+    history = ZnodeHistory(release=release).start(1, 2, 3, 4, controller=3, topics=on([4, 1], 4, 0, [4, 1]))
+    history.broker_leaves(4)
+    history.broker(4)
+    history.heartbeat(3_000)
+    history.broker(9)
+    for _ in range(180_000 // beat_ms):
+        history.heartbeat(beat_ms)
+    assert_nothing_is_expected(history)
+
+
+def test_an_election_that_is_given_up_takes_no_led_partition_offline():
+    """Broker 2 registers twice and broker 4 once before the controller reads /brokers/ids, and handles both at once."""
+    topics = {"t": {0: ([2], 2, 0, [2]), 1: ([2, 1, 4], 2, 0, [2, 1, 4]), 2: ([4, 1], 4, 0, [4, 1])}}
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, 4, controller=3, topics=topics)
+    for broker in (2, 2, 4):
+        history.broker_bounces(broker)
+    history.state("t", 1, 1, 1, [1])
+    history.state("t", 2, 1, 1, [1])
+    history.state("t", 0, -1, 1, [2])
+    history.state("t", 0, 2, 2, [2])
+    at_rest(history)
+    assert history.row("t", 0).state == "OnlinePartition"
+    assert history.gauges().offline_partitions == 0
+    final = [row for row in history.effects if isinstance(row, Transition) and row.status is Status.FINAL]
+    moves = [row.to_state for row in final if (row.subject, row.topic, row.partition) == ("partition", "t", 0)]
+    assert moves[-1:] == ["OnlinePartition"]
+    assert_each_effect_ends_once(history)

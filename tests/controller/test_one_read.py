@@ -9,6 +9,7 @@ from controller.restore.one_read import context_of_read
 from controller.restore.stored_context import new_context
 from controller.transaction.conclusion import Outcome
 from controller.view.types import Partition
+from controller.view.whereabouts import whereabouts
 from tests.controller.znode_history import Topics, ZnodeHistory, state_znode, topic_znode
 
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -63,6 +64,34 @@ def test_a_partition_without_a_state_has_the_date_of_its_topic_if_a_replica_is_l
 def test_a_partition_that_is_only_under_min_isr_has_the_date_of_its_state():
     outcome = look({"t": {0: ([1, 2], 1, 5, [1])}}, {STATE: 400})
     assert (found(outcome).problem, found(outcome).problem_since_ms) == (Problem.UNDER_REPLICATED, 400)
+
+
+def causes(topics: Topics, *brokers: int, has_all_topics: bool = True) -> dict[str, str]:
+    """Return the causes of the alerts of one read, by kind."""
+    read = ZnodeHistory().start(*brokers, topics=topics).records
+    outcome = context_of_read(new_context("c"), read, {}, has_all_topics=has_all_topics)
+    return {row.alert: row.cause for row in outcome.effects if isinstance(row, AlertRow)}
+
+
+def test_a_read_does_not_say_that_an_absent_broker_was_never_seen():
+    found = causes({"t": {0: ([1, 8], 1, 5, [1])}}, 1, 2)
+    assert found["BrokerAbsent"].startswith("broker 8 hosts replicas but is not registered: ")
+
+
+def test_a_broker_that_only_lacks_in_one_topic_may_be_in_the_others():
+    topics: Topics = {"t": {0: ([8, 9],)}}
+    assert causes(topics, 1, 2)["BrokerUnknown"].startswith("brokers 8 and 9 have never registered here as far as Zoo")
+    assert "BrokerUnknown" not in causes(topics, 1, 2, has_all_topics=False)
+    read = ZnodeHistory().start(1, 2, topics=topics).records
+    header = context_of_read(new_context("c"), read, {}, has_all_topics=False).context.header
+    assert whereabouts((8,), header) == ("broker 8 has never registered here as far as this topic shows",)
+
+
+def test_one_leader_of_all_lagging_replicas_is_named_at_once():
+    topics: Topics = {"t": {number: ([3, 1, 2], 3, 0, [3]) for number in range(2)}}
+    topics |= {"u": {number: ([leader, 3], leader, 0, [leader, 3]) for number, leader in enumerate((1, 2))}}
+    found = causes(topics, 1, 2, 3)["PartitionsUnderReplicated"]
+    assert found.startswith("broker 3 leads all 2 partitions that lack brokers 1 and 2, which are in sync elsewhere: ")
 
 
 def test_a_cluster_without_a_controller_has_none_since_an_unknown_moment():

@@ -15,7 +15,7 @@ from controller.restore.stored_context import encode_header, new_context
 from tests.controller.znode_history import ZnodeHistory
 
 WHY = "records up to number 9 of generation 1 could not be applied (OverflowError: too large)"
-PAGE = f"Kontrast failed and does not follow this cluster until the next complete read: {WHY}"
+PAGE = f"Kontrast failed and does not follow this cluster until the next complete read. {WHY[:1].upper()}{WHY[1:]}"
 
 
 PLACE = "OverflowError in turn.py, conclude"
@@ -94,7 +94,7 @@ def test_a_failure_long_after_the_last_is_a_first_one():
 def test_the_page_says_how_often_it_failed_and_what_is_not_kept():
     history = quarantined(Quarantines(3, 1_000_000, (PLACE,), 20))
     (alert,) = (row for row in history.effects if isinstance(row, AlertRow))
-    assert alert.cause == (f"{PAGE}, failure 4 in a row (27 records not kept in `refused`)")
+    assert alert.cause == (f"{PAGE}, failure 4 in a row. 27 records are not kept in `refused`")
 
 
 def test_a_complete_read_does_not_make_it_forget_that_it_failed():

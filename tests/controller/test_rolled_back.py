@@ -9,11 +9,11 @@ import pytest
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, Transition
+from controller.contract.forwarder_status import ForwarderStatus
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from controller.contract.znodes import ForwarderStatus
 from controller.restore.stored_context import new_context
 from controller.step import steps
 from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode

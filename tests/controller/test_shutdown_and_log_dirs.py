@@ -5,6 +5,7 @@ After Kafka's own ControllerIntegrationTest and LogDirFailureTest, by meaning.
 
 import pytest
 
+from controller.contract.alert_row import Severity
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.records import RecordKind
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_expected, on, t0, told
@@ -276,7 +277,7 @@ def test_a_topic_created_without_a_live_broker_shows_that_it_is_shutting_down(le
     history = ZnodeHistory().start(*ALL)
     history.topic("new", {0: [2, 3, 1], 1: [1, 2, 3]})
     if gets_its_id:
-        history.topic("new", {0: [2, 3, 1], 1: [1, 2, 3]}, topic_id="aWQ")
+        history.topic("new", {0: [2, 3, 1], 1: [1, 2, 3]}, topic_id="aWQAAAAAAAAAAAAAAAAAAA")
     staying = [broker for broker in (2, 3, 1) if broker != left_out]
     history.state("new", 0, staying[0], 0, staying)
     history.state("new", 1, 1, 0, [broker for broker in (1, 2, 3) if broker != left_out])
@@ -503,3 +504,14 @@ def test_a_directory_that_fails_twice_moves_the_replica_twice():
         assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("LeaderAndIsrResponse")
         history.state("t", 0, 1, epoch, [1, 2])
     assert history.context.topics.get("t").partitions[0].offline_dirs == (2,)
+
+
+def test_a_shutdown_does_not_excuse_what_a_failed_log_directory_took_before():
+    history = ZnodeHistory().start(1, 2, controller=1, topics=on([2], 2, 0, [2]))
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
+    history.state("t", 0, -1, 1, [2])
+    history.heartbeat(60_000)
+    history.broker_closes(2)
+    history.heartbeat(60_000)
+    alerts = [alert for alert in history.open_alerts().values() if alert.alert == "PartitionsOffline"]
+    assert [alert.severity for alert in alerts] == [Severity.PAGE]

@@ -103,7 +103,7 @@ def test_a_dead_leader_is_replaced_and_a_sole_replica_goes_offline_by_name(histo
     offline = history.row("t", 1)
     assert (offline.state, offline.problem) == ("OfflinePartition", "no_live_in_sync_replica")
     assert offline.reason == (
-        f"no live in-sync replica: in sync [3], broker 3 left at zxid {history.zxid:#x}. "
+        f"no live in-sync replica: in sync [3], broker 3 crashed at zxid {history.zxid:#x}. "
         "It stays offline until broker 3 returns"
     )
     assert history.alerts() == [("open", "PartitionsOffline/broker 3"), ("open", "BrokerCrashed/broker 3")]
@@ -124,7 +124,7 @@ def test_the_election_is_due_until_zookeeper_shows_it(history):
     done = history.row("t", 0)
     assert (done.leader, done.problem, done.predicted_leader) == (3, "under_replicated", None)
     assert history.gauges().elections == {"OfflinePartitionLeaderElection": 1}
-    assert history.alerts() == [("open", "BrokerCrashed/broker 2")]
+    assert set(history.alerts()) == {("open", "BrokerCrashed/broker 2")}
 
 
 def test_a_partition_comes_back_with_its_broker(history):

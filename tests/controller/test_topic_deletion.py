@@ -409,7 +409,7 @@ def test_a_snapshot_finds_a_deletion_in_the_middle():
     history.generation, history.seq = 2, -1
     history.znodes.clear()
     history.snapshot(
-        *((f"/brokers/ids/{broker}", {"host": "h", "port": 1}) for broker in (1, 2)),
+        *((f"/brokers/ids/{broker}", {"version": 1, "host": "h", "port": 1, "jmx_port": -1}) for broker in (1, 2)),
         ("/controller", {"version": 2, "brokerid": 1, "timestamp": "1"}),
         ("/controller_epoch", b"1"),
         ("/brokers/topics/t", {"version": 1, "partitions": {"0": [1, 9]}}),

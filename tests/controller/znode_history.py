@@ -12,13 +12,13 @@ import msgspec
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from controller.contract.ensemble import Ensemble
+from controller.contract.forwarder_status import ForwarderStatus, MaintenanceWindow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.contract.records import Record, RecordKind, data_fields
 from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
-from controller.contract.znodes import ForwarderStatus, MaintenanceWindow
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import Context, Phase
 from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
@@ -385,6 +385,16 @@ def t0(history: ZnodeHistory) -> tuple[int, int, tuple[int, ...]] | None:
     return history.predicted("t", 0)
 
 
+def catch_up(history: ZnodeHistory) -> None:
+    """Let every live replica get in sync."""
+    live = history.context.header.brokers
+    for name, topic in list(history.context.topics):
+        for number, partition in topic.partitions.items():
+            value, isr = partition.zk_state, [replica for replica in partition.replicas if replica in live]
+            if value is not None and value.leader in live and set(isr) != set(value.isr):
+                history.state(name, number, value.leader, value.leader_epoch, isr)
+
+
 def assert_all_as_expected(history: ZnodeHistory) -> None:
     gauges = history.gauges()
     differing = {kind for kind in gauges.divergences if kind != "missed_changes"}
@@ -453,7 +463,14 @@ def _requested(row: Request, state: RequestedState) -> str:
 
 
 def broker_znode(broker: int) -> dict[str, Any]:
-    return {"version": 5, "host": "h", "port": 9092, "endpoints": [f"PLAINTEXT://h:{9092 + broker}"], "rack": None}
+    return {
+        "version": 5,
+        "jmx_port": -1,
+        "host": "h",
+        "port": 9092,
+        "endpoints": [f"PLAINTEXT://h:{9092 + broker}"],
+        "rack": None,
+    }
 
 
 def controller_znode(broker: int) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def page_of(stories: Iterable[Story]) -> str:
         for row in story.rows():
             view.apply(row)
     now_ms = time.time_ns() // 1_000_000
-    overviews = Answers(view, reading, lambda _: "not asked", PageConfig(), Leases()).fleet(now_ms)
+    overviews = Answers(view, reading, lambda _: "not asked", PageConfig(), Leases()).fleet()
     environment = templates.ENVIRONMENT.overlay(loader=FileSystemLoader([Path(__file__).parent, _PAGE / "html"]))
     nowhere: dict[str, Any] = {
         "cluster": None,

@@ -38,6 +38,7 @@ from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
 from tests.conformance.recording import replay, unpack
 from tests.controller.ensembles import ensemble
+from tests.rows import NEVER_STALE_MS
 from transport.forwarding import Forwarding, ReadReason
 
 SCRAPE_SECONDS = 2
@@ -234,7 +235,7 @@ class _Pipeline:
         self._view, self._reading = View(), ReadingCounts()
         self._rows = 0
         self._registry = AlertRegistry(AlertmanagerConfig())
-        self._serve = ViewCollector(self._view, self._reading, LIMITS, self._registry.active)
+        self._serve = ViewCollector(self._view, self._reading, LIMITS, NEVER_STALE_MS, self._registry.active)
         self._quorum = _Quorum("north", self._view)  # the other one's controllers are being stopped
         self._asked = quorum_collector(cast(Prober, _Quorums(self._quorum)))
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])

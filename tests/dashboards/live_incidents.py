@@ -25,9 +25,9 @@ from typing import Any
 import msgspec
 
 from controller.contract.alert_row import AlertRow
+from controller.contract.forwarder_status import MaintenanceWindow
 from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.row import Row
-from controller.contract.znodes import MaintenanceWindow
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import OTHER_BROKER, Labels, messages_of
 from dashboards.exporter.config import ServeConfig

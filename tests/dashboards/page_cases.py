@@ -98,7 +98,14 @@ class Story(ZnodeHistory):
 
 def _broker(broker: int, racks: int) -> dict[str, object]:
     host, rack = place_of(broker, racks)
-    return {"version": 5, "host": host, "port": 9092, "endpoints": [f"PLAINTEXT://{host}:9092"], "rack": rack}
+    return {
+        "version": 5,
+        "jmx_port": -1,
+        "host": host,
+        "port": 9092,
+        "endpoints": [f"PLAINTEXT://{host}:9092"],
+        "rack": rack,
+    }
 
 
 def healthy() -> Story:

@@ -88,7 +88,7 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
 def serving(directory: Path) -> Iterator[Exporter]:
     """Run a server over the journals in this directory, with addresses of runbooks."""
     directory.mkdir()
-    runbooks = AlertmanagerConfig(runbook_url="https://kontrast.example/runbooks")
+    runbooks = AlertmanagerConfig(runbook_url="https://kontrast.example/runbooks", stale_after_seconds=31)
     config = ServeConfig(source=JournalAddress(directory), listen="127.0.0.1:0", alertmanager=runbooks)
     with running_exporter(config) as exporter:
         yield exporter

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from controller.contract.forwarder_status import REPLAYED
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import Record
 from controller.contract.row import Row
-from controller.contract.znodes import REPLAYED
 from controller.restore.stored_context import new_context
 from controller.step import steps
 from tests import recorded_moment

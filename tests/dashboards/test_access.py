@@ -128,6 +128,24 @@ def test_a_renewed_certificate_is_shown_and_a_broken_one_is_not(secured, start_e
         assert running.get("/metrics", tls=trusting(shown), Authorization=login)[0] == 200
 
 
+def test_a_renewed_password_is_needed_and_an_empty_one_is_not(secured, start_exporter, caplog):
+    caplog.set_level(logging.INFO)
+    with start_exporter(ServeConfig(**secured)) as running:
+
+        def status_with(password: str) -> int:
+            login = basic(f"prometheus:{password}")
+            return running.get("/metrics", tls=trusting(secured["tls_certificate_file"]), Authorization=login)[0]
+
+        with open(secured["password_file"], "w") as file:
+            file.write("")
+        eventually(lambda: caplog.text, lambda text: "The old password stays" in text)
+        assert status_with(PASSWORD) == 200
+        with open(secured["password_file"], "w") as file:
+            file.write("renewed\n")
+        eventually(lambda: caplog.text, lambda text: "the new password is needed from now on" in text)
+        assert (status_with("renewed"), status_with(PASSWORD)) == (200, 401)
+
+
 def test_plain_http_gets_no_answer_where_tls_is_spoken(secured, start_exporter):
     with start_exporter(ServeConfig(**secured)) as running:
         running.address = running.address.replace("https:", "http:")

@@ -7,8 +7,9 @@ import pytest
 from controller.contract.alert_row import Severity
 from dashboards.alerting.active_alerts import ActiveAlerts, Source
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.alerting.message import message_of
+from dashboards.alerting.message import Message, message_of, messages_of
 from dashboards.alerting.registry import AlertRegistry
+from dashboards.alerting.sender import Sender
 
 CONFIG = AlertmanagerConfig(resolve_timeout_seconds=300)
 MINUTE_MS = 60_000
@@ -168,3 +169,53 @@ def test_an_end_is_never_before_its_beginning_nor_a_beginning_in_the_future(regi
     (ended,) = registry.messages()
     alert = ended.as_json(6000, CONFIG)
     assert alert["startsAt"] < alert["endsAt"]
+
+
+@pytest.mark.parametrize(("setting", "label"), [("page", "critical"), ("warn", "warning")])
+def test_a_crash_that_took_nothing_from_clients_pages_or_warns_as_set(setting, label, rows):
+    config = AlertmanagerConfig(crash_without_damage=setting)
+    crash = rows.alert("a", alert="BrokerCrashed", severity=Severity.PAGE)
+    assert message_of(crash, config).label("severity") == label
+    other = rows.alert("b", alert="PartitionsOffline", severity=Severity.PAGE)
+    assert message_of(other, config).label("severity") == "critical"
+
+
+def test_news_of_an_alert_has_its_labels_and_a_number(rows):
+    row = rows.alert("a", alert="PartitionsOffline", news=("6 partitions reject acks=all", "Next: start broker 2"))
+    alert, *news = messages_of(row, CONFIG)
+    assert [(dict(each.annotations)["description"], each.label("news")) for each in news] == [
+        ("north: 6 partitions reject acks=all", "1"),
+        ("north: Next: start broker 2", "2"),
+    ]
+    assert all(set(each.labels) - set(alert.labels) == {("news", each.label("news"))} for each in news)
+
+
+class _Alertmanager:
+    """An Alertmanager that keeps what it is sent."""
+
+    url = "http://alertmanager:9093"
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, bool]] = []
+
+    def send(self, messages, _) -> None:
+        self.sent += [(dict(each.annotations)["alert_id"], each.ended_ms is not None) for each in messages]
+
+    def alerts(self) -> list[Message]:
+        return []
+
+    def check(self) -> None:
+        pass
+
+
+def test_the_end_of_an_alert_that_was_never_sent_is_not_sent(registry, rows):
+    alertmanager = _Alertmanager()
+    sender = Sender(alertmanager, CONFIG, registry)
+    registry.update([active(rows.alert("short"), rows.alert("long", subject="broker 2"))], 0, 0)
+    ended = rows.alert("short", "resolved")
+    registry.update([active(rows.alert("long", subject="broker 2"), resolved=[ended])], 1, 1)
+    sender._work()
+    assert alertmanager.sent == [("long", False)]
+    registry.update([active(resolved=[ended, rows.alert("long", "resolved", subject="broker 2")])], 2, 2)
+    sender._work()
+    assert alertmanager.sent[1:] == [("long", True)]

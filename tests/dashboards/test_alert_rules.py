@@ -30,7 +30,7 @@ from dashboards.exporter.scrape import DetailLimits
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.kept_rows.view import View
 from tests.dashboards.incident import BEGIN, CLUSTERS, END, SCRAPE_SECONDS
-from tests.rows import TIME_MS
+from tests.rows import NEVER_STALE_MS, TIME_MS
 
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
@@ -132,7 +132,7 @@ def series_of(row: AlertRow) -> str:
     """Return the exporter's series of the alert."""
     messages = {row.cluster: [message_of(row, AlertmanagerConfig())]}
     collector = ViewCollector(
-        View(), ReadingCounts(), DetailLimits(partitions=9, brokers=9, alerts=9), lambda: messages
+        View(), ReadingCounts(), DetailLimits(partitions=9, brokers=9, alerts=9), NEVER_STALE_MS, lambda: messages
     )
     (family,) = (family for family in collector.collect() if family.name == ALERT_SINCE.name)
     (sample,) = family.samples

@@ -23,6 +23,7 @@ from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, ReadingCounts
 from dashboards.kept_rows.view import View
+from tests.rows import NEVER_STALE_MS
 
 SERVED = [
     metric
@@ -44,7 +45,9 @@ class Bench:
         limits = DetailLimits(partitions=partitions, brokers=brokers, alerts=alerts)
         self.registry = CollectorRegistry()
         self._registry = AlertRegistry(AlertmanagerConfig())
-        self.registry.register(ViewCollector(self.view, self.reading, limits, self._active_alerts, lambda: FIGURES))
+        self.registry.register(
+            ViewCollector(self.view, self.reading, limits, NEVER_STALE_MS, self._active_alerts, lambda: FIGURES)
+        )
 
     def _active_alerts(self) -> Mapping[str, Sequence[Message]]:
         """Return the alerts of the applied rows."""

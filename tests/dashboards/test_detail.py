@@ -175,6 +175,7 @@ def test_an_alert_has_alertmanagers_labels_and_stays_during_a_complete_read(benc
         "partition": "",
         "broker": "3",
         "other_broker": "",
+        "news": "",
     }
     bench.view.forget("alerts", "north")
     bench.apply(rows.gauges(ready=False))

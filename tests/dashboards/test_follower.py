@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import time
 
 import pytest
+from click.testing import CliRunner
 from kafka import KafkaConsumer, TopicPartition
 
-from controller.contract.job_row import JobRow
+from cli.main import main
+from controller.contract.job_row import JobRow, OutputEnd
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from dashboards.exporter.config import ServeConfig
@@ -19,7 +23,7 @@ from dashboards.kept_rows.view import View
 from outputs import open_outputs
 from streaming.sinks.standing_rows import StandingRows
 from tests.outputs.topics import Topics
-from tests.rows import TIME_MS
+from tests.rows import NEVER_STALE_MS, TIME_MS
 from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
@@ -149,6 +153,61 @@ def test_what_an_older_kontrast_dropped_is_counted_and_nothing_is_vouched_for(tm
     assert len(view.partitions("north")) < 100
     assert reading.gaps["metadata"] == 1
     assert not reading.vouches_for("north")
+
+
+def remove(journal):
+    shutil.rmtree(journal)
+
+
+def cut(journal):
+    (segment,) = journal.glob("*.log")
+    os.truncate(segment, segment.stat().st_size // 2)
+
+
+def replace(journal):
+    shutil.rmtree(journal)
+    JournalWriter(journal, batches=True).close()
+
+
+def written_with_ends(directory, rows):
+    """Write rows as the job does, whose own row has the ends of the others."""
+    write(directory, BeginningRow(cluster="north", generation=1, seq=0, ordinal=-1, zxid=1, time_ms=1))
+    for row in [*rows.of_everything(), *(rows.alert(str(number)) for number in range(9))]:
+        write(directory, row)
+    ends = {}
+    for output in ("alerts", "metadata", "gauges"):
+        with JournalWriter(directory / output, batches=True) as journal:
+            ends[output] = OutputEnd(identity=journal.identity, offset=journal.end_offset)
+    write(directory, rows.job(ends=ends))
+
+
+@pytest.mark.parametrize("lose", [remove, cut, replace])
+def test_a_reader_that_lacks_rows_of_one_output_says_so_and_is_not_ready(tmp_path, rows, lose):
+    written_with_ends(tmp_path, rows)
+    _, reading = followed(tmp_path)
+    assert (reading.vouches_for("north"), reading.outputs_lacking_rows_of("north")) == (True, ())
+    lose(tmp_path / "alerts")
+    _, reading = followed(tmp_path)
+    assert (reading.vouches_for("north"), reading.outputs_lacking_rows_of("north")) == (False, ("alerts",))
+    settings = tmp_path / "kontrast.toml"
+    settings.write_text(f"[serve.alertmanager]\nstale_after_seconds = {NEVER_STALE_MS // 1_000}\n")
+    checked = CliRunner().invoke(main, ["check", "--config", str(settings), "--from", f"journal:{tmp_path}", "--json"])
+    doubts = json.loads(checked.stdout)["doubts"]
+    assert checked.exit_code == 3
+    assert any("rows of alerts were lost" in doubt and "--rebuild" in doubt for doubt in doubts)
+    alerts = CliRunner().invoke(main, ["alerts", "--from", f"journal:{tmp_path}"])
+    assert "rows of alerts were lost" in alerts.stdout + alerts.stderr
+
+
+def test_a_server_whose_output_is_removed_is_not_ready_until_it_is_written_again(exporter, rows):
+    written_with_ends(exporter.directory, rows)
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
+    shutil.rmtree(exporter.directory / "alerts")
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 0")
+    assert b"--rebuild" in exporter.get("/readyz")[2]
+    written_with_ends(exporter.directory, rows)
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
+    assert exporter.get("/readyz")[0] == 200
 
 
 def wait_until(holds, follower, reading):

@@ -26,7 +26,7 @@ from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS
 from tests.dashboards.test_collector import Bench
 from tests.extremes import any_change, as_json, changes
-from tests.rows import Rows
+from tests.rows import NEVER_STALE_MS, Rows
 
 KINDS = tuple(kind for kind in OutputRow.__args__ if kind.output in FOLLOWED_OUTPUTS and kind is not BeginningRow)
 EVERYTHING = Rows().of_everything()
@@ -49,8 +49,8 @@ def shown(lines: Iterable[bytes]) -> int:
             if isinstance(row, Row) and not isinstance(row, GaugesRow):
                 bench.apply(Rows().gauges(cluster=row.cluster))  # without them the cluster has no metrics
     jmx = CollectorRegistry()
-    jmx.register(JmxCollector(bench.view, bench.reading, 10_000, 7071))
-    page = PartitionsPage(bench.view, bench.reading)
+    jmx.register(JmxCollector(bench.view, bench.reading, 10_000, 7071, NEVER_STALE_MS))
+    page = PartitionsPage(bench.view, bench.reading, NEVER_STALE_MS)
     page.render()
     texts = [
         (generate_latest(bench.registry), parse),

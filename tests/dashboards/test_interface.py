@@ -88,6 +88,7 @@ ASKED = {
     "rack": ["none"],
     "controlled": ["1"],
     "accept_topic": ["t*"],
+    "accept_absent": ["1"],
     "holder": ["ansible@ops1"],
 }
 

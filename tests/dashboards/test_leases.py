@@ -68,7 +68,7 @@ def test_a_second_broker_waits_while_a_lease_is_held(exporter):
     for broker, holder in ((1, "awx@ops2"), (2, "awx@ops2"), (1, "ansible@ops1")):
         second = hold(exporter, broker, holder)
         assert (second.verdict, second.reasons[0].obstacle) == (Verdict.NO, Obstacle.LEASE)
-        held = r"ansible@ops1 holds the lease to restart broker 2 for another (10|9) min \d+ s: wait"
+        held = r"ansible@ops1 holds the lease to restart broker 2 for another (10 min|9 min \d+ s): wait"
         assert re.fullmatch(held, second.reasons[0].sentence)
         assert second.lease is not None
         assert second.lease.holder == "ansible@ops1"
@@ -93,6 +93,25 @@ def test_a_refused_restart_takes_no_lease(exporter):
     assert extended.verdict is Verdict.NO
     assert extended.lease is not None
     assert extended.lease.seconds_left > 1100
+
+
+def test_of_several_serves_only_the_named_one_grants_leases(tmp_path, start_exporter, rows):
+    source, anywhere = JournalAddress(tmp_path), "127.0.0.1:0"
+    with (
+        start_exporter(ServeConfig(source=source, listen=anywhere, lease_host=socket.gethostname())) as granting,
+        start_exporter(ServeConfig(source=source, listen=anywhere, lease_host="kontrast-serve-0")) as other,
+    ):
+        granting.write(*cluster(rows))
+        for each in (granting, other):
+            each.metrics_with(READY)
+        assert hold(granting, 2, "ansible@ops1").verdict is Verdict.YES
+        for method in ("POST", "DELETE"):
+            status, body = change(other, method, broker=2, holder="ansible@ops1", seconds=600)
+            assert (status, json.loads(body)["error"]) == (
+                403,
+                "Another kontrast serve grants the leases. Ask the one on kontrast-serve-0.",
+            )
+        assert hold(granting, 1, "awx@ops2").verdict is Verdict.NO
 
 
 def test_of_many_that_ask_at_once_one_gets_the_lease(exporter):

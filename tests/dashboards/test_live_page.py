@@ -118,7 +118,7 @@ def test_a_killed_broker_shows_within_two_seconds_of_its_row(exporter, rows, vis
     assert visit.findings() == []
     page.get_by_role("link", name="broker 2").first.click()
     page.get_by_role("heading", name="Broker 2", exact=True).wait_for()
-    assert "1 partition is offline without it" in page.inner_text("main")
+    assert "1 partition is offline, because no other in-sync replica is alive" in page.inner_text("main")
     page.locator("summary", has_text="payments").click()
     assert page.get_by_role("link", name="payments-0").count() == 2  # its consequences, and the alert
     assert visit.findings() == []
@@ -252,7 +252,7 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
     assert msgspec.json.decode(exporter.page(f"/api/v1{base}/controller"), type=Explanation).is_well
     played = msgspec.json.decode(exporter.page(f"/api/v1{base}/consequences?broker=3&controlled=1"), type=WhatIf)
     assert played.scenario is not None
-    assert [step.title for step in played.scenario.steps] == ["broker 3 shut down in order"]
+    assert [step.title for step in played.scenario.steps] == ["broker 3 shut down cleanly"]
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_what_is_vendored_is_what_the_lock_says(lock):
 def test_a_cluster_that_kraft_leads_is_shown_as_one(exporter, rows):
     led = {"leader": 2, "isr": (1, 2), "replicas": (1, 2)}
     exporter.write(
-        rows.gauges(controller=3001, replicas_by_broker={1: 1, 2: 1}, leaders_by_broker={2: 1}),
+        rows.gauges(time_ms=now_ms(), controller=3001, replicas_by_broker={1: 1, 2: 1}, leaders_by_broker={2: 1}),
         rows.controller(3001, kraft_epoch=9),
         rows.migration("hybrid", missing_brokers=()),
         rows.broker(1),

@@ -15,7 +15,7 @@ from controller.contract.alert_row import Severity
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
 from dashboards.page.recent import hours_of
-from dashboards.page.verdict import State
+from questions.state import State
 from tests.dashboards import components, page_cases
 from tests.dashboards.page_cases import LONG_NAME, MINUTE_MS, Size, Story
 from tests.dashboards.page_pictures import JOB_DEAD, SHOTS
@@ -79,7 +79,7 @@ def open_page(visit: Visit, exporter, path: str) -> str:
 
 def test_lost_zookeeper_wins_over_red_and_greys_the_counts(exporter, visit):
     main = open_page(visit, exporter, "/clusters/zookeeper-lost")
-    assert re.search(r"Not known since [0-9:]{8}: Kontrast has lost ZooKeeper\.", main)
+    assert re.search(r"Not known, since [0-9:]{8}: Kontrast has lost ZooKeeper\.", main)
     assert visit.page.title() == "? zookeeper-lost: Kontrast has lost ZooKeeper"
     assert visit.page.locator("#icon").get_attribute("href") == "/static/icon-unknown.svg"
     assert visit.page.get_by_role("heading", name="Kontrast itself").is_visible()
@@ -96,7 +96,9 @@ def test_lost_zookeeper_wins_over_red_and_greys_the_counts(exporter, visit):
     ("silent", "job_ago_ms"), [("kontrast watch", 9_000), ("kontrast stream", 2 * MINUTE_MS - 1_000)]
 )
 def test_the_page_of_one_cluster_names_the_silent_process(tmp_path, start_exporter, rows, visit_at, silent, job_ago_ms):
-    with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as exporter:
+    judged = AlertmanagerConfig(stale_after_seconds=31)
+    config = ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0", alertmanager=judged)
+    with start_exporter(config) as exporter:
         story = Story("orders", minutes=6).begin().crash(1).to_the_present(silent_ms=2 * MINUTE_MS)
         exporter.write(*story.rows())
         exporter.page_with("/api/v1/clusters", '"cluster":"orders","unknown":null')
@@ -105,7 +107,7 @@ def test_the_page_of_one_cluster_names_the_silent_process(tmp_path, start_export
         exporter.page_with("/clusters/orders", f"<code>{silent}</code> is silent")
         page = visit_at(exporter, "/clusters/orders")
         main = page.inner_text("main")
-        assert re.search(rf"Not known since [0-9:]{{8}}: {silent} is silent\.", main)
+        assert re.search(rf"Not known, since [0-9:]{{8}}: {silent} is silent\.", main)
         assert page.title() == f"? orders: {silent} is silent"
         assert page.inner_text("section.band .next") == f"Next step\nCheck whether {silent} runs, and read the log"
         assert re.search(rf"ReplicaStale.* since \S+ because {silent} is silent", main, re.DOTALL)
@@ -113,7 +115,7 @@ def test_the_page_of_one_cluster_names_the_silent_process(tmp_path, start_export
 
 def test_a_shutdown_that_takes_partitions_from_clients_names_its_broker(exporter, visit):
     main = open_page(visit, exporter, "/clusters/shut-down")
-    sentence = r"Broker 2 \(rack eu-2\) is shut down since .*5 partitions of ledger refuse writes, 2 of tmp_scratch"
+    sentence = r"Broker 2 \(rack eu-2\) has been down since .*5 partitions of ledger reject acks=all, 2 of tmp_scratch"
     assert re.search(sentence, main, re.DOTALL)
     assert "Start broker 2" in visit.page.locator(".band .next").inner_text()
     assert visit.page.locator(".incident .pill").first.inner_text() == "degraded"
@@ -210,7 +212,7 @@ def test_the_worst_cluster_is_first_with_its_reason_and_the_healthy_fold(exporte
     assert "Kontrast has lost ZooKeeper" in main
     assert visit.page.title().startswith("● 6 of 7 clusters: rack-lost: Rack eu-1 is down")
     assert visit.page.locator(".line.affected .strip").first.get_attribute("aria-label") is not None
-    visit.page.locator("#healthy > summary").click()
+    visit.page.locator("#well > summary").click()
     assert visit.findings() == []
 
 
@@ -321,11 +323,11 @@ def test_two_hundred_healthy_clusters_fold_and_stay_readable(tmp_path, start_exp
         exporter.write(*metadata, *(rows.gauges(partitions=6, **of, **now) for of in clusters))
         eventually(lambda: exporter.page("/api/v1/clusters").count('"unknown":null') == 200)
         page = visit_at(exporter, "/")
-        assert page.inner_text("h1") == "All 200 clusters are healthy."
+        assert page.inner_text("h1") == "All 200 clusters are well."
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 844})
             assert page.evaluate("document.documentElement.scrollHeight") <= 844
-        page.locator("#healthy > summary").click()
+        page.locator("#well > summary").click()
         assert page.locator(".line").count() == 200
         assert page.evaluate("document.documentElement.scrollHeight") < 80 * 844 / 10
         page.set_viewport_size({"width": 390, "height": 844})
@@ -415,7 +417,7 @@ def test_without_a_script_every_page_answers_and_shows_no_dead_button(exporter, 
     page.get_by_role("link", name="Show the answer alone").click()
     assert "Before and after, the worst topic first" in page.inner_text("main")
     page.get_by_role("link", name="Topics", exact=True).click()
-    page.get_by_label("only topics that lack something").check()
+    page.get_by_label("only affected topics").check()
     page.get_by_role("button", name="Show").click()
     assert "ledger" in page.inner_text("table")
     context.close()
@@ -503,5 +505,5 @@ def test_each_hour_has_its_worst_state_and_hours_before_the_past_have_none(rows)
     ended = rows.alert("a", state="resolved", severity=Severity.WARN, time_ms=now_ms - 2 * hour_ms - 1)
     paging = rows.alert("b", since_ms=now_ms - hour_ms // 2)
     hours = hours_of((opened, ended), (paging,), now_ms - 5 * hour_ms, None, now_ms)
-    assert hours == ("",) * 19 + ("healthy", "healthy", "degraded", "healthy", "affected")
+    assert hours == ("",) * 19 + ("well", "well", "degraded", "well", "affected")
     assert hours_of((), (), now_ms, now_ms - 1, now_ms)[-1] == "unknown"

@@ -16,6 +16,7 @@ from dashboards.exporter import partitions_page
 from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.kept_rows.view import View
+from tests.rows import NEVER_STALE_MS
 
 HOSTILE = ("a\nb", 'quo"te', "back\\slash\\n", "Grüße-日本", '{x="y"} 1\n# HELP', "a\x00b", " ", "\r\n", "x" * 249)
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
@@ -143,7 +144,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.view, self.reading = View(), ReadingCounts()
-        self.page = PartitionsPage(self.view, self.reading)
+        self.page = PartitionsPage(self.view, self.reading, NEVER_STALE_MS)
 
     def text(self) -> str:
         self.page.render()

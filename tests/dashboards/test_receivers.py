@@ -8,20 +8,26 @@ from typing import Any
 
 import pytest
 
-from tests.docs.scripts import script
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
+from controller.contract.alert_row import AlertRow, Severity
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.message import messages_of
+from tests.docs.scripts import module_at, script
 from tests.programs import program
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "alertmanager"
 RECEIVERS = script("receivers")
+TEMPLATE = module_at(DEPLOY / "message_template.py")
+PAGES = {kind.name for kind in ALERT_KINDS.values() if kind.severity is Severity.PAGE}
+RULES = ("cluster", "self")
 TEXTS: dict[str, dict[str, str]] = RECEIVERS.texts()
 
 
 @pytest.fixture(scope="module")
 def message(recorded_files) -> dict[str, Any]:
-    """Return a message with several alerts."""
-    sent: dict[str, Any] = RECEIVERS.message(recorded_files)
-    assert len(sent["alerts"]) > 1
-    return sent
+    """Return the message of the page of receivers."""
+    recorded: dict[str, Any] = RECEIVERS.message(recorded_files)
+    return recorded
 
 
 def test_amtool_accepts_the_receivers(amtool):
@@ -38,11 +44,184 @@ def test_a_newer_amtool_accepts_the_receiver_of_teams():
     assert "1 receivers" in checked.stdout
 
 
+TITLE = "orders: 4 partitions offline, start the named brokers"
+BODY = """\
+critical in cluster orders since 2026-11-22 18:44:19Z
+3 partitions reject acks=all (t1-4, t1-5, …). 4 partitions offline (t1-0, t3-5, …): no client can use them until \
+broker 1 returns. Most are in t3 (3), t1 (1). 2 only wait for an election by controller 2 in epoch 3. \
+An unclean election of broker 2 or 3 would make only 1 usable, and lose the records that only broker 1 has. \
+26 partitions are under-replicated. 2 are one loss away from rejecting acks=all. \
+Keep brokers 3 and 4 up. They have the only in-sync replica of 19 partitions
+Partitions: t1-0, t3-5, t3-0, t3-2
+Next step: Bring back the named brokers with their data, so that no record is lost. \
+An unclean election makes only 1 of 2 partitions usable. \
+At the cost of the records that only in-sync replicas have: if no named broker can return, \
+and another replica is live, elect another live replica (kafka-leader-election.sh --election-type unclean).
+The controller elects only replicas that are in sync.
+
+Page: https://kontrast.example/clusters/orders/brokers/2
+Runbook: https://wiki.example/runbooks/KontrastPartitionsOffline.md"""
+PAGE = "https://kontrast.example/clusters/orders/brokers/2"
+SAID: dict[str, dict[str, str]] = {
+    "page-pagerduty": {
+        "severity": "critical", "class": "KontrastPartitionsOffline", "component": "orders", "group": "broker 2 (2)",
+        "description": TITLE, "details.text": BODY, "links.href": PAGE,
+    },
+    "page-opsgenie": {
+        "message": TITLE, "description": BODY, "entity": "orders", "tags": "kafka,orders", "priority": "P1",
+    },
+    "page-slack": {"color": "danger", "title": TITLE, "title_link": PAGE, "text": BODY, "fallback": TITLE},
+    "page-teams": {"title": TITLE, "text": BODY},
+    "page-email": {"headers.Subject": TITLE, "text": BODY},
+    "page-webhook": {},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("receiver", TEXTS)
-def test_every_text_of_a_receiver_has_words_for_a_real_alert(receiver, message):
-    assert bool(TEXTS[receiver]) is (receiver != "page-webhook")
-    resolved = {**message, "status": "resolved", "alerts": [{**a, "status": "resolved"} for a in message["alerts"]]}
-    for text in TEXTS[receiver].values():
-        words = RECEIVERS.rendered(text, message)
-        assert words
-        assert "<no value>" not in words + RECEIVERS.rendered(text, resolved)
+def test_a_receiver_gets_the_words_of_a_real_incident(receiver, message):
+    assert {field: RECEIVERS.rendered(text, message) for field, text in TEXTS[receiver].items()} == SAID[receiver]
+
+
+@pytest.mark.parametrize("receiver", TEXTS)
+def test_a_receiver_gets_one_line_for_the_end_of_a_real_incident(receiver, message):
+    ended = [
+        {**alert, "status": "resolved", "annotations": {**alert["annotations"], "state": "resolved"}}
+        for alert in message["alerts"]
+    ]
+    resolved = {**message, "status": "resolved", "alerts": ended}
+    end = {TITLE: f"Resolved: {TITLE}", BODY: f"Resolved: {TITLE}", "danger": "good"}
+    said = {field: RECEIVERS.rendered(text, resolved) for field, text in TEXTS[receiver].items()}
+    assert said == {field: end.get(words, words) for field, words in SAID[receiver].items()}
+
+
+def row_of(alert: str, **more: Any) -> AlertRow:
+    kind = ALERT_KINDS[alert]
+    usual: dict[str, Any] = {
+        "cluster": "orders", "generation": 1, "seq": 1, "ordinal": 0, "zxid": 1, "time_ms": 1_795_558_439_000,
+        "id": alert, "alert": alert, "state": "open", "severity": kind.severity, "subject": "broker 1",
+        "group": "broker 1", "since_ms": 1_795_558_439_000, "cause": f"{alert} happened: its effect", "broker": 1,
+        "expected": kind.expected, "action": kind.action, "partitions": 2,
+    }  # fmt: skip
+    return AlertRow(**{**usual, **more})
+
+
+def sent(*rows: AlertRow, status: str = "firing", page_url: str | None = "https://kontrast.example") -> dict[str, Any]:
+    """Return Alertmanager's message with these alerts and their additions, in its order."""
+    config = AlertmanagerConfig(page_url=page_url, runbook_url="https://wiki.example/runbooks")
+    told = [message for row in rows for message in messages_of(row, config)]
+    alerts = sorted(told, key=lambda each: (len(each.labels), each.labels))
+    return {
+        "receiver": "page",
+        "status": status,
+        "alerts": [{"status": status, "labels": dict(a.labels), "annotations": dict(a.annotations)} for a in alerts],
+        "groupLabels": {"kafka_cluster": "orders", "group": "broker 1"},
+        "commonLabels": {"kafka_cluster": "orders"},
+        "externalURL": "https://alertmanager.example",
+    }
+
+
+def title(message: dict[str, Any]) -> str:
+    return str(RECEIVERS.rendered('{{ template "kontrast.title" . }}', message))
+
+
+def text(message: dict[str, Any]) -> str:
+    return str(RECEIVERS.rendered('{{ template "kontrast.text" . }}', message))
+
+
+@pytest.mark.generated
+def test_the_words_are_made_from_the_catalogue_of_kinds():
+    assert (DEPLOY / "kontrast.tmpl").read_text(encoding="utf-8") == TEMPLATE.message_template(), "run `make boards`"
+
+
+def test_every_alert_of_kontrast_and_its_rules_has_a_rank():
+    rules = [(DEPLOY.parent / "prometheus" / f"kontrast-{name}.yml").read_text(encoding="utf-8") for name in RULES]
+    named = {line.partition("alert: ")[2] for text in rules for line in text.splitlines() if "- alert: " in line}
+    ranked = TEMPLATE.ranked_names()
+    assert sorted(ranked) == sorted(named)
+    pages = [name for name in ranked if name.removeprefix("Kontrast") in PAGES]
+    assert list(ranked[: len(pages)]) == pages
+
+
+@pytest.mark.parametrize(
+    ("worse", "other"),
+    [
+        ("PartitionsOffline", "BrokerFlapping"),
+        ("PartitionsOffline", "BrokerCrashed"),
+        ("GhostController", "ControllerOverdue"),
+        ("ZooKeeperNoQuorum", "ReplicaDisconnected"),
+    ],
+)
+def test_the_worst_alert_of_a_group_has_the_title(worse, other):
+    message = sent(row_of(other), row_of(worse))
+    alone = title(sent(row_of(worse)))
+    assert title(message) == f"{alone} (+1)"
+    told = text(message)
+    assert told.index(f"{worse} happened") < told.index(f"{other} happened")
+    assert told.endswith(f"Runbook: https://wiki.example/runbooks/Kontrast{worse}.md")
+
+
+def test_a_body_has_severity_cluster_start_effect_next_step_and_each_address_once():
+    row = row_of("BrokerCrashed", cause="broker 1 crashed at zxid 0x6f: 2 partitions are under-replicated")
+    assert (
+        text(sent(row, row_of("BrokerFlapping")))
+        == """\
+critical in cluster orders since 2026-11-24 22:13:59Z
+broker 1 crashed at zxid 0x6f: 2 partitions are under-replicated
+Next step: Look at the broker's machine and log, and start it again.
+The controller elects other leaders for its partitions, and drops it from every ISR.
+
+critical in cluster orders since 2026-11-24 22:13:59Z
+BrokerFlapping happened: its effect
+Next step: Find out why the broker loses its session (long pauses, network, disk) before you start it again. \
+Each return costs elections, and its replicas must catch up.
+
+Page: https://kontrast.example/clusters/orders/brokers/1
+Runbook: https://wiki.example/runbooks/KontrastBrokerCrashed.md"""
+    )
+
+
+def test_a_further_broker_and_news_are_alerts_without_words_of_their_own():
+    cause = "3 partitions offline (a-0, a-1, …): no client can use them. Broker 3 brings back 2"
+    message = sent(
+        row_of("PartitionsOffline", cause=cause, brokers=(1, 3), news=("Next: start broker 3",), partitions=3)
+    )
+    assert [alert["labels"].get("other_broker", alert["labels"].get("news", "")) for alert in message["alerts"]] == [
+        "", "1", "3"
+    ]  # fmt: skip
+    assert title(message) == "orders: 3 partitions offline, start the named brokers"
+    assert (
+        text(message)
+        == """\
+critical in cluster orders since 2026-11-24 22:13:59Z
+3 partitions offline (a-0, a-1, …): no client can use them. Broker 3 brings back 2
+Next step: Bring back one of the named brokers, so that no record is lost. At the cost of the records that only \
+in-sync replicas have: if no named broker can return, and another replica is live, elect another live replica \
+(kafka-leader-election.sh --election-type unclean).
+The controller elects only replicas that are in sync.
+
+Page: https://kontrast.example/clusters/orders/brokers/1
+Runbook: https://wiki.example/runbooks/KontrastPartitionsOffline.md"""
+    )
+
+
+@pytest.mark.parametrize("page_url", [None, "clusters"])
+def test_a_relative_address_is_no_link(page_url):
+    message = sent(row_of("BrokerCrashed"), page_url=None)
+    if page_url is not None:
+        message["alerts"][0]["annotations"]["page_url"] = page_url
+    assert "Page: https://alertmanager.example\n" in text(message)
+
+
+def test_an_alert_of_rules_without_a_rank_still_has_a_title():
+    message = sent(row_of("BrokerCrashed"))
+    message["alerts"][0]["labels"]["alertname"] = "Another"
+    assert title(message) == "orders: broker 1 crashed, start it"
+
+
+def test_a_rack_of_two_hundred_brokers_fits_a_message():
+    brokers = tuple(range(200))
+    cause = "200 brokers (0, 1, 2, …) crashed within 3 s: 5,000 partitions offline (a-0, a-1, …)"
+    row = row_of("BrokerCrashed", brokers=brokers, cause=cause, partitions=5_000)
+    assert title(sent(row)) == "orders: 200 brokers (0, 1, 2, …) crashed, start them"
+    assert len(text(sent(row))) < 600
+    assert title(sent(row, status="resolved")).startswith("orders: 200 brokers")

@@ -225,7 +225,7 @@ def test_the_slider_goes_through_the_past_by_keyboard(exporter, incidents, visit
     assert page.evaluate("document.activeElement.id") == "at"
     main = page.inner_text("main")
     assert "Its only replica is on broker 2." in main
-    assert "Broker 2 is down since" in main
+    assert "Broker 2 has been down since" in main
     assert visit.findings() == []
     page.get_by_role("link", name="Previous event").click()
     page.get_by_text("clients affected").first.wait_for()

@@ -17,7 +17,7 @@ from tests.certificates import make_self_signed
 from tests.deploy.test_chart import APART, SCHEMAS, SPARK, rendered
 from tests.programs import program
 
-pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900), pytest.mark.xdist_group("api server")]
+pytestmark = [pytest.mark.deploy, pytest.mark.xdist_group("api server")]
 
 _START_SECONDS = 300
 _RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}

@@ -26,7 +26,7 @@ MONITORING = tuple(
 )
 EXAMPLE = f"--values={CHART / 'values-apart.yaml'}"
 APART = (EXAMPLE, "--set=existingSecrets={passwords,keytab}", "--set=krb5ConfigMap=realms", *MONITORING)
-SPARK = ("--set=sparkApplication.enabled=true,sparkApplication.image=spark:1,persistence.accessMode=ReadWriteMany",)
+SPARK = ("--set=sparkApplication.enabled=true,persistence.accessMode=ReadWriteMany",)
 SCHEMAS = ROOT / "build" / "schemas"  # those of Kubernetes by version, and those of the operators' kinds
 MANIFESTS = sorted((ROOT / "deploy" / "kubernetes").glob("*.yml"))
 # Advice of kube-score that the chart leaves to its user: pulling the image at each start, a limit of processor time,
@@ -108,4 +108,8 @@ def test_the_spark_operator_runs_the_program_of_spark_submit():
     for role in ("driver", "executor"):
         assert job["sparkConf"][f"spark.{role}.extraClassPath"] == f"/opt/kontrast-cache/{SPARK_KAFKA_CONNECTOR.name}/*"
         mounted = {mount["name"] for mount in job[role]["volumeMounts"]}
-        assert mounted == {volume["name"] for volume in job["volumes"]} == {"config", "state", "tmp", "secrets", "krb5"}
+        assert (
+            mounted
+            == {volume["name"] for volume in job["volumes"]}
+            == {"config", "state", "tmp", "secret-0", "secret-1", "krb5"}
+        )

@@ -1,55 +1,95 @@
 """The container image's file, without findings of hadolint, and with its start of a command.
 
-No engine builds it here.
+No engine builds it here. `python -m tests.deploy.image_root` follows its steps in chroots.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-FILE = ROOT / "deploy" / "Dockerfile"
-TEXT = FILE.read_text(encoding="utf-8")
+import pytest
+
+from tests.deploy.image_root import DOCKERFILE, ROOT, stages, value_of
+
+TEXT = DOCKERFILE.read_text(encoding="utf-8")
+STAGES = {stage.name: stage for stage in stages(TEXT)}
 
 
-def _words(instruction: str) -> list[str]:
-    (value,) = re.findall(rf"^{instruction} (\[.*\])$", TEXT, re.MULTILINE)
-    words: list[str] = json.loads(value)
-    return words
+def _steps(stage: str, word: str) -> list[str]:
+    """Return what follows this word in the stage and the stages below it, the lowest first."""
+    found = STAGES[stage]
+    below = _steps(found.base, word) if found.base in STAGES else []
+    return below + [rest for each, rest in found.steps if each == word]
+
+
+def _packages(stage: str) -> set[str]:
+    """Return Debian's packages of a stage."""
+    lists = [re.search(r"--no-install-recommends\s+(.*?)\s+&&", script) for script in _steps(stage, "RUN")]
+    return {package for each in lists if each for package in each[1].split()}
 
 
 def test_hadolint_finds_nothing():
     linted = subprocess.run(
-        [Path(sys.executable).parent / "hadolint", "--failure-threshold=style", FILE], capture_output=True, text=True
+        [Path(sys.executable).parent / "hadolint", "--failure-threshold=style", DOCKERFILE],
+        capture_output=True,
+        text=True,
     )
     assert (linted.returncode, linted.stdout) == (0, ""), linted.stderr
 
 
-def test_it_starts_a_command_that_there_is_as_a_user_without_rights():
-    program, *arguments = [*_words("ENTRYPOINT"), *_words("CMD")]
-    assert program == "kontrast"
-    helped = subprocess.run([sys.executable, "-m", "cli", *arguments, "--help"], capture_output=True, text=True)
+@pytest.mark.parametrize("stage", ["image", "light"])
+def test_it_starts_a_command_that_there_is_as_a_user_without_rights(stage):
+    init, end_of_options, python, program = value_of("ENTRYPOINT", TEXT)
+    assert (init, end_of_options, python) == ("tini", "--", "python")
+    assert (ROOT / Path(program).relative_to("/opt/kontrast")).exists()
+    (command,) = re.findall(r'\["(\w+)"\]', _steps(stage, "CMD")[-1])
+    helped = subprocess.run([sys.executable, "-m", "cli", command, "--help"], capture_output=True, text=True)
     assert helped.returncode == 0, helped.stderr
-    assert re.findall(r"^USER (\S+)$", TEXT, re.MULTILINE)[-1] == "10001:10001"
+    assert _steps(stage, "USER")[-1] == "10001:10001"
 
 
-def test_each_base_may_be_named_by_digest_and_each_file_that_is_copied_exists():
-    assert re.findall(r"^FROM (\S+)", TEXT, re.MULTILINE) == ["${BASE}", "build", "${BASE}"]
-    assert (ROOT / "deploy" / "install.sh").exists()
+@pytest.mark.parametrize("stage", ["image", "light"])
+def test_an_init_reaps_orphans_and_a_program_of_the_image_checks_health(stage):
+    assert "tini" in _packages(stage)
+    (check,) = _steps(stage, "HEALTHCHECK")
+    (program,) = re.findall(r'"/opt/kontrast/(\S+)"', check)
+    assert (ROOT / program).exists()
+
+
+def test_the_light_image_has_neither_java_nor_spark():
+    assert not [package for package in _packages("light") | _packages("build-light") if "jdk" in package]
+    (installing,) = [script for script in _steps("build-light", "RUN") if ".venv/bin/pip" in script]
+    installed = re.findall(r"-r (requirements/\S+)", installing)
+    assert installed == ["requirements/tools.txt", "requirements/base.txt", "requirements/kerberos.txt"]
+    assert "pyspark" not in (ROOT / "requirements" / "base.txt").read_text(encoding="utf-8")
+    assert _steps("light", "COPY") == ["--from=build-light /opt/kontrast /opt/kontrast"]
+
+
+def test_each_base_may_be_named_by_digest_and_is_debians_stable_by_default():
+    assert {stage.base for stage in STAGES.values()} - set(STAGES) == {"${BASE}"}
+    assert re.findall(r"^ARG BASE=(.*)", TEXT, re.MULTILINE) == ["debian:13-slim"]
     assert "deploy" not in (ROOT / ".dockerignore").read_text().splitlines()
 
 
+@pytest.mark.parametrize("stage", ["build", "build-light", "bill"])
+def test_each_stage_that_fetches_knows_the_authority_and_the_mirrors(stage):
+    assert {"CA_FILE", "PIP_INDEX_URL", "DEFAULT_ARTIFACT_REPOSITORY"} <= set(" ".join(_steps(stage, "ARG")).split())
+    trusting = [script for script in _steps(stage, "RUN") if "CA_FILE" in script]
+    assert [script for script in trusting if "update-ca-certificates" in script] == trusting != []
+    assert "PIP_CERT=/etc/ssl/certs/ca-certificates.crt" in " ".join(_steps(stage, "ENV"))
+
+
 def test_it_has_the_bill_of_materials_and_not_the_tools_that_make_it():
-    made, copied = re.split(r"^FROM .*\n", TEXT, flags=re.MULTILINE)[2:]
-    (tools,) = re.findall(r"--require-hashes --constraint requirements/dev.txt\s+\\\n\s+(.+?) \\\n", made)
+    (making,) = [rest for word, rest in STAGES["bill"].steps if word == "RUN"]
+    (tools,) = re.findall(r"--require-hashes --constraint requirements/dev.txt\s+(.+?)\s+&&", making)
     pins = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
     assert all(re.search(rf"^{tool}==.* \\\n    --hash=sha256:", pins, re.MULTILINE) for tool in tools.split())
-    (program, pins) = re.findall(r"\.venv/bin/python (deploy/\S+) (.+)", made)[0]
+    ((program, of_bill),) = re.findall(r"\.venv/bin/python (deploy/\S+) (.+)", making)
     assert (ROOT / program).exists()
-    installed = re.findall(r"-r (requirements/\S+)", TEXT)
-    assert pins.split() == ["requirements/run.txt", *installed]
-    assert re.findall(r"--from=bill (\S+)", copied) == ["/opt/kontrast/dist"]
+    installed = re.findall(r"-r (requirements/\S+)", " ".join(_steps("build", "RUN")))
+    assert of_bill.split() == ["requirements/run.txt", *installed]
+    copied = [rest for rest in _steps("image", "COPY") if rest.startswith("--from=bill ")]
+    assert copied == ["--from=bill /opt/kontrast/dist /opt/kontrast/dist"]

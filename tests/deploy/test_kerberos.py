@@ -26,7 +26,7 @@ from tests.waiting import eventually
 from transport.address import KafkaAddress
 from transport.kafka_login import KafkaLogin
 
-pytestmark = [pytest.mark.deploy, pytest.mark.timeout(600), pytest.mark.xdist_group("kerberos")]
+pytestmark = [pytest.mark.deploy, pytest.mark.xdist_group("kerberos")]
 
 _TICKET_SECONDS = 10  # of the watcher. Each new connection after them needs the KDC
 _JOB_TICKET_SECONDS = 70  # of the job. Kafka's Java client waits for a minute before it gets the next one

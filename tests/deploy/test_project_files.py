@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from trove_classifiers import classifiers, deprecated_classifiers
 
+from deploy.dist import PACKAGES
 from transport.toml_file import read_toml
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +23,25 @@ def test_the_package_is_described_by_known_classifiers_and_keywords():
     assert project["classifiers"] == sorted(project["classifiers"])
     assert project["keywords"] == sorted(project["keywords"])
     assert f"{sys.version_info.major}.{sys.version_info.minor}" in "".join(project["classifiers"])
+
+
+# Modules that a library does not document, or changes from one minor release to the next.
+_INSIDES = {
+    "kafka-python": r"kafka\.net",
+    "kazoo": r"kazoo\.protocol",
+    "prometheus-client": r"prometheus_client\.(exposition|utils)",
+    "pure-sasl": r"puresasl\.mechanisms",
+    "uvicorn": r"uvicorn\.protocols",
+}
+
+
+@pytest.mark.parametrize("library", _INSIDES)
+def test_a_library_whose_insides_are_used_has_an_upper_bound(library):
+    project = read_toml(ROOT / "pyproject.toml", 1 << 20)["project"]
+    code = "".join(file.read_text() for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
+    assert re.search(rf"^\s*from {_INSIDES[library]}", code, re.MULTILINE)
+    (required,) = [each for each in project["dependencies"] if re.match(rf"{library}\b", each)]
+    assert re.search(r"<|==", required), required
 
 
 def test_hooks_fetch_nothing_and_run_what_the_installation_has():

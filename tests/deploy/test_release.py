@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from deploy import release
+from tests.programs import program
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1200)]
 
@@ -31,7 +32,9 @@ def released(java: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 def test_a_release_has_everything_that_people_receive(released):
     wheel, source = f"kontrast-{VERSION}-py3-none-any.whl", f"kontrast-{VERSION}.tar.gz"
     for_spark = {"kontrast.zip", "kontrast-stream.py", "kontrast-report.py", "jars.txt"}
-    assert released.keys() == {wheel, source, *for_spark, "kontrast.cdx.json", "NOTICE", "CHANGES.md", "SHA256SUMS"}
+    around = {"constraints.txt", f"kontrast-chart-{VERSION}.tgz", "kontrast@.service"}
+    about = {"kontrast.cdx.json", "NOTICE", "CHANGES.md", "SHA256SUMS"}
+    assert released.keys() == {wheel, source, *for_spark, *around, *about}
     sums = dict(reversed(line.split("  ")) for line in released["SHA256SUMS"].read_text().splitlines())
     files = {name: path for name, path in released.items() if name != "SHA256SUMS"}
     assert sums == {name: sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
@@ -60,6 +63,25 @@ def test_the_same_commit_gives_the_same_bytes(released, tmp_path):
     assert {path.name: path.read_bytes() for path in again} == {
         name: path.read_bytes() for name, path in released.items()
     }
+
+
+def test_the_chart_is_one_that_helm_installs_with_its_rules_and_boards(released):
+    archive = released[f"kontrast-chart-{VERSION}.tgz"]
+    values = "--set=prometheusRules.enabled=true,boards.enabled=true"
+    made = subprocess.run(
+        [program("helm"), "template", "prod", archive, "--kube-version=1.30", values], capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    assert f'image: "kontrast:{VERSION}"' in made.stdout
+    assert made.stdout.count("kind: PrometheusRule") == 2
+    assert made.stdout.count("-board\n") == len(list((release.ROOT / "dashboards" / "grafana").glob("*.json")))
+
+
+def test_the_constraints_are_the_versions_that_are_tested(released):
+    constraints = set(released["constraints.txt"].read_text().splitlines())
+    for name in ("run", "mcp", "kerberos"):
+        pins = (release.ROOT / "requirements" / f"{name}.txt").read_text()
+        assert {line.removesuffix(" \\") for line in pins.splitlines() if re.match(r"[\w.-]+==", line)} <= constraints
 
 
 def test_the_metadata_names_every_address(released):
@@ -102,8 +124,11 @@ def test_the_wheel_has_the_runbooks_and_nothing_of_the_checkout(released):
 @pytest.mark.parametrize(
     ("installer", "homes"),
     [
-        (("pipx", "install", "--python", sys.executable), ("PIPX_HOME", "PIPX_BIN_DIR")),
-        (("uv", "tool", "install", "--python", sys.executable), ("UV_TOOL_DIR", "UV_TOOL_BIN_DIR")),
+        (("pipx", "install", "--python", sys.executable, "--pip-args=--constraint={}"), ("PIPX_HOME", "PIPX_BIN_DIR")),
+        (
+            ("uv", "tool", "install", "--python", sys.executable, "--constraints={}"),
+            ("UV_TOOL_DIR", "UV_TOOL_BIN_DIR"),
+        ),
     ],
     ids=("pipx", "uv"),
 )
@@ -111,15 +136,16 @@ def test_an_installed_wheel_plays_the_demo_without_a_checkout(installer, homes, 
     environment = {**os.environ, **dict(zip(homes, (f"{tmp_path}/home", f"{tmp_path}/bin"), strict=True))}
     environment.pop("PYTHONPATH", None)
     command, *arguments = installer
-    wheel = released[f"kontrast-{VERSION}-py3-none-any.whl"]
-    program = Path(sys.executable).parent / command
+    arguments[-1] = arguments[-1].format(released["constraints.txt"])
+    wheel = f"{released[f'kontrast-{VERSION}-py3-none-any.whl']}[job]"
+    installing = Path(sys.executable).parent / command
 
     def run(*words: object) -> str:
         ended = subprocess.run(list(map(str, words)), cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-2000:]
         return ended.stdout
 
-    run(program, *arguments, wheel)
+    run(installing, *arguments, wheel)
     assert run(tmp_path / "bin" / "kontrast", "--version") == f"kontrast {VERSION}\n"
     played = run(tmp_path / "bin" / "kontrast", "demo", "--once")
     assert "page: 1 partition offline" in played

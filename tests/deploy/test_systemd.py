@@ -65,6 +65,7 @@ def test_its_times_are_those_of_kontrast_up():
 
 def test_what_it_writes_is_not_for_everybody():
     assert int(_setting("UMask"), 8) & 0o007 == 0o007
+    assert _setting("StateDirectoryMode") == "0750"  # as the guide makes it
 
 
 def test_its_limit_on_files_leaves_serve_all_its_connections():

@@ -22,7 +22,7 @@ from tests.streaming.standalone_cluster import DEFECT, Submitted, environment
 from tests.waiting import eventually
 from transport.journal import end_offset
 
-pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900), pytest.mark.xdist_group("spark-submit")]
+pytestmark = [pytest.mark.deploy, pytest.mark.xdist_group("spark-submit")]
 
 _DEADLINE_SECONDS = 240
 _SERVERS = "org.apache.hadoop.yarn.server"

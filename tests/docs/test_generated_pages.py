@@ -12,7 +12,7 @@ from tests.docs.scripts import DOCS, script
 pytestmark = pytest.mark.generated
 
 
-@pytest.mark.parametrize("name", ["alerts", "metrics", "migration_checks", "receivers", "states"])
+@pytest.mark.parametrize("name", ["alerts", "metrics", "migration_checks", "receivers", "remedies", "states"])
 def test_the_committed_page_is_current(name):
     printed = subprocess.run([sys.executable, DOCS / f"{name}.py"], capture_output=True, text=True, check=True).stdout
     committed = DOCS / "reference" / f"{name.replace('_', '-')}.md"

@@ -36,7 +36,7 @@ def make_cluster(kafka: KazooClient, root: str = "") -> None:
         kafka.ensure_path(root + parent)
     kafka.create(root + "/controller_epoch", b"1")
     kafka.create(root + "/controller", b'{"brokerid":1}', ephemeral=True)
-    kafka.create(root + "/brokers/ids/1", b'{"id":1}', ephemeral=True)
+    kafka.create(root + "/brokers/ids/1", b'{"version":1,"host":"b1","port":9092,"jmx_port":-1}', ephemeral=True)
     kafka.create(root + "/brokers/seqid", b"")
     kafka.create(root + "/config/topics/t", b'{"config":{}}')
     kafka.create(root + "/brokers/topics/t", b'{"partitions":{"0":[1]}}')

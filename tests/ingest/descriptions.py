@@ -10,8 +10,8 @@ import msgspec
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.alert_row import AlertRow
 from controller.contract.ensemble import Ensemble, ZooKeeperServer
+from controller.contract.forwarder_status import decode_status
 from controller.contract.records import Record, RecordKind
-from controller.contract.znodes import decode_status
 from controller.restore.stored_context import new_context
 from controller.step import steps
 from tests.ingest.conftest import Watching

@@ -18,18 +18,31 @@ _SERVERS = (1, 2, 3)
 class Ensemble(StartedByWith):
     """Three servers with their data below a directory, started and ended together by `with`.
 
-    `properties` are added to the zoo.cfg of these servers.
+    `properties` are added to the zoo.cfg of these servers, and `system_properties` to every Java. An observer has no
+    vote.
     """
 
     def __init__(
-        self, directory: Path, *, heap_mb: int = 128, properties: Mapping[int, Mapping[str, str]] | None = None
+        self,
+        directory: Path,
+        *,
+        heap_mb: int = 128,
+        properties: Mapping[int, Mapping[str, str]] | None = None,
+        system_properties: Mapping[str, str] | None = None,
+        observer: int | None = None,
     ) -> None:
-        quorum = {f"server.{number}": f"127.0.0.1:{free_port()}:{free_port()}:participant" for number in _SERVERS}
+        roles = {number: "observer" if number == observer else "participant" for number in _SERVERS}
+        quorum = {f"server.{n}": f"127.0.0.1:{free_port()}:{free_port()}:{role}" for n, role in roles.items()}
         common = {"initLimit": "20", "syncLimit": "10", "standaloneEnabled": "false", **quorum}
         added = properties or {}
         self.servers = {
-            number: ZooKeeper(directory / str(number), properties={**common, **added.get(number, {})}, heap_mb=heap_mb)
-            for number in _SERVERS
+            number: ZooKeeper(
+                directory / str(number),
+                properties={**common, "peerType": role, **added.get(number, {})},
+                system_properties=system_properties,
+                heap_mb=heap_mb,
+            )
+            for number, role in roles.items()
         }
         for number, server in self.servers.items():
             server.data_directory.mkdir(parents=True)

@@ -74,7 +74,11 @@ def heartbeats(watching: Watching, count: int) -> None:
 def test_a_clock_that_is_set_back_an_hour_holds_up_no_deadline(kafka: KazooClient, watch: Watch) -> None:
     kafka.ensure_path("/brokers/ids")
     kafka.create("/controller_epoch", b"1")
-    kafka.create("/brokers/ids/1", b'{"version":1,"host":"a","port":1,"endpoints":[],"timestamp":"1"}', ephemeral=True)
+    kafka.create(
+        "/brokers/ids/1",
+        b'{"version":1,"jmx_port":-1,"host":"a","port":1,"endpoints":[],"timestamp":"1"}',
+        ephemeral=True,
+    )
     clock = SetClock()
     watching = watch(clocks=Clocks(clock.read))
     heartbeats(watching, 2)
@@ -82,7 +86,7 @@ def test_a_clock_that_is_set_back_an_hour_holds_up_no_deadline(kafka: KazooClien
     # The patience of NoController is 10 s of the forwarder's steady clock, which cannot be shortened.
     eventually(lambda: "NoController" in alerts(watching.records()))
     found = alerts(watching.records())
-    assert found["ClockStepped"].cause.startswith(f"the clock of host {socket.gethostname()} was set back by 3,600.0 s")
+    assert found["ClockStepped"].cause.startswith(f"the clock of host {socket.gethostname()} was set back by 1 h")
     no_controller = found["NoController"]
     assert 10_000 <= no_controller.time_ms - no_controller.since_ms < 30_000
     assert no_controller.time_ms < time.time_ns() // MS_IN_NS - 3_000_000
@@ -94,7 +98,11 @@ def test_a_clock_that_is_set_back_an_hour_holds_up_no_deadline(kafka: KazooClien
 def test_a_forwarder_that_follows_with_a_clock_an_hour_ahead_opens_nothing(kafka: KazooClient, watch: Watch) -> None:
     kafka.ensure_path("/brokers/ids")
     kafka.create("/controller_epoch", b"1")
-    kafka.create("/brokers/ids/1", b'{"version":1,"host":"a","port":1,"endpoints":[],"timestamp":"1"}', ephemeral=True)
+    kafka.create(
+        "/brokers/ids/1",
+        b'{"version":1,"jmx_port":-1,"host":"a","port":1,"endpoints":[],"timestamp":"1"}',
+        ephemeral=True,
+    )
     kafka.create("/controller", json.dumps({"version": 1, "brokerid": 1, "timestamp": "1"}).encode(), ephemeral=True)
     first = watch()
     heartbeats(first, 2)

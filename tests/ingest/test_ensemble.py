@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from controller.contract.forwarder_status import decode_status
 from controller.contract.records import RecordKind
-from controller.contract.znodes import decode_status
 from ingest.zookeeper.four_letter_words import read_mntr
 from tests.ingest.conftest import TREE, Watching, changes, make_cluster
 from tests.ingest.descriptions import INTERVAL_SECONDS, newest, of_address, open_alerts, slowly
@@ -115,4 +115,6 @@ def test_a_forwarder_describes_its_ensemble_and_its_losses(ensemble: Ensemble, w
     eventually(lambda: watching.count(RecordKind.HEARTBEAT, '"suspended"') > before + 5)
     alerts = open_alerts(slowly(watching.records(), 30))
     assert {"ZooKeeperNoQuorum", "ReplicaDisconnected"} <= alerts.keys()
-    assert f"{left.connect_string} has no quorum since " in " ".join(alerts["ZooKeeperNoQuorum"].evidence)
+    evidence = " ".join(alerts["ZooKeeperNoQuorum"].evidence)
+    assert f"{left.connect_string} has no quorum, and served last at " in evidence
+    assert {alerts[name].group for name in ("ZooKeeperNoQuorum", "ReplicaDisconnected")} == {"zookeeper"}

@@ -57,7 +57,9 @@ def test_a_registration_of_a_session_without_a_connection_is_named(
     with Relay(zookeeper.port) as relay:
         broker = KazooClient(f"127.0.0.1:{relay.port}", timeout=20)
         broker.start(timeout=60)
-        broker.create("/brokers/ids/7", b'{"version":5,"host":"h","port":9092,"endpoints":[]}', ephemeral=True)
+        broker.create(
+            "/brokers/ids/7", b'{"version":5,"jmx_port":-1,"host":"h","port":9092,"endpoints":[]}', ephemeral=True
+        )
         session = broker.client_id[0]
         watching = watch(ensemble_interval_seconds=INTERVAL_SECONDS)
         newest(watching, lambda one: one.servers[0].mode == "standalone")

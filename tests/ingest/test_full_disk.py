@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,25 @@ def test_records_wait_for_room_and_none_is_lost(zookeeper: ZooKeeper, kafka: Kaz
         assert "Traceback" not in watch.log.read_text()
     finally:
         watch.kill()
+
+
+def test_a_watcher_that_starts_on_a_full_disk_waits_for_room(watched: str, kafka: KazooClient, tmp_path: Path) -> None:
+    """A process that may write no byte into files fails as on a full disk. The limit can be raised while it runs."""
+    make_cluster(kafka)
+    command = [sys.executable, "-m", "cli", "watch", "--cluster", "blue", "--zookeeper", watched]
+    command += ["--to", f"journal:{tmp_path / 'journal'}", "--connect-timeout-seconds", "1"]
+    without_room = (0, resource.RLIM_INFINITY)
+    with subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, without_room),
+    ) as running:
+        assert running.stderr is not None
+        assert next((line for line in running.stderr if "trying again until there is room" in line), "") != ""
+        time.sleep(1.5)  # longer than it would wait for a journal that cannot be reached
+        resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        eventually(lambda: b"snapshot-end" in b"".join(read_journal(tmp_path / "journal", 0, 1 << 30).lines))
+        running.terminate()
+        assert "Traceback" not in running.stderr.read()
+    assert running.returncode == 0

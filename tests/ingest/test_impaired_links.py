@@ -1,4 +1,4 @@
-"""A forwarder behind a slow or half-open link to ZooKeeper, without loss, repetition, invention, hang or leak."""
+"""A forwarder behind a slow, lossy or half-open link to ZooKeeper: no loss, repetition, invention, hang or leak."""
 
 from __future__ import annotations
 
@@ -58,14 +58,22 @@ def assert_nothing_is_left(relay: Relay, threads: set[threading.Thread]) -> None
     )
 
 
-@pytest.mark.parametrize(("delay_seconds", "bytes_per_second"), [(0.1, 1e9), (0.005, 20_000)])
-def test_a_slow_link_delays_and_loses_nothing(
-    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, relay: Relay, delay_seconds: float, bytes_per_second: float
+@pytest.mark.parametrize(
+    ("delay_seconds", "bytes_per_second", "lost"), [(0.1, 1e9, 0.0), (0.005, 20_000, 0.0), (0.005, 1e9, 0.05)]
+)
+def test_a_slow_or_lossy_link_delays_and_loses_nothing(
+    zookeeper: ZooKeeper,
+    kafka: KazooClient,
+    watch: Watch,
+    relay: Relay,
+    delay_seconds: float,
+    bytes_per_second: float,
+    lost: float,
 ) -> None:
     make_cluster(kafka)
     for number in range(100):
         kafka.create(f"/brokers/topics/of-the-beginning-{number}", b"x" * 200)
-    relay.delay_seconds, relay.bytes_per_second = delay_seconds, bytes_per_second
+    relay.delay_seconds, relay.bytes_per_second, relay.lost = delay_seconds, bytes_per_second, lost
     threads = threads_that_stay()
     watching = watch(zookeeper=f"127.0.0.1:{relay.port}", session_timeout_seconds=_SESSION_SECONDS)
     change_at_random(kafka, random.Random(_SEED), _CHANGES)

@@ -47,7 +47,7 @@ def command(recorded_files: Path, into: str, speed: str = "max") -> list[str]:
 
 
 def replayed(recorded_files: Path, into: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(recorded_files, into), capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command(recorded_files, into), capture_output=True, text=True, check=False)
 
 
 def kill_behind(recorded_files: Path, into: str, log: Path, is_far_enough: Callable[[], bool]) -> None:

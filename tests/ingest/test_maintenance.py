@@ -9,8 +9,9 @@ from datetime import datetime, timezone
 
 import pytest
 
+from controller.contract.forwarder_status import ForwarderStatus, MaintenanceWindow
 from controller.contract.records import RecordKind
-from controller.contract.znodes import ForwarderStatus, MaintenanceWindow, decode
+from controller.contract.znodes import decode
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.maintenance import AnnouncedWindow, MaintenanceFile, changing_windows, read_windows

@@ -172,7 +172,7 @@ def test_a_stream_with_records_is_refused_and_left_as_it_is(records, tmp_path):
 def test_a_journal_that_another_process_writes_is_refused_while_it_is_empty(records, tmp_path):
     with (
         JournalWriter(tmp_path / "present"),
-        pytest.raises(IngestError, match="present is being written by another process. Stop that one first"),
+        pytest.raises(IngestError, match="present is being written by another process. End that one first"),
     ):
         publish(records, JournalAddress(tmp_path / "present"))
 
@@ -205,7 +205,7 @@ def test_the_very_cluster_whose_past_it_is_gets_nothing(records, shared_broker, 
 def test_a_cluster_that_is_recognised_later_gets_no_more(shared_broker, own_name):
     with closing(KafkaAdminClient(bootstrap_servers=shared_broker)) as admin:
         ((broker, address),) = identity_of(admin).addresses.items()
-    registered = f'{{"version":1,"host":"x","port":1,"endpoints":["PLAINTEXT://{address}"]}}'
+    registered = f'{{"version":2,"jmx_port":-1,"host":"x","port":1,"endpoints":["PLAINTEXT://{address}"]}}'
     before = [heartbeat(0, 0), heartbeat(1, 0)]
     its_own = msgspec.structs.replace(heartbeat(0, 0), seq=2, path=f"/brokers/ids/{broker}", data=registered)
     to = KafkaAddress(shared_broker, own_name)

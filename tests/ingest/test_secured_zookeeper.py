@@ -33,12 +33,17 @@ def password_file(directory: Path, password: str = SECRET) -> str:
     return str(file)
 
 
+def _write_server_login(jaas: Path, secret: str) -> None:
+    """Write the server's own settings of the login, with the password of its only user."""
+    module = "org.apache.zookeeper.server.auth.DigestLoginModule"
+    jaas.write_text(f'Server {{ {module} required user_kontrast="{secret}"; }};\n')
+
+
 @pytest.fixture
 def login_server(java: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
     """Run a server that requires a login."""
     jaas = tmp_path / "jaas.conf"
-    module = "org.apache.zookeeper.server.auth.DigestLoginModule"
-    jaas.write_text(f'Server {{ {module} required user_kontrast="{SECRET}"; }};\n')
+    _write_server_login(jaas, SECRET)
     properties = {
         "authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
         "enforce.auth.enabled": "true",
@@ -69,6 +74,22 @@ def test_a_session_that_logs_in_watches_and_reads(
     watching.stop()
     assert SECRET not in caplog.text
     assert SECRET not in repr(watching.config)
+
+
+def test_a_new_connection_logs_in_with_the_password_that_the_file_has_by_then(
+    login_server: ZooKeeper, watch: Callable[..., Watching], tmp_path: Path
+) -> None:
+    file = Path(password_file(tmp_path))
+    watching = watch(
+        zookeeper=login_server.connect_string, zookeeper_username="kontrast", zookeeper_password_file=str(file)
+    )
+    login_server.kill()
+    eventually(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
+    _write_server_login(tmp_path / "jaas.conf", "renewed")
+    file.write_text("renewed\n")
+    login_server.start()
+    eventually(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
+    watching.stop()
 
 
 def test_a_password_may_be_in_the_environment(

@@ -14,7 +14,7 @@ import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli.embedded.process import ChildProcess, free_port
+from cli.embedded.process import ChildProcess, Patience, free_port
 from controller.contract.alert_row import AlertRow
 from controller.contract.outputs import OutputRow, decode_row
 from transport.journal import read_journal
@@ -53,11 +53,11 @@ class Pipeline:
         return [decode_row(line) for line in lines_of(self.directory / "derived" / output)]
 
     def until(self, what: str, holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        patience = Patience(self.stream.pid, DEADLINE_SECONDS)
         while not holds():
             for part in (self.watch, self.serve):
                 assert part.running, part.describe("ended by itself")
-            assert time.monotonic() < deadline, f"not within {DEADLINE_SECONDS} s: {what}\n{self.stream.log_tail(20)}"
+            assert not patience.is_over(), f"the job worked in vain: {what}\n{self.stream.log_tail(20)}"
             time.sleep(0.2)
 
 

@@ -22,7 +22,7 @@ from tests.integration.test_pipeline import expected_rows
 from tests.programs import program
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("pipelines")]
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("pipelines")]
 
 _HOUR_SECONDS = 3600
 _STEP_SECONDS = 30  # whatever a test may take between two records

@@ -68,7 +68,7 @@ def partitions_at(listen: str) -> float:
 
 def test_each_child_that_is_killed_starts_again_and_all_end_in_order(config, cluster, listen, tmp_path):
     checked = subprocess.run([*KONTRAST, "up", "--config", config, "--check"], capture_output=True, text=True)
-    assert (checked.returncode, checked.stdout.count("ok     ")) == (0, 11), checked.stdout
+    assert (checked.returncode, checked.stdout.count("ok     ")) == (0, 13), checked.stdout
     assert "missing, `kontrast stream` creates them" in checked.stdout
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as manager:

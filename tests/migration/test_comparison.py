@@ -41,12 +41,12 @@ def values(znodes: dict[str, object], **plain: frozenset[str]) -> dict[tuple[str
 
 
 def test_a_topic_has_an_id_replicas_and_states():
-    assignment = {"version": 3, "topic_id": "abc", "partitions": {"0": [1, 2, 3], "1": [2]}}
+    assignment = {"version": 3, "topic_id": "abcAAAAAAAAAAAAAAAAAAA", "partitions": {"0": [1, 2, 3], "1": [2]}}
     moving = {"adding_replicas": {"0": [3]}, "removing_replicas": {"0": [2, 1]}}
     state = {"version": 1, "controller_epoch": 9, "leader": 1, "leader_epoch": 4, "isr": [2, 1]}
     znodes = {"/brokers/topics/t": assignment | moving, "/brokers/topics/t/partitions/0/state": state}
     assert values(znodes) == {
-        ("topics", "t", ""): "id abc",
+        ("topics", "t", ""): "id abcAAAAAAAAAAAAAAAAAAA",
         ("replicas", "t", "0"): "replicas [1, 2, 3], adding [3], removing [1, 2]",
         ("replicas", "t", "1"): "replicas [2]",
         ("partitions", "t", "0"): "leader 1, leader epoch 4, ISR [2, 1]",
@@ -236,7 +236,7 @@ class CutOff:
 
 class UpToDate:
     def read(self) -> Tree:
-        return tree({"/brokers/topics/t": {"version": 3, "topic_id": "new", "partitions": {}}})
+        return tree({"/brokers/topics/t": {"version": 3, "topic_id": "newAAAAAAAAAAAAAAAAAAA", "partitions": {}}})
 
     def wait_for(self, offset: int, _seconds: float) -> int:
         return offset
@@ -246,4 +246,6 @@ class UpToDate:
 def test_what_a_broker_says_that_has_not_fetched_the_log_is_no_difference(fetched, verdict):
     comparison = compare(UpToDate(), CutOff(fetched))
     assert comparison.verdict is verdict
-    assert comparison.subjects[0].differences == {Key(CopiedSubject.TOPICS, "t"): BothValues("id new", "id old")}
+    assert comparison.subjects[0].differences == {
+        Key(CopiedSubject.TOPICS, "t"): BothValues("id newAAAAAAAAAAAAAAAAAAA", "id old")
+    }

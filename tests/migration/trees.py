@@ -35,7 +35,15 @@ def topic(name: str, **fields: object) -> dict[str, object]:
 
 
 def broker(version: int = 5, listener: str = "PLAINTEXT") -> dict[str, object]:
-    return {"version": version, "host": "b", "port": 9092, "endpoints": [f"{listener}://b:9092"], "features": {}}
+    return {
+        "version": version,
+        "jmx_port": -1,
+        "host": "b",
+        "port": 9092,
+        "endpoints": [f"{listener}://b:9092"],
+        "listener_security_protocol_map": {listener: "PLAINTEXT"},
+        "features": {},
+    }
 
 
 def clean() -> Tree:
@@ -143,7 +151,10 @@ FAULTS: Mapping[str, tuple[str, Fault]] = {
         "/brokers/topics/a",
         lambda tree: tree.update({"/brokers/topics/a": topic("a", partitions={"0": [1, 2, 9], "1": [2, 1, 9]})}),
     ),
-    "topic-without-id": ("/brokers/topics/a", lambda tree: tree.update({"/brokers/topics/a": topic("a", topic_id="")})),
+    "topic-without-id": (
+        "/brokers/topics/a",
+        lambda tree: tree.update({"/brokers/topics/a": {k: v for k, v in topic("a").items() if k != "topic_id"}}),
+    ),
     "topic-no-json": ("/brokers/topics/a", lambda tree: tree.update({"/brokers/topics/a": b"{"})),
     "offline-log-directory": (
         "/log_dir_event_notification/log_dir_event_0000000000",

@@ -68,7 +68,14 @@ class Cluster:
         endpoints = [f"PLAINTEXT://h:{9_092 + broker}"]
         versions = (((2, 7), 5), ((0, 10), 4))
         version = next(number for since, number in versions if self.release >= since)
-        return {"version": version, "host": "h", "port": 9_092 + broker, "endpoints": endpoints, "rack": None}
+        return {
+            "version": version,
+            "jmx_port": -1,
+            "host": "h",
+            "port": 9_092 + broker,
+            "endpoints": endpoints,
+            "rack": None,
+        }
 
     def end_session(self, broker: int, *, closed: bool = False, runs: bool = False) -> None:
         """End a broker's session, because it crashed, closed, or (`runs`) lost its session unnoticed."""

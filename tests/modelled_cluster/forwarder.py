@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from controller.contract.forwarder_status import ForwarderStatus
 from controller.contract.records import Record, RecordKind, data_fields
-from controller.contract.znodes import ForwarderStatus
 from tests.modelled_cluster.zookeeper import Change, Znode, ZooKeeper
 
 _FIRST = (

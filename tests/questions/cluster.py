@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 
@@ -20,7 +21,9 @@ HOUR_MS = 60 * MINUTE_MS
 
 def broker(number: int, rack: str | None = None) -> dict[str, object]:
     """Return a registered broker."""
-    content = {"version": 5, "endpoints": [f"PLAINTEXT://b{number}:9092"]} | ({"rack": rack} if rack else {})
+    content = {"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://b{number}:9092"]} | (
+        {"rack": rack} if rack else {}
+    )
     return {f"/brokers/ids/{number}": content}
 
 
@@ -37,11 +40,16 @@ def controller(number: int, epoch: int = 7) -> dict[str, object]:
 def topic(name: str, *replicas: list[int], topic_id: str | None = None, **fields: object) -> dict[str, object]:
     """Return a topic whose partitions are led by their first replica and in sync."""
     assignment = {str(number): hosts for number, hosts in enumerate(replicas)}
-    content = {"version": 3, "partitions": assignment, "topic_id": topic_id or f"id-of-{name}", **fields}
+    content = {"version": 3, "partitions": assignment, "topic_id": topic_id or id_of(name), **fields}
     found: dict[str, object] = {f"/brokers/topics/{name}": content}
     for number, hosts in enumerate(replicas):
         found |= state(name, number, hosts[0], hosts)
     return found
+
+
+def id_of(name: str) -> str:
+    """Return a topic's id, of 22 characters of base64 whatever the name is."""
+    return f"id-of-{re.sub('[^A-Za-z0-9]', '-', name)[:16]:A<16}"
 
 
 def state(name: str, number: int, leader: int, isr: list[int], *, epoch: int = 7) -> dict[str, object]:
@@ -59,7 +67,8 @@ def owner(path: str, content: object) -> int:
     """Return the session that owns an ephemeral znode. Each broker has one."""
     if path == "/controller" and isinstance(content, dict):
         return 1 + int(content["brokerid"])
-    return 1 + int(path.rpartition("/")[2]) if path.startswith("/brokers/ids/") else 0
+    is_persistent = isinstance(content, dict) and content.get("persistent")
+    return 1 + int(path.rpartition("/")[2]) if path.startswith("/brokers/ids/") and not is_persistent else 0
 
 
 def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None, release: str = "3.6") -> Picture:
@@ -69,7 +78,8 @@ def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None,
     for at, (path, content) in enumerate(znodes.items(), start=100):
         written_ms = now_ms - (ages_ms or {}).get(path, HOUR_MS)
         stat = (Zxid(at), Zxid(at), 0, owner(path, content), written_ms, written_ms)
-        values[path] = Value(b"" if content is None else json.dumps(content).encode(), *stat)
+        raw = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
+        values[path] = Value(raw, *stat)
     read = CompleteRead(values)
     major, minor = map(int, release.split("."))
     gathering = Gathering(new_context("shop", profile=profile_of((major, minor)), chunk_count=8))

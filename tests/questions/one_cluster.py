@@ -18,6 +18,7 @@ from cli.followed_outputs import Where
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope
 from cli.sources.stream import StreamSource
+from controller.contract.forwarder_status import REPLAYED
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind, encode_record
@@ -42,6 +43,7 @@ from questions.diff.side import Fields, Subject, of_context, of_metadata
 from questions.explain.subject import read_subject
 from questions.gathering import Gathering
 from questions.key import explain_key
+from questions.known_brokers import UnknownBrokersError
 from questions.lint.table import lint
 from questions.picture import Picture
 from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
@@ -51,9 +53,10 @@ from questions.timeline.timeline import timeline_of
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.ranking import rank_losses
 from questions.whatif.rolling import rolling_order
-from questions.whatif.scenario import Change, Step, UnknownBrokersError, brokers_in, play
+from questions.whatif.scenario import Change, Step, brokers_in, play
 from streaming.config import BrokersConfig
 from tests.archives import extract
+from tests.rows import NEVER_STALE_MS
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
@@ -65,6 +68,8 @@ _PAST: Final = Scope(past=True, keeps=lambda _: True, past_outputs=("transitions
 _REFUSED: Final = (UnknownBrokersError, NoControllerError, UnplaceableError, PlacementError)
 _ARCHIVES: Final = Path(__file__).parents[1] / "conformance" / "recordings"
 _BROKERS: Final = "/brokers/ids/"
+_REPLAYED: Final = f'"session":"{REPLAYED}"'
+_WATCHED: Final = '"session":"connected"'
 _NO_STOP: Final = threading.Event()
 
 
@@ -81,7 +86,8 @@ class Cluster:
 
     def __init__(self, data: Path, at_ms: int, directory: Path, racks: Mapping[int, str] = NO_RACKS) -> None:
         self._data, self._directory, self._until, self._racks = data, directory, Until(time_ms=at_ms), racks
-        self.records = [self._in_rack(record) for record in History((data,), CLUSTER, until=self._until).records()]
+        history = History((data,), CLUSTER, until=self._until).records()
+        self.records = [self._in_rack(_as_watched(record)) for record in history]
         self.rows = steps(new_context(CLUSTER), self.records).effects
 
     def from_files(self) -> Picture:
@@ -125,7 +131,7 @@ class Cluster:
             view.apply(row)
         reading.source_is(up=True)
         reading.caught_up()
-        page = LivePage(view, reading, _Stored(self.rows), PageConfig(), _NO_STOP, str)
+        page = LivePage(view, reading, _Stored(self.rows), PageConfig(stale_after_ms=NEVER_STALE_MS), _NO_STOP, str)
         return Starlette(routes=page.routes())
 
     def _read(self) -> CompleteRead:
@@ -147,8 +153,13 @@ class Cluster:
         return replace(record, data=json.dumps({**json.loads(record.data), "rack": rack}))
 
     def _from(self, directory: Path) -> Picture:
-        where = Where(JournalAddress(directory), 5.0)
+        where = Where(JournalAddress(directory), 5.0, NEVER_STALE_MS)
         return StreamSource(where, CLUSTER, BrokersConfig()).picture(_PAST, _NO_STOP)
+
+
+def _as_watched(record: Record) -> Record:
+    """Return the record as a watcher has it. A past that replay published is never current, so it gets no verdict."""
+    return record if record.data is None else replace(record, data=record.data.replace(_REPLAYED, _WATCHED))
 
 
 class _Stored(Transitions):

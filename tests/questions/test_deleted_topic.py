@@ -13,7 +13,7 @@ from cli.main import main
 
 LEFTOVERS = (
     "deletion-of-no-topic",
-    "partitions-of-no-topic",
+    "unloadable-topic",
     "orphan-state",
     "settings-of-no-topic",
     "topic-without-settings",
@@ -70,7 +70,7 @@ def test_each_znode_that_is_left_is_named_with_the_commands_in_the_safe_order(cl
     answer = json.loads(said)
     assert (code, answer["headline"]) == (1, "its deletion stopped half-way")
     assert lint(shared_chroot) == {
-        "partitions-of-no-topic": [TOPIC],
+        "unloadable-topic": [TOPIC],
         "orphan-state": ["orders-0"],
         "settings-of-no-topic": ["orders"],
     }

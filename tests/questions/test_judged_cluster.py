@@ -53,7 +53,7 @@ def read_of(cluster: dict[str, Any]) -> CompleteRead:
         values[path] = Value(json.dumps(content).encode(), zxid, zxid, 0, session)
 
     for broker in cluster["registered"]:
-        put(f"/brokers/ids/{broker}", {"version": 5, "endpoints": [f"PLAINTEXT://b{broker}:1"]}, broker)
+        put(f"/brokers/ids/{broker}", {"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://b{broker}:1"]}, broker)
     put("/controller_epoch", 3)
     if cluster["kraft"]:
         put("/controller", {"version": 2, "brokerid": 3000, "kraftControllerEpoch": 4})

@@ -12,7 +12,10 @@ WELL = {**RACKS, **controller(1), **topic("t", [1, 2], [2, 3])}
 MANY = 20_000
 
 FOUND = {
-    "duplicate-topic-id": ({**topic("u", [1, 2], topic_id="id-of-t")}, "t and u (id-of-t)"),
+    "duplicate-topic-id": (
+        {**topic("u", [1, 2], topic_id="id-of-tAAAAAAAAAAAAAAA")},
+        "t and u (id-of-tAAAAAAAAAAAAAAA)",
+    ),
     "state-of-a-later-controller": (
         state("t", 0, 1, [1, 2], epoch=9),
         "t-0 (controller epoch 9, /controller_epoch 7)",
@@ -28,8 +31,44 @@ FOUND = {
         "/config/topics (1400005 of 1048575 bytes)",
     ),
     "leader-or-isr-not-assigned": (state("t", 0, 3, [3, 1]), "t-0 [3]"),
+    "setting-stops-start": (
+        settings("t", cleanup_policy="compacted"),
+        "cleanup.policy=compacted of topic t (Kafka expects a list of compact, delete)",
+    ),
+    "setting-without-effect": (
+        {"/config/brokers/1": {"version": 1, "config": {"background.threads": "many"}}},
+        "background.threads of /config/brokers/1 (Kafka expects a whole number from 1)",
+    ),
+    "broker-without-session": (
+        {"/brokers/ids/4": {"version": 5, "jmx_port": -1, "endpoints": [], "rack": "a", "persistent": True}},
+        "/brokers/ids/4",
+    ),
+    "leader-out-of-sync": (state("t", 0, 1, [2]), "t-0 (leader 1, in sync [2])"),
+    "endpoint-of-two-brokers": (
+        {"/brokers/ids/4": {"version": 5, "jmx_port": -1, "endpoints": ["SSL://b1:9092"], "rack": "a"}},
+        "b1:9092 (brokers 1 and 4)",
+    ),
+    "replicas-of-unknown-brokers": (
+        topic("t", [1, 2, 9], [2, 3], adding_replicas={"0": [9]}, removing_replicas={"0": []})
+        | state("t", 0, 1, [1, 2]),
+        "broker 9 (1 replica)",
+    ),
+    "replica-listed-twice": (topic("u", [1, 2, 1]) | state("u", 0, 1, [1, 2]), "u-0 [1,2,1]"),
+    "leader-alone-in-its-isrs": (
+        {
+            **topic("u", [1, 2, 3], [1, 3, 2], [2, 3], [2, 3], [3, 2]),
+            **{path: content for number in (0, 1) for path, content in state("u", number, 1, [1]).items()},
+        },
+        "broker 1 (2 partitions, brokers 2 and 3 out of sync)",
+    ),
+    "unreadable-znode": (
+        {"/feature": b"{"},
+        "/feature is not JSON: every broker that becomes controller fails at it and gives up, so no controller stays. "
+        "Delete /feature. The next controller writes it again.",
+    ),
+    "unparsable-settings": ({"/config/topics/t": b"{"}, "/config/topics/t: the topic has the brokers' defaults"),
     "orphan-state": (state("gone", 4, 1, [1]), "gone-4"),
-    "partitions-of-no-topic": ({"/brokers/topics/gone": None}, "/brokers/topics/gone"),
+    "unloadable-topic": ({"/brokers/topics/gone": None}, "/brokers/topics/gone"),
     "leftover-reassignment-fields": (topic("t", [1, 2], [2, 3], adding_replicas={"1": [1]}), "t-1 (adding [1])"),
     "leftover-request": (
         {"/admin/reassign_partitions": {"version": 1, "partitions": []}},
@@ -40,12 +79,12 @@ FOUND = {
         {"/isr_change_notification/isr_change_1": {"version": 1, "partitions": []}},
         "/isr_change_notification/isr_change_1",
     ),
-    "dead-replicas": (topic("u", [1, 9]), "broker 9 (1 replicas)"),
+    "dead-replicas": (topic("u", [1, 9]), "broker 9 (1 replica)"),
     "brokers-without-rack": (brokers(4), "broker 4"),
     "all-replicas-in-one-rack": ({**broker(4, "a"), **topic("u", [1, 4])}, "u-0 (rack a)"),
     "settings-of-no-topic": ({**settings("gone", retention_ms="1"), **settings("t")}, "gone"),
     "topic-without-settings": ({**settings("t", retention_ms="1"), **topic("u", [1, 2])}, "u"),
-    "missing-topic-id": (topic("u", [1, 2], topic_id="") | {}, "u"),
+    "missing-topic-id": (topic("u", [1, 2]), "u"),
     "more-replicas-than-racks": ({**broker(4, "c"), **topic("u", [1, 2, 3, 4])}, "u (4 replicas, 3 racks)"),
     "one-replica": (topic("u", [1]), "u-0"),
     "unclean-election-enabled": (settings("t", unclean_leader_election_enable="true"), "t"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
 from ingest.complete_read import CompleteRead
@@ -13,7 +15,8 @@ from questions.explain.controller import explain_controller
 from questions.explain.explanation import Certainty, Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
-from questions.picture import Picture
+from questions.picture import Picture, Present
+from questions.state import State, in_counts
 from tests.questions.cluster import MINUTE_MS, broker, brokers, controller, look, settings, state, topic
 
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -39,8 +42,19 @@ def test_a_cluster_that_is_well_has_no_finding():
     assert (health.counts.brokers, health.counts.topics, health.counts.partitions) == (3, 1, 2)
 
 
+def test_a_cluster_without_topics_is_not_called_online():
+    assert in_counts(check(look({**brokers(1, 2, 3), **controller(1)})).counts) == "The cluster has no topic."
+
+
+def test_a_cluster_with_leaderless_partitions_is_not_well_even_without_an_alert():
+    found = look({**WELL, **state("t", 0, -1, [9])})
+    health = check(msgspec.structs.replace(found, alerts=()))
+    assert (health.is_well, health.counts.leaderless) == (False, 1)
+    assert health.state.event == "1 partition of 2 has no leader"
+
+
 def test_a_partition_without_a_leader_is_offline_since_the_controller_wrote_it():
-    picture = look({**WELL, **state("t", 0, -1, [9])}, {STATE: 12 * MINUTE_MS})
+    picture = look({**WELL, **topic("t", [9, 1], [2, 3]), **state("t", 0, -1, [9])}, {STATE: 12 * MINUTE_MS})
     assert alerts(picture)["PartitionsOffline"] == 12
     explanation = explain_partition(picture, TopicPartition("t", 0))
     assert explanation.since is not None
@@ -79,9 +93,9 @@ def test_the_settings_of_a_topic_are_seen_and_those_of_brokers_files_assumed():
     assert by_default == [("accepted: 2 in sync, min.insync.replicas needs 1", Certainty.ASSUMED)]
     needy = look({**WELL, **settings("t", min_insync_replicas="2"), **state("t", 0, 1, [1])})
     assert said(explain_partition(needy, tp), "acks=all") == [
-        ("refused: 1 in sync, min.insync.replicas needs 2, and 1 of [2] must get in sync", Certainty.SEEN)
+        ("rejected: 1 in sync, min.insync.replicas needs 2, and 1 of [2] must get in sync", Certainty.SEEN)
     ]
-    assert explain_topic(needy, "t").headline == "of 2 partitions 1 refusing acks=all"
+    assert explain_topic(needy, "t").headline == "of 2 partitions 1 rejects acks=all"
 
 
 def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed():
@@ -106,10 +120,18 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
         ),
         (
             state("t", 0, -1, [2]),
-            "within seconds, if broker 2 has just returned. Otherwise when the next controller elects broker 2. Delete",
+            "within seconds, if broker 2 has just returned. Otherwise when the next controller elects broker 2. If",
         ),
         (state("t", 0, 9, [9, 2]), "as soon as broker 2 is elected"),
-        (state("t", 0, -1, [8, 9]), "when broker 8 or 9 returns, with every acknowledged record"),
+        (
+            {**topic("t", [8, 9, 1]), **state("t", 0, -1, [8, 9])},
+            "when broker 8 or 9 returns, with every acknowledged record",
+        ),
+        (
+            state("t", 0, -1, [8, 9]),
+            "when the topic's znode assigns broker 8 or 9 again and a controller fails over, with every",
+        ),
+        (state("t", 0, -1, []), "only by an unclean election, because the ISR is empty"),
     ],
 )
 def test_each_kind_of_trouble_has_its_own_way_out(znodes, expected):
@@ -139,7 +161,7 @@ def test_a_broker_is_explained_by_what_it_has_and_what_would_go_with_it():
     explanation = explain_broker(picture, 1)
     assert explanation.is_well
     assert said(explanation, "partitions")[0][0] == "hosts 1, preferred leader of 1, leads 1"
-    assert said(explanation, "alone")[0][0].startswith("1 partition would go offline without it")
+    assert said(explanation, "alone")[0][0].startswith("1 partition is one loss away from being offline")
     assert said(explanation, "controller")[0][0] == "named in /controller, epoch 7"
 
 
@@ -147,7 +169,7 @@ def test_a_topic_that_is_being_deleted_says_which_brokers_it_waits_for():
     deleting = {**brokers(2, 3), **controller(2), **topic("t", [1, 2]), "/admin/delete_topics/t": {}}
     explanation = explain_topic(look(deleting), "t")
     assert explanation.headline == "being deleted"
-    assert said(explanation, "deletion") == [("waits for [1] to return", Certainty.EXPECTED)]
+    assert said(explanation, "deletion") == [("waits until broker 1 returns", Certainty.EXPECTED)]
 
 
 def test_a_reassignment_under_way_is_named_with_its_brokers():
@@ -161,10 +183,13 @@ def test_a_reassignment_under_way_is_named_with_its_brokers():
 
 def test_what_may_not_be_read_or_is_old_is_a_doubt():
     picture = look(WELL)
-    old = check(picture, now_ms=picture.as_of_ms + 31_000)
-    assert not old.is_well
-    assert old.doubts == ("the newest data is 31 s old, so this may have changed (see `kontrast status`)",)
-    assert check(picture, now_ms=picture.as_of_ms + 29_000).is_well
+    old = check(replace(picture, present=Present(picture.as_of_ms + 31_000, 30_000, "kontrast stream")))
+    assert (old.is_well, old.state.state) == (False, State.UNKNOWN)
+    assert old.doubts == (
+        "the state is not known, last known 31 s ago: `kontrast stream` is silent (see `kontrast status`)",
+    )
+    assert check(replace(picture, present=Present(picture.as_of_ms + 29_000, 30_000))).is_well
+    assert check(replace(picture, forbidden=frozenset({"/config"}))).state.state is State.UNKNOWN
 
 
 def test_in_a_read_the_states_of_a_topic_stand_together_whenever_they_were_written() -> None:

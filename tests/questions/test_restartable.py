@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from msgspec.structs import replace
 
-from questions.picture import Picture
+from questions.known_brokers import UnknownBrokersError
+from questions.picture import Picture, Present
 from questions.restartable import Obstacle, Restartable, TopicCount, Verdict, restartable
-from questions.whatif.scenario import UnknownBrokersError
 from tests.questions.cluster import brokers, controller, look, settings, state, topic
 
 WELL = {
@@ -19,11 +18,11 @@ WELL = {
 }
 
 
-def asked(broker: int, *changes: dict[str, object], accepted_topics: tuple[str, ...] = ()) -> Restartable:
+def asked(broker: int, *changes: dict[str, object], **accepted: tuple[object, ...]) -> Restartable:
     znodes = dict(WELL)
     for change in changes:
         znodes |= change
-    return restartable(look(znodes), broker, accepted_topics=accepted_topics)
+    return restartable(look(znodes), broker, **accepted)
 
 
 def obstacles(answer: Restartable) -> list[Obstacle]:
@@ -66,6 +65,16 @@ def test_another_broker_that_is_down_is_a_reason():
     assert answer.reasons[0].sentence.startswith("broker 4 is down")
 
 
+def test_brokers_that_nobody_has_are_a_reason_until_they_are_accepted():
+    created = {"/brokers/topics/bad": {"version": 1, "partitions": {"0": [8, 9]}}, "/admin/delete_topics/bad": None}
+    moved = topic("wide", [1, 2, 7], adding_replicas={"0": [7]}, removing_replicas={}) | state("wide", 0, 1, [1, 2])
+    answer = asked(2, created, moved)
+    assert set(obstacles(answer)) == {Obstacle.BROKER_UNKNOWN, Obstacle.REASSIGNMENT, Obstacle.DELETION}
+    assert answer.reasons[0].sentence.endswith("If it need not come, use --accept-absent 7")
+    assert obstacles(asked(2, created, moved, accepted_absent=(7,)))[-1] is Obstacle.DELETION
+    assert asked(2, created, moved, accepted_absent=(7, 8, 9)).verdict is Verdict.YES
+
+
 def test_another_broker_that_catches_up_is_a_reason_and_the_broker_itself_is_none():
     lagging = (topic("wide", [1, 2, 3]), state("wide", 0, 1, [1, 2]))
     answer = asked(2, *lagging)
@@ -102,10 +111,10 @@ def test_an_unclean_election_in_the_restart_is_a_reason():
 
 def test_an_old_picture_gives_no_answer():
     picture: Picture = look(WELL)
-    later_ms = picture.as_of_ms + 3_600_000 + time.time_ns() // 1_000_000
-    answer = restartable(picture, 2, later_ms)
+    later = Present(picture.as_of_ms + 3_600_000, 30_000)
+    answer = restartable(replace(picture, present=later), 2)
     assert (answer.verdict, answer.reasons) == (Verdict.UNKNOWN, ())
-    assert "old" in answer.doubts[0]
+    assert "last known 1 h ago" in answer.doubts[0]
 
 
 def test_a_broker_that_the_cluster_does_not_have_is_named():

@@ -121,7 +121,13 @@ class Clusters(StartedByWith):
         client = self.client_of(SYNTHETIC)
         fill(client, topics_on(self._draw, "synthetic-", SYNTHETIC_BROKERS, self._partitions))
         for broker in SYNTHETIC_BROKERS:
-            endpoint = {"host": "127.0.0.1", "port": 1, "endpoints": ["PLAINTEXT://127.0.0.1:1"]}
+            endpoint = {
+                "version": 2,
+                "jmx_port": -1,
+                "host": "127.0.0.1",
+                "port": 1,
+                "endpoints": ["PLAINTEXT://127.0.0.1:1"],
+            }
             protocol = {"listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}, "jmx_port": -1, "version": 5}
             client.create(f"/brokers/ids/{broker}", _json({**endpoint, **protocol, "features": {}, "timestamp": "1"}))
         client.create("/controller", _json({"version": 2, "brokerid": SYNTHETIC_CONTROLLER, "timestamp": "1"}))

@@ -22,6 +22,9 @@ _PROC = Path("/proc")
 _ROLLUP = re.compile(r"^(Rss|Pss|Anonymous):\s+(\d+) kB", re.MULTILINE)
 _THREADS = re.compile(r"^Threads:\s+(\d+)", re.MULTILINE)
 _HEAP = re.compile(r"(?:new generation|tenured generation)\s+total (\d+)K, used (\d+)K")
+_MOST_HEAP = re.compile(r"-Xmx(\d+)([kmgKMG])")
+_SHIFTS: Mapping[str, int] = {"k": 10, "m": 20, "g": 30}
+HEAP_TAKEN = "heap_taken_permille"
 _JCMD_SECONDS = 60
 _COLLECTIONS = 4
 
@@ -71,7 +74,8 @@ class Meter:
         for java in (each for each in started if "java" in command_line_of(each).partition(" ")[0]):
             values = _process(java)
             if values is not None:
-                yield Sample(at, JAVA, _life(java), {**values, **_heap(java, collected=collected)})
+                heap = {**_committed_heap(java), **_heap(java, collected=collected)}
+                yield Sample(at, JAVA, _life(java), {**values, **heap})
             workers = [each for each in started if "pyspark" in command_line_of(each) and each != java]
             readings = [found for each in workers if (found := _process(each)) is not None]
             if readings:
@@ -111,6 +115,16 @@ def _process(pid: int) -> dict[str, int] | None:
         return None
     sizes = {f"{key.lower()}_bytes": int(kilobytes) * 1024 for key, kilobytes in memory.items()}
     return {**sizes, "open_files": open_files, "threads": int(threads[1])}
+
+
+def _committed_heap(java: int) -> Mapping[str, int]:
+    """Return how much of its heap Java has taken from the system, in a thousandth of the most that it may take."""
+    most = _MOST_HEAP.search(command_line_of(java))
+    sizes = _HEAP.findall(_jcmd(java, "GC.heap_info"))
+    if most is None or not sizes:
+        return {}
+    most_bytes = int(most[1]) << _SHIFTS[most[2].lower()]
+    return {HEAP_TAKEN: sum(int(total) for total, _ in sizes) * 1024 * 1000 // most_bytes}
 
 
 def _heap(java: int, *, collected: bool) -> Mapping[str, int]:

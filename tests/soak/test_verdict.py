@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.soak.measurements import Sample
+from tests.soak.measurements import HEAP_TAKEN, Sample
 from tests.soak.verdict import judge
 
 MEGABYTE = 1024 * 1024
@@ -51,3 +51,38 @@ def test_each_life_begins_anew_and_the_longest_is_judged():
     long = samples([80 * MEGABYTE] * 40, reading="rss_bytes", life="2@2", begin=1200.0)
     (judged,) = judge([*short, *long])
     assert (judged.grew, judged.first) == (False, 80 * MEGABYTE)
+
+
+@pytest.mark.parametrize(("leak_an_hour", "violations"), [(0, 0), (600, 1)])
+def test_files_are_judged_over_whole_cycles_of_cleaning(leak_an_hour, violations):
+    """The readings end in the middle of a cycle, whose files are no leak."""
+    files = [240 + 90 * (minute % 13) + leak_an_hour * minute / 60 for minute in range(77)]
+    assert len(grown(samples(files, reading="checkpoint_files"))) == violations
+
+
+def test_files_that_nothing_cleans_are_a_violation():
+    assert len(grown(samples([240 + 10 * minute for minute in range(60)], reading="checkpoint_files"))) == 1
+
+
+def of_java(full_at, leak_a_minute=0.0):
+    """Return samples of a process whose memory grows until its heap is full at this minute of 60, and then leaks."""
+    return [
+        Sample(
+            60.0 * minute,
+            "java",
+            "1@1",
+            {
+                "rss_bytes": int((300 + 10 * min(minute, full_at) + leak_a_minute * minute) * MEGABYTE),
+                HEAP_TAKEN: min(950, 400 + 550 * minute // full_at),
+            },
+        )
+        for minute in range(60)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("full_at", "leak", "violations"),
+    [(20, 0.0, 0), (28, 0.0, 0), (20, 1.0, 1), (50, 0.0, 0)],
+)
+def test_javas_memory_is_judged_once_its_heap_was_full_for_half_of_the_time(full_at, leak, violations):
+    assert len(grown(of_java(full_at, leak))) == violations

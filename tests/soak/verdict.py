@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from tests.soak.measurements import Sample
+from tests.soak.measurements import HEAP_TAKEN, Sample
 
 _WARM_UP_SHARE = 0.25  # of a life, at least _WARM_UP_SECONDS
 _WARM_UP_SECONDS = 300.0
@@ -22,8 +22,7 @@ _MEGABYTE = 1024 * 1024
 class Threshold:
     """The growth that is allowed within the judged time, as a share of the reading at its begin, and a number.
 
-    A reading that swings may also grow by its median distance from the line. Spark removes files of its checkpoint once
-    a minute, so their number swings between 220 and 690, while a leak of one file a batch adds 2,600 an hour.
+    A reading that swings may also grow by its median distance from the line.
     """
 
     share: float
@@ -35,6 +34,8 @@ class Threshold:
 _MEMORY = Threshold(0.05, 4 * _MEGABYTE)
 # Connections, workers and files come and go, so the open ones differ by a handful from minute to minute.
 _COUNT = Threshold(0.05, 5)
+# A cleaning may come before or after a batch or two, each of which has a dozen files.
+_FILES = Threshold(0.05, 40)
 JUDGED: Mapping[str, Threshold] = {
     "rss_bytes": _MEMORY,
     "live_heap_bytes": _MEMORY,
@@ -43,9 +44,21 @@ JUDGED: Mapping[str, Threshold] = {
     "processes": _COUNT,
     "temporary_files": _COUNT,
     "temporary_bytes": _MEMORY,
-    "checkpoint_files": _COUNT,
+    "checkpoint_files": _FILES,
     "checkpoint_bytes": _MEMORY,
 }
+
+
+# Spark removes files of its checkpoint once a minute, so their number swings between 220 and 690, while a leak of one
+# file a batch adds 2,600 an hour. The number just after each cleaning shows only the leak.
+_CLEANED = frozenset({"temporary_files", "temporary_bytes", "checkpoint_files", "checkpoint_bytes"})
+_FEWEST_CLEANINGS = 4
+
+# Java takes its heap from the system bit by bit, and gives none back. Until it has it all, its memory grows without a
+# leak. Serial's heap leaves a tenth of its young part empty.
+_RESIDENT = frozenset({"rss_bytes", "pss_bytes", "anonymous_bytes"})
+_FULL_HEAP_PERMILLE = 900
+_SHARE_WITH_FULL_HEAP = 0.5  # of a life, at least, in which memory is judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +96,11 @@ def judge(samples: Iterable[Sample]) -> list[Judged]:
         warm = _after_warm_up(life)
         for reading in sorted({name for sample in warm for name in sample.values}):
             points = [(sample.at_seconds, sample.values[reading]) for sample in warm if reading in sample.values]
+            full_from = _full_from(life) if reading in _RESIDENT else life[0].at_seconds
+            if full_from is not None:
+                points = [point for point in points if point[0] >= full_from]
             if len(points) >= _FEWEST_SAMPLES:
-                judged.append(_judged(subject, reading, points))
+                judged.append(_judged(subject, reading, points, may_grow=full_from is None))
     return judged
 
 
@@ -104,13 +120,37 @@ def _after_warm_up(life: Sequence[Sample]) -> list[Sample]:
     return [sample for sample in life if sample.at_seconds >= warm_from]
 
 
-def _judged(subject: str, reading: str, points: Sequence[tuple[float, int]]) -> Judged:
+def _full_from(life: Sequence[Sample]) -> float | None:
+    """Return when the heap of a Java process was full, its begin for other processes.
+
+    Return None if that was not in the first half of the life.
+    """
+    taken = [(sample.at_seconds, sample.values[HEAP_TAKEN]) for sample in life if HEAP_TAKEN in sample.values]
+    if not taken:
+        return life[0].at_seconds
+    full = next((at for at, permille in taken if permille >= _FULL_HEAP_PERMILLE), None)
+    half = life[0].at_seconds + _SHARE_WITH_FULL_HEAP * (life[-1].at_seconds - life[0].at_seconds)
+    return full if full is not None and full <= half else None
+
+
+def _after_cleanings(points: Sequence[tuple[float, int]]) -> Sequence[tuple[float, int]]:
+    """Return the points just after each cleaning, if there are enough whole cycles, else all points."""
+    found = [
+        point
+        for before, point, after in zip(points, points[1:], points[2:], strict=False)
+        if before[1] > point[1] <= after[1]
+    ]
+    return found if len(found) >= _FEWEST_CLEANINGS else points
+
+
+def _judged(subject: str, reading: str, all_points: Sequence[tuple[float, int]], *, may_grow: bool) -> Judged:
+    points = _after_cleanings(all_points) if reading in _CLEANED else all_points
     slope = _slope(points)
     levels = [value - slope * at for at, value in points]
     middle = statistics.median(levels)
     swing = statistics.median(abs(level - middle) for level in levels)
     begin, end = points[0][0], points[-1][0]
-    threshold = JUDGED.get(reading)
+    threshold = None if may_grow else JUDGED.get(reading)
     first = middle + slope * begin
     return Judged(
         subject=subject,
@@ -120,8 +160,8 @@ def _judged(subject: str, reading: str, points: Sequence[tuple[float, int]]) -> 
         first=first,
         last=middle + slope * end,
         an_hour=slope * 3600,
-        lowest=min(value for _, value in points),
-        highest=max(value for _, value in points),
+        lowest=min(value for _, value in all_points),
+        highest=max(value for _, value in all_points),
         allowed=None if threshold is None else max(threshold.share * first, threshold.number, swing),
     )
 

@@ -12,7 +12,7 @@ import pytest
 from streaming.config import StreamConfig
 from streaming.java import class_archive
 from streaming.java.class_archive import find_archive, spark_jars
-from streaming.job import fast_files
+from streaming.spark.needs import jars_before
 from streaming.spark.session import spark_session
 from streaming.spark_class_archive import make
 from transport.address import JournalAddress
@@ -37,7 +37,7 @@ def _config() -> StreamConfig:
 
 
 def _class_path() -> tuple[Path, ...]:
-    return (*fast_files(_config()), *spark_jars())
+    return (*jars_before(_config()), *spark_jars())
 
 
 def test_it_is_made_once_and_fits_the_job_that_is_started_after_it(java, tmp_path, monkeypatch):
@@ -49,7 +49,7 @@ def test_it_is_made_once_and_fits_the_job_that_is_started_after_it(java, tmp_pat
     assert make() == made
     assert made.stat().st_mtime_ns == before
     assert made.with_name(f"{made.name[:16]}.needs").is_file()
-    with spark_session(_config(), threading.Event(), class_path=fast_files(_config())) as session:
+    with spark_session(_config(), threading.Event(), class_path=jars_before(_config())) as session:
         assert session.range(3).count() == 3
     damaged = Path(shutil.copy(made, tmp_path))
     monkeypatch.setattr(class_archive, "_directory", lambda: tmp_path)
@@ -67,7 +67,7 @@ def test_an_archive_that_is_none_is_passed_over(archives):
     name = f"{class_archive._key(_class_path())}-{hashlib.sha256(GARBAGE).hexdigest()}.jsa"
     (archives / name).write_bytes(GARBAGE)
     assert find_archive(_class_path()) is not None
-    with spark_session(_config(), threading.Event(), class_path=fast_files(_config())) as session:
+    with spark_session(_config(), threading.Event(), class_path=jars_before(_config())) as session:
         assert session.range(3).count() == 3
 
 

@@ -57,11 +57,19 @@ def test_what_the_core_could_not_read_is_refused(kind, said, words):
         (1, None, None, 1),
         (2, None, None, 2),
         (50, None, None, 4),
-        (50, 1, None, 1),  # a checkpoint that was begun with one cluster keeps its first setting
-        (50, 1, 3, 3),  # and refuses another that is given
+        (50, 1, None, 4),  # a checkpoint that was begun with one cluster grows with the fleet
+        (3, 2, None, 2),  # when twice as many would work
+        (1, 4, None, 4),  # and never shrinks
+        (50, 1, 3, 3),
     ],
 )
 def test_as_many_clusters_are_worked_on_at_once_as_there_are_cores(clusters, fixed, given, expected):
     brokers = {f"cluster-{number}": BrokersConfig() for number in range(clusters)}
     job = config(master="local[4]", clusters=brokers, shuffle_partitions=given)
     assert job.with_shuffle_partitions(fixed).shuffle_partitions == expected
+
+
+def test_the_cores_of_executors_count_in_place_of_this_machines():
+    job = config(master="local[1]", clusters={f"cluster-{number}": BrokersConfig() for number in range(60)})
+    assert job.with_shuffle_partitions(None, 12).shuffle_partitions == 12
+    assert job.with_shuffle_partitions(12, 2).shuffle_partitions == 12

@@ -11,7 +11,7 @@ import pytest
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.standalone_cluster import DEFECT, Submitted
 
-pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900), pytest.mark.xdist_group("spark-submit")]
+pytestmark = [pytest.mark.deploy, pytest.mark.xdist_group("spark-submit")]
 
 _DEADLINE_SECONDS = 240
 

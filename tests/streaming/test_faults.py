@@ -1,6 +1,6 @@
 """kill -9 at many moments. The merged output must equal that of an undisturbed job.
 
-The long tests of the job's processes belong here. `make test-faults` and `make test-nightly` run them.
+The long tests of the job's processes belong here. `make test-all` and `make test-nightly` run them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def test_kill_9_of_the_driver_at_any_moment_leaves_what_an_undisturbed_run_write
     _assert_as_undisturbed(streams, life.rows())
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.parametrize("files", ["fast", "hadoop"])
 def test_kill_9_during_commits_never_loses_or_damages_a_checkpoint(streams, java, files):
     kills = int(os.environ.get("KONTRAST_FAULTS_COMMITS", "3"))

@@ -24,7 +24,7 @@ from tests.waiting import DEADLINE_SECONDS, eventually
 from transport.address import KafkaAddress
 from transport.topics import output_topic
 
-pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900), pytest.mark.xdist_group("pipelines")]
+pytestmark = [pytest.mark.deploy, pytest.mark.xdist_group("pipelines")]
 
 _ROOT = Path(__file__).parents[2]
 _PIDFD_GETFD = 438  # on every architecture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from transport.journal import end_offset, read_journal
 _ON_A_SMALL_DISK = 'mount -t tmpfs -o size=6m small "$0" && exec "$@"'
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_the_job_waits_for_room_and_no_row_is_lost(java: Path, tmp_path: Path) -> None:
     life = life_of("east", topics=10, losses=6)
     streams = Streams(tmp_path)
@@ -57,3 +58,24 @@ def test_the_job_waits_for_room_and_no_row_is_lost(java: Path, tmp_path: Path) -
         assert "Traceback" not in job.log.read_text()
     finally:
         job.kill()
+
+
+def test_a_job_that_starts_on_a_full_disk_waits_for_room(java: Path, tmp_path: Path) -> None:
+    """A process that may write no byte into files fails as on a full disk. The limit can be raised while it runs."""
+    streams = Streams(tmp_path)
+    streams.append(life_of("east", topics=1).lines)
+    command = [sys.executable, "-m", "cli", "stream", "--from", f"journal:{streams.input}", "--master", "local[1]"]
+    command += ["--to", f"journal:{streams.outputs}", "--checkpoint", str(streams.checkpoint), "--available-now"]
+    without_room = (0, resource.RLIM_INFINITY)
+    with subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, without_room),
+    ) as job:
+        assert job.stderr is not None
+        assert next((line for line in job.stderr if "The job waits for room" in line), "") != ""
+        resource.prlimit(job.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert "Traceback" not in job.stderr.read()
+    assert job.returncode == 0
+    assert end_offset(streams.outputs / "gauges") > 0

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from controller.contract.alert_row import AlertRow
+from controller.contract.forwarder_status import ForwarderStatus
 from controller.contract.outputs import decode_row
 from controller.contract.records import Record, RecordKind, data_fields, encode_record
-from controller.contract.znodes import ForwarderStatus
 from tests.extremes import any_change, as_json, changes
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.test_replica import ReplicaTester

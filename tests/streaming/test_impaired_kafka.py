@@ -24,7 +24,7 @@ from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
 from transport.address import KafkaAddress
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.nightly
 
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20261124"))
 _SILENT_SECONDS = float(os.environ.get("KONTRAST_FAULTS_SILENT_SECONDS", "2"))

@@ -202,7 +202,8 @@ def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(star
     assert "InvalidReplicationFactorException" in said
     assert (
         f"for topic in out.metadata out.alerts out.job; do kafka-topics.sh --bootstrap-server {server} --create "
-        "--topic $topic --partitions 1 --config cleanup.policy=compact; done"
+        "--topic $topic --partitions 1 --config cleanup.policy=compact --config segment.bytes=8388608 "
+        "--config min.cleanable.dirty.ratio=0.1; done"
     ) in said
     assert "out.gauges" not in said
 
@@ -220,7 +221,8 @@ def test_topics_that_would_lose_or_misplace_rows_are_refused_with_the_commands(
     assert str(refused.value) == (
         f"Kafka at {shared_broker}: topics {own_name}.metadata, {own_name}.job have cleanup.policy=delete, "
         "rows that still hold would be dropped when they are old. "
-        f"Run for topic in {own_name}.metadata {own_name}.job; do {command} --add-config cleanup.policy=compact; done; "
+        f"Run for topic in {own_name}.metadata {own_name}.job; do {command} --add-config "
+        "cleanup.policy=compact,segment.bytes=8388608,min.cleanable.dirty.ratio=0.1; done; "
         f"topic {own_name}.alerts has 3 partitions in place of 1, "
         "readers would not get messages in the order in which they were written. "
         f"Run kafka-topics.sh --bootstrap-server {shared_broker} --delete --topic {own_name}.alerts"

@@ -17,7 +17,7 @@ from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import DEADLINE_SECONDS, eventually
 from transport.journal import end_offset
 
-pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("pipelines")]
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("pipelines")]
 
 _ROOT = Path(__file__).parents[2]
 _SMALLEST = "480m"  # Spark refuses less

@@ -11,6 +11,7 @@ from controller.contract.outputs import STANDING_OUTPUTS, decode_row
 from controller.contract.records import Record, RecordKind, encode_record
 from controller.restore.stored_context import STATE_VERSION
 from streaming.checkpoint.directory import STATE_FORMAT, Checkpoint
+from streaming.config import BrokersConfig
 from streaming.errors import StreamError
 from streaming.job import check_settings
 from streaming.sources.newest_complete_reads import Place, find_complete
@@ -59,6 +60,17 @@ def test_a_newer_kontrast_that_cannot_read_the_state_begins_again_by_itself(stre
     assert streams.read_all() == {output: before[output] + rows for output, rows in again.rows().items()}
     work_off(streams.config())
     assert caplog.text.count(again_at_the_newest) == 1
+
+
+def test_a_grown_fleet_gets_more_tasks_by_itself(streams, work_off, caplog):
+    life, other = life_of("east", topics=1), life_of("west", topics=1)
+    streams.append(life.lines)
+    work_off(streams.config(master="local[2]", clusters={"east": BrokersConfig()}))
+    streams.append(other.lines)
+    for _ in range(2):
+        work_off(streams.config(master="local[2]", clusters={"east": BrokersConfig(), "west": BrokersConfig()}))
+    assert caplog.text.count("was started with 1 shuffle partitions, not 2. The job begins again") == 1
+    assert json.loads((streams.checkpoint / "kontrast.json").read_text())["shuffle partitions"] == 2
 
 
 def test_more_shuffle_partitions_for_a_grown_fleet_begin_again_by_themselves(streams, work_off, caplog):

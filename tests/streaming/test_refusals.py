@@ -13,6 +13,7 @@ import pytest
 from streaming.checkpoint.directory import Checkpoint
 from streaming.checkpoint.fence import EPOCH_FILE, Fence
 from streaming.checkpoint.files import drop_torn
+from streaming.checkpoint.starts import fruitless_starts
 from streaming.errors import StreamError
 from streaming.job import check_settings, prepare
 from transport.address import JournalAddress, KafkaAddress
@@ -88,6 +89,7 @@ def test_a_damaged_settings_file_is_refused_and_given_up_with_rebuild(streams, d
 def test_a_missing_settings_file_is_named_and_a_foreign_directory_is_no_checkpoint(streams):
     _prepare(streams.config())
     (streams.checkpoint / "spark").mkdir()
+    fruitless_starts(streams.checkpoint, streams.checkpoint / "spark")
     (streams.checkpoint / "kontrast.json").unlink()
     with pytest.raises(StreamError, match="kontrast.json is missing. Restore it, or begin again with .*--rebuild"):
         _prepare(streams.config())

@@ -254,9 +254,9 @@ def test_a_cluster_whose_records_fail_is_in_quarantine_until_a_complete_read(tes
         assert isinstance(decode_row(rows[output][0]), BeginningRow)
     (alert,) = alerts_in(rows, "open")
     last = life.records[-1]
-    position = f"records up to number {last.seq} of generation {last.generation} could not be applied"
+    position = f"Records up to number {last.seq} of generation {last.generation} could not be applied"
     assert alert.alert == "ClusterQuarantined"
-    assert alert.cause.endswith(f"until the next complete read: {position} (OverflowError: can't convert int)")
+    assert alert.cause.endswith(f"until the next complete read. {position} (OverflowError: can't convert int)")
     assert not decode_row(rows["gauges"][-1]).ready
     again = life.in_generation(2)
     rows = tester.apply(again.lines)
@@ -280,8 +280,8 @@ def test_a_cluster_that_fails_each_complete_read_fills_no_output_with_its_record
     size = len(life.lines)
     assert kept == [size, 0, 0, size, 0]
     assert causes[0].endswith("can't convert int)")
-    assert causes[1].endswith(f"failure 2 in a row ({size} records not kept in `refused`)")
-    assert f"failure 5 in a row ({3 * size} records" in causes[4]
+    assert causes[1].endswith(f"failure 2 in a row. {size} records are not kept in `refused`")
+    assert causes[4].endswith(f"failure 5 in a row. {3 * size} records are not kept in `refused`")
 
 
 def test_a_recovered_cluster_that_fails_again_is_asked_for_with_patience(tester, monkeypatch):

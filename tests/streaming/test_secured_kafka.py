@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
+import subprocess
+import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -13,13 +16,17 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from kafka.admin import KafkaAdminClient
 
+from cli.embedded.process import own_command
 from cli.embedded.zookeeper import ZooKeeper
 from cli.main import main
+from cli.printing.output import LIBRARIES
 from controller.contract.records import decode_record
 from ingest.errors import IngestError
 from ingest.sinks.kafka_sink import KafkaSink
 from outputs import SourceDownError, open_outputs
+from outputs.kafka_connections import client_options
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.sinks.sink import output_topics
@@ -114,6 +121,23 @@ def test_what_the_documentation_allows_is_enough_from_the_change_to_the_reader(
     assert metadata_lines(as_user(broker, outputs, "serve", mechanism), len(expected)) == expected
 
 
+@pytest.mark.xdist_group("spark")
+def test_a_new_connection_logs_in_with_the_password_that_the_file_has_by_then(broker, own_name, tmp_path):
+    file = tmp_path / "password"
+    own = broker.login("topics", "SCRAM-SHA-256")
+    file.write_bytes(Path(str(own.password_file)).read_bytes())
+    address = KafkaAddress(broker.address, own_name, login=replace(own, password_file=str(file)))
+    with closing(KafkaAdminClient(**client_options(address), connections_max_idle_ms=500)) as admin:
+        admin.list_topics()
+        try:
+            broker.make_users(["topics"], "renewed")
+            file.write_text("renewed\n")
+            time.sleep(2)  # the connection ends
+            admin.list_topics()
+        finally:
+            broker.make_users(["topics"])
+
+
 def apply_topics(broker: SecuredBroker, stream: KafkaAddress, outputs: KafkaAddress, directory: Path) -> Result:
     """Run `kontrast topics --apply` with another retention than the brokers' own."""
     login, file = broker.login("topics", "PLAIN"), directory / "kontrast.toml"
@@ -149,14 +173,12 @@ def play(broker, stream, outputs, streams, spark, directory) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(600)
 def test_every_row_together_is_enough(broker, own_name, streams, spark, tmp_path):
     allow(broker, *(ends := addresses(broker, own_name)))
     play(broker, *ends, streams, spark, tmp_path)
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("row", ROWS, ids=" ".join)
 def test_every_row_is_needed(broker, own_name, streams, spark, tmp_path, row):
     allow(broker, *(ends := addresses(broker, own_name)), without=row)
@@ -188,3 +210,58 @@ def test_a_user_without_rights_or_with_a_wrong_password_gets_a_sentence(broker, 
         with pytest.raises(SourceDownError) as unread:
             source.poll()
         assert f"password_file {tmp_path / 'wrong'} cannot be read" in str(unread.value)
+
+
+def _first_log_of_watch(command: list[str], environment: dict[str, str]) -> str:
+    """Return the log until `watch`, which opens the stream first, waits for ZooKeeper."""
+    lines = []
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            lines.append(line)
+            if "ZooKeeper at 127.0.0.1:1 is not reachable" in line:
+                process.terminate()
+    return "".join(lines)
+
+
+@pytest.mark.timeout(300)
+def test_no_command_logs_a_secret_even_with_all_details(broker, own_name, streams, work_off, tmp_path):
+    """A password, or its Base64 form behind a user, must not reach the log of a command or of a library."""
+    stream, outputs = addresses(broker, own_name)
+    allow(broker, stream, outputs)
+    login, file = broker.login("stream", "PLAIN"), tmp_path / "kontrast.toml"
+    file.write_text(
+        f'[kafka]\ntls = true\nca_file = "{login.ca_file}"\nsasl_mechanism = "PLAIN"\nusername = "stream"\n'
+        f'password_file = "{login.password_file}"\n[stream]\nfrom = "{stream}"\nto = "{outputs}"\n'
+        f'checkpoint = "{tmp_path / "checkpoint"}"\n[serve]\nfrom = "{outputs}"\n'
+        f'[watch]\nzookeeper = "127.0.0.1:1"\ncluster = "east"\nto = "{stream}"\n'
+    )
+    commands = {
+        "topics": [],
+        "stream": ["--available-now"],
+        "status": [],
+        "check": ["--from", str(outputs)],
+        "support-bundle": ["--out", str(tmp_path / "bundle.tar.xz")],
+        "serve": ["--check"],
+    }
+    secret = Path(login.password_file).read_text().strip()
+    behind = (base64.b64encode(bytes(before) + secret.encode())[4:-4].decode() for before in range(3))
+    forms = [secret, repr(secret)[1:-1], *behind]
+    detailed = ["--log-level", "debug", *(f"--log-library={name}" for name in LIBRARIES)]
+    command, environment = own_command(*detailed)
+    logs = {
+        name: subprocess.run(
+            [*command, name, "--config", str(file), *arguments], env=environment, capture_output=True, text=True
+        )
+        for name, arguments in commands.items()
+    }
+    said = {name: ran.stdout + ran.stderr for name, ran in logs.items()}
+    said["watch"] = _first_log_of_watch([*command, "watch", "--config", str(file)], environment)
+    assert {name: [form for form in forms if form in text] for name, text in said.items()} == dict.fromkeys(said, [])
+    assert [name for name, text in said.items() if " DEBUG " not in text] == []
+    assert "[hidden]" in said["topics"]
+    with tarfile.open(tmp_path / "bundle.tar.xz") as bundle:
+        bundle.extractall(tmp_path / "bundle", filter="data")
+    packed = [path.read_text() for path in (tmp_path / "bundle").rglob("*") if path.is_file()]
+    assert len(packed) > 2
+    assert [form for form in forms if any(form in text for text in packed)] == []

@@ -19,7 +19,7 @@ from transport.journal import JournalWriter, end_offset
 
 _DEADLINE_SECONDS = 240
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("spark-submit")]
+pytestmark = [pytest.mark.xdist_group("spark-submit")]
 
 
 @pytest.fixture
@@ -76,6 +76,17 @@ def test_a_cluster_that_has_nothing_but_the_archive_runs_job_and_report(master, 
     (east,) = json.loads(report.read_text())["clusters"]
     assert {topic["topic"] for topic in east["topics"]} == {f"topic-{number}" for number in range(20)}
     assert 0 < east["offline_partition_minutes"] < east["partition_minutes"]
+
+
+@pytest.mark.nightly
+def test_clusters_share_the_cores_of_the_executors_and_not_of_the_driver(master, streams, submit, tmp_path):
+    streams.append(life_of("east", topics=1).lines)
+    file = tmp_path / "kontrast.toml"
+    file.write_text("".join(f'[clusters.{name}]\nzookeeper = "zk:2181"\n' for name in ("east", "west", "north")))
+    options = ("--config", str(file), "--master", "local[1]", "--available-now")
+    ended = submit(master, *options, conf=("spark.cores.max=2",)).wait(_DEADLINE_SECONDS)
+    assert ended == 0, (tmp_path / "submit.log").read_text(errors="replace")[-4000:]
+    assert json.loads((streams.checkpoint / "kontrast.json").read_text())["shuffle partitions"] == 2
 
 
 def _batches(directory: Path) -> set[int]:

@@ -25,8 +25,6 @@ _ROOT = Path(__file__).parents[2]
 _EARLIER = sorted((Path(__file__).parent / "earlier").glob("*.tar.xz"))
 _DEADLINE_SECONDS = 240
 
-pytestmark = pytest.mark.timeout(600)
-
 
 def _newer(directory: Path) -> Path:
     """Copy the code, with one more header field in Spark's state and in the core's."""

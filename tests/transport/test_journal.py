@@ -173,10 +173,20 @@ def test_a_damaged_declaration_is_one_sentence(tmp_path: Path, damaged: str) -> 
         JournalWriter(tmp_path)
 
 
-def test_segments_without_a_declaration_are_refused(tmp_path: Path) -> None:
-    (tmp_path / f"{0:020}.log").write_bytes(b"x\n")
-    with pytest.raises(JournalError, match=r"no journal\.json"):
-        JournalWriter(tmp_path)
+def test_segments_without_a_declaration_are_refused_by_writer_and_readers(tmp_path: Path) -> None:
+    with JournalWriter(tmp_path, batches=True) as writer:
+        writer.append_batch(0, [b"x"])
+    (tmp_path / "journal.json").unlink()
+    for use in (JournalWriter, end_offset, earliest_offset, lambda directory: read_journal(directory, 0, 1)):
+        with pytest.raises(JournalError, match=r"journal\.json is missing. Restore it\. .*`kontrast stream --rebuild`"):
+            use(tmp_path)
+
+
+def test_a_reader_waits_while_a_journal_begins_or_is_removed(tmp_path: Path) -> None:
+    segment = tmp_path / f"{0:020}.log"
+    segment.write_bytes(b"")
+    threading.Timer(0.1, segment.unlink).start()
+    assert end_offset(tmp_path) == 0
 
 
 def test_a_file_in_the_directorys_place_is_one_sentence(tmp_path: Path) -> None:

@@ -22,21 +22,30 @@ from cli.printing.standard_output import (
     print_renderables,
     reader_has_left,
 )
-from cli.printing.tables import age_of, table_of
-from cli.running import ExitCode, run_until_stopped
+from cli.printing.tables import table_of
+from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
+from cli.sources.earlier_rows import moment_in
+from cli.sources.moments import TIMES, MomentParameter
+from cli.sources.source import ask_as_long_as
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
+from dashboards.kept_rows.cluster_at import cluster_at
 from dashboards.kept_rows.view import ClusterSnapshot
+from questions.doubts import rows_lost
+from questions.picture import Present
 from transport.printable import printable
 from wording.sentences import counted
+from wording.times import age, duration
 
 if TYPE_CHECKING:
     from rich.console import Group
 
+    from ingest.files.data_directory import Until
+    from transport.address import Address
+
 _OUTPUTS: Final = ("job", "alerts", "gauges")
-_STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
 _LOOK_SECONDS: Final = 1.0
 _EXAMPLES: Final = 3
 _LINES_AROUND: Final = 3  # of the live picture, for the title, the table's head and the rule
@@ -68,14 +77,16 @@ Exit codes:
     help="Only alerts of at least this severity.",
 )
 @click.option("--long", "is_long", is_flag=True, help="Show expected actions, next steps and evidence too.")
+@click.option("--until", type=MomentParameter(), metavar="TIME", help=f"The alerts of this moment: {TIMES}.")
 @click.option("--watch", "is_live", is_flag=True, help="Follow changes until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows, one JSON object per line.")
-def alerts(
+def alerts(  # noqa: PLR0913 (one parameter an option)
     config_file: Path | None,
     *,
     clusters: tuple[str, ...],
     severity: str,
     is_long: bool,
+    until: Until | None,
     is_live: bool,
     as_json: bool,
     **flags: object,
@@ -84,26 +95,26 @@ def alerts(
 
     Reads the outputs of `kontrast stream`. No other command has to run.
     """
+    if is_live and until is not None:
+        raise click.UsageError("--watch and --until exclude each other.")
     settings = read_settings(config_file, os.environ)
     where = where_outputs_are(settings, read_flags("serve", flags))
     expected = frozenset(clusters or known_clusters(settings))
-    shown = _Shown(frozenset(clusters), Severity(severity), expected, is_long=is_long, as_json=as_json)
-    findings: list[bool] = []
+    shown = _Shown(
+        frozenset(clusters), Severity(severity), expected, where.stale_after_ms, is_long=is_long, as_json=as_json
+    )
 
-    def run(stop: threading.Event) -> None:
-        with followed(where, _OUTPUTS) as outputs:
+    def look(stop: threading.Event) -> ExitCode:
+        with followed(where, _OUTPUTS if until is None else (*_OUTPUTS, "metadata")) as outputs:
             outputs.wait_until_read(stop)
-            if stop.is_set():
-                return
             if is_live:
                 _follow(outputs, shown, stop)
-            else:
-                findings.append(_print(outputs, shown))
+                return ExitCode.OK
+            is_open = not stop.is_set() and _print(outputs, shown, until, where.address)
+            return ExitCode.FAILED if is_open else ExitCode.OK
 
-    code = run_until_stopped({"alerts": run})
-    if is_live and reader_has_left():
-        return code or READER_LEFT
-    return code or (ExitCode.FAILED if any(findings) else ExitCode.OK)
+    code = ask_as_long_as(look)
+    return code or READER_LEFT if is_live and reader_has_left() else code
 
 
 class _Shown:
@@ -114,12 +125,14 @@ class _Shown:
         clusters: frozenset[str],
         least: Severity,
         expected: frozenset[str],
+        stale_after_ms: int,
         *,
         is_long: bool,
         as_json: bool,
     ) -> None:
         self.clusters = clusters
         self._expected = expected  # to be known, whether something is open there or not
+        self._stale_after_ms = stale_after_ms
         self.is_long = is_long
         self.as_json = as_json
         self._least = _WORST_FIRST[least]
@@ -135,32 +148,41 @@ class _Shown:
     def doubts(self, outputs: Followed, snapshots: Collection[ClusterSnapshot]) -> dict[str, str]:
         """Return a sentence for each cluster whose silence is no proof of health."""
         known = {snapshot.cluster: snapshot for snapshot in snapshots}
-        newer = outputs.newer()
+        newer, present = outputs.newer(), Present(time.time_ns() // 1_000_000, self._stale_after_ms)
         found = {}
         for cluster in sorted(self.clusters or known.keys() | self._expected):
-            doubt = (
-                "a newer Kontrast wrote its rows. Upgrade this one" if cluster in newer else _doubt(known.get(cluster))
-            )
+            if cluster in newer:
+                doubt = "a newer Kontrast wrote its rows. Upgrade this one"
+            elif cluster in known and (lost := outputs.lacking(cluster)):
+                doubt = rows_lost(lost)
+            else:
+                doubt = _doubt(known.get(cluster), present)
             if doubt:
                 found[cluster] = f"{cluster}: {doubt}"
         return found if found or known else {"": "no cluster is known yet (see `kontrast status`)"}
 
 
-def _doubt(snapshot: ClusterSnapshot | None) -> str:
+def _doubt(snapshot: ClusterSnapshot | None, present: Present) -> str:
     heard_ms = None if snapshot is None else snapshot.heartbeat_ms
     if snapshot is None or heard_ms is None:
         return "the cluster is unknown. Check the name, and that `kontrast watch` forwards it"
     if snapshot.is_replayed:
         return "this shows a past that `kontrast replay` published, not the present"
-    age_seconds = time.time() - heard_ms / 1000
-    if age_seconds > _STALE_SECONDS:
-        return f"the newest heartbeat is {age_of(age_seconds)} old, so this may have changed (see `kontrast status`)"
+    if present.is_stale(heard_ms):
+        old = duration((present.now_ms - heard_ms) // 1_000 * 1_000)
+        return f"the newest heartbeat is {old} old, so this may have changed (see `kontrast status`)"
     return "" if snapshot.ready else "its first complete read has not arrived yet"
 
 
-def _print(outputs: Followed, shown: _Shown) -> bool:
-    snapshots = outputs.view.snapshot()
-    rows, doubts, counted_to = shown.rows(snapshots), shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
+def _print(outputs: Followed, shown: _Shown, until: Until | None, address: Address) -> bool:
+    view, snapshots = outputs.view, outputs.view.snapshot()
+    doubts, counted_to = shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
+    if until is not None:
+        chosen = [each.cluster for each in snapshots if each.cluster in (shown.clusters or counted_to)]
+        then = [cluster_at(view, cluster, moment_in(view, cluster, until, address)) for cluster in chosen]
+        snapshots = tuple(each.snapshot for each in then if each is not None)
+        doubts, counted_to = {}, {each.cluster: each.heartbeat_ms or 0 for each in snapshots}
+    rows = shown.rows(snapshots)
     if shown.as_json:
         for row in rows:
             print_json_line(encode_row(row), flush=False)
@@ -187,7 +209,7 @@ def _counted_to_ms(snapshots: Collection[ClusterSnapshot]) -> dict[str, int]:
 
 def _cells(row: AlertRow, counted_to_ms: int) -> Sequence[str]:
     severity = row.severity.value if row.state == "open" else row.state
-    return severity, age_of((counted_to_ms - row.since_ms) / 1000), row.cluster, *_said(row)
+    return severity, age(row.since_ms, counted_to_ms), row.cluster, *_said(row)
 
 
 def _said(row: AlertRow) -> tuple[str, str]:

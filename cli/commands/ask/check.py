@@ -21,7 +21,7 @@ from cli.printing.standard_output import (
 from cli.running import ExitCode, StoppedError
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, Source, ask_as_long_as, present_ms
+from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, Source, ask_as_long_as
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 
@@ -39,13 +39,13 @@ Examples:
 \b
 Exit codes:
   0  the cluster is well, perhaps with notes
-  1  an alert pages or warns, or may be hidden
+  1  the cluster is degraded, or clients are affected
   2  a flag, a setting or the address is wrong
-  3  the source cannot be reached
+  3  the state is not known, for example because the source cannot be reached or its data is old
 
 \b
 With --probe, as monitoring plugins end:
-  0 OK, 1 WARNING, 2 CRITICAL (also for a wrong flag), 3 UNKNOWN
+  0 OK, well; 1 WARNING, degraded; 2 CRITICAL, clients affected (also for a wrong flag); 3 UNKNOWN, not known
 It waits up to 5 s for a connection, unless connect_timeout_seconds is set.
 """
 
@@ -80,7 +80,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     def judge(picture: Picture) -> Health:
         from questions import check as question
 
-        return question.check(picture, present_ms(source))
+        return question.check(picture)
 
     if probe:
         return ask_as_long_as(lambda stop: _probe(source, judge, stop))
@@ -102,7 +102,16 @@ def _once(
 ) -> ExitCode:
     health = judge(source.picture(EVERYTHING_NOW, stop))
     show(health)
-    return ExitCode.OK if health.is_well else ExitCode.FAILED
+    return _code(health)
+
+
+def _code(health: Health) -> ExitCode:
+    """Return the exit code of a state. A replayed past, or one with hidden znodes, is not known to be well now."""
+    from questions.state import State
+
+    if health.is_well:
+        return ExitCode.OK
+    return ExitCode.FAILED if health.state.state in (State.AFFECTED, State.DEGRADED) else ExitCode.UNAVAILABLE
 
 
 def _probe(source: Source, judge: Callable[[Picture], Health], stop: threading.Event) -> int:

@@ -77,6 +77,7 @@ def place(  # noqa: PLR0913 (one parameter an option)
 
     def answer(picture: Picture) -> ExitCode:
         from controller.rules.placement import PlacementError
+        from questions.known_brokers import UnknownBrokersError
         from questions.placement import Goal, UnplaceableError, least_movement, movement_to, placed_by_kafka
 
         try:
@@ -92,7 +93,7 @@ def place(  # noqa: PLR0913 (one parameter an option)
                 shift=shift or 0,
             )
             return _print(picture, movement_to(picture.context, placed), placed)
-        except (UnplaceableError, PlacementError) as error:
+        except (UnknownBrokersError, UnplaceableError, PlacementError) as error:
             raise NotFoundError(str(error)) from error
 
     return ask(source_of(flags), EVERYTHING_NOW, answer)
@@ -144,6 +145,6 @@ def _print(
         return ExitCode.OK
     output.warn(
         f"once it is done, {taken.offline} partitions would be offline and {taken.unwritable} "
-        "would refuse acks=all (see kontrast whatif --reassign)"
+        "would reject acks=all (see kontrast whatif --reassign)"
     )
     return ExitCode.FAILED

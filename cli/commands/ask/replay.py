@@ -22,7 +22,7 @@ from cli.running import ExitCode, run_until_stopped
 from cli.settings import config
 from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
-from cli.sources.moments import MomentParameter, ZxidParameter, chroot_option
+from cli.sources.moments import TIMES, MomentParameter, ZxidParameter, chroot_option
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
@@ -108,9 +108,7 @@ Exit codes:
 @chroot_option("The znode that contains Kafka's znodes.")
 @click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="Name of the cluster.")
 @click.option("--from", "start", type=ZxidParameter(), help="First transaction to print.")
-@click.option(
-    "--until", type=MomentParameter(), help="Last moment: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970."
-)
+@click.option("--until", type=MomentParameter(), help=f"Last moment: 0x1f, {TIMES}.")
 @click.option(
     "--emit",
     type=_Outputs(),

@@ -22,7 +22,7 @@ from cli.settings.duration import Duration
 from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, ask_as_long_as, present_ms
+from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, ask_as_long_as
 from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
@@ -35,8 +35,8 @@ _Look: TypeAlias = "Callable[[threading.Event], Restartable]"
 
 _EPILOG: Final = """\b
 Examples:
-  kontrast restartable --zookeeper zk1:2181/kafka --broker 7
-  kontrast restartable --zookeeper zk1:2181/kafka --broker 7 --wait 10m && systemctl restart kafka
+  kontrast restartable 7 --zookeeper zk1:2181/kafka
+  kontrast restartable 7 --zookeeper zk1:2181/kafka --wait 10m && systemctl restart kafka
   kontrast restartable --serve https://kontrast:9642 --broker 7 --wait 10m --hold 15m
   kontrast restartable --serve https://kontrast:9642 --broker 7 --release
   kontrast restartable --from journal:/var/lib/kontrast/derived --cluster orders --broker 7 --json
@@ -55,8 +55,9 @@ With --probe, as monitoring plugins end:
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
+@click.argument("broker_id", type=click.IntRange(0, HIGHEST_ID), required=False, metavar="[N]")
 @source_options
-@click.option("--broker", type=click.IntRange(0, HIGHEST_ID), required=True, metavar="N", help="Broker to restart.")
+@click.option("--broker", type=click.IntRange(0, HIGHEST_ID), metavar="N", help="Broker to restart, in place of N.")
 @click.option(
     "--wait",
     "patience",
@@ -79,6 +80,14 @@ With --probe, as monitoring plugins end:
     multiple=True,
     metavar="PATTERN",
     help="Topics that may go offline or reject acks=all, like 'scratch-*'. Repeatable.",
+)
+@click.option(
+    "--accept-absent",
+    "accepted_absent",
+    type=click.IntRange(0, HIGHEST_ID),
+    multiple=True,
+    metavar="N",
+    help="Broker that need not come back, like a wrong id in a reassignment. Repeatable.",
 )
 @click.option(
     "--serve",
@@ -106,22 +115,25 @@ With --probe, as monitoring plugins end:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def restartable(  # noqa: PLR0913 (one parameter an option)
     *,
-    broker: BrokerId,
+    broker_id: BrokerId | None,
+    broker: BrokerId | None,
     patience: timedelta | None,
     every_seconds: float,
     accepted_topics: tuple[str, ...],
+    accepted_absent: tuple[BrokerId, ...],
     hold: timedelta | None,
     release: bool,
     probe: bool,
     as_json: bool,
     **flags: Any,  # noqa: ANN401 (click's own)
 ) -> int:
-    """Answer whether a broker may be restarted now, with every reason against it.
+    """Answer whether broker N may be restarted now, with every reason against it.
 
-    The controller's own rules decide which partitions would go offline or refuse acks=all. Brokers that are down or
+    The controller's own rules decide which partitions would go offline or reject acks=all. Brokers that are down or
     catch up, a busy controller, reassignments and deletions are reasons to wait. A lease in `kontrast serve` keeps two
     automations from restarting two brokers at once.
     """
+    broker = _one_of(broker_id, broker)
     waits, holds = patience is not None, hold is not None
     _refuse_combinations(waits=waits, holds=holds, release=release, probe=probe, as_json=as_json)
     look: _Look
@@ -131,9 +143,9 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
             return ask_as_long_as(lambda _: _released(served, broker, as_json=as_json))
         seconds = None if hold is None else round(hold.total_seconds())
 
-        look = lambda _: served.ask(broker, accepted_topics, seconds)  # noqa: E731
+        look = lambda _: served.ask(broker, accepted_topics, accepted_absent, seconds)  # noqa: E731
     else:
-        look = _own_look(flags, broker, accepted_topics, probe=probe, waits=waits)
+        look = _own_look(flags, broker, (accepted_topics, accepted_absent), probe=probe, waits=waits)
     if probe:
         return ask_as_long_as(lambda stop: _probe(lambda: look(stop)))
     show = _shown(as_json=as_json)
@@ -141,6 +153,13 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
         return ask_as_long_as(lambda stop: _code(show(look(stop))))
     deadline = time.monotonic() + patience.total_seconds()
     return ask_as_long_as(lambda stop: _code(show(_wait(lambda: look(stop), deadline, every_seconds, stop))))
+
+
+def _one_of(*named: BrokerId | None) -> BrokerId:
+    given = [each for each in named if each is not None]
+    if len(given) != 1:
+        raise click.UsageError("Which broker? Give its number, or --broker.")
+    return given[0]
 
 
 def _refuse_combinations(*, waits: bool, holds: bool, release: bool, probe: bool, as_json: bool) -> None:
@@ -155,7 +174,12 @@ def _refuse_combinations(*, waits: bool, holds: bool, release: bool, probe: bool
 
 
 def _own_look(
-    flags: Mapping[str, Any], broker: BrokerId, accepted_topics: tuple[str, ...], *, probe: bool, waits: bool
+    flags: Mapping[str, Any],
+    broker: BrokerId,
+    accepted: tuple[tuple[str, ...], tuple[BrokerId, ...]],
+    *,
+    probe: bool,
+    waits: bool,
 ) -> _Look:
     """Return a function that asks the source of the flags."""
     if flags["holder"] is not None or flags["ca_file"] is not None:
@@ -166,11 +190,12 @@ def _own_look(
 
     def look(stop: threading.Event) -> Restartable:
         from questions import restartable as question
-        from questions.whatif.scenario import UnknownBrokersError
+        from questions.known_brokers import UnknownBrokersError
 
         try:
             picture = source.picture(EVERYTHING_NOW, stop)
-            return question.restartable(picture, broker, present_ms(source), accepted_topics=accepted_topics)
+            topics, absent = accepted
+            return question.restartable(picture, broker, accepted_topics=topics, accepted_absent=absent)
         except UnknownBrokersError as error:
             raise NotFoundError(str(error)) from error
 

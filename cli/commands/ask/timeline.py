@@ -12,9 +12,9 @@ from cli.printing import output
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
-from cli.sources.moments import MomentParameter
+from cli.sources.moments import TIMES, MomentParameter
 from cli.sources.options import source_of, source_options
-from cli.sources.source import NotFoundError, Scope, Source, ask, present_ms
+from cli.sources.source import NotFoundError, Scope, Source, ask
 from controller.contract.ids import BrokerId
 from questions.doubts import doubts
 from wording.suggestions import did_you_mean
@@ -75,9 +75,7 @@ def _read_partitions(_ctx: click.Context, _param: click.Parameter, words: tuple[
     help="Only this broker, its leaderships and its places in ISRs. Repeatable.",
 )
 @click.option("--controller", is_flag=True, help="Only controllers, failovers, and phases of a migration to KRaft.")
-@click.option(
-    "--since", type=MomentParameter(), help="First moment: 0x1f, 2024-05-01T03:12:00Z, or milliseconds since 1970."
-)
+@click.option("--since", type=MomentParameter(), help=f"First moment: 0x1f, {TIMES}.")
 @click.option(
     "--html",
     "html_file",
@@ -122,7 +120,7 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
             similar = did_you_mean(_similar(selection, picture))
             raise NotFoundError(f"the kept data of cluster {picture.header.cluster} lacks {named}{similar}")
         if html_file is not None:
-            _write(html_file, found, doubts(picture, present_ms(source)))
+            _write(html_file, found, doubts(picture))
         else:
             _print(found, as_json=as_json)
         return ExitCode.OK
@@ -140,7 +138,8 @@ def _similar(selection: Selection, picture: Picture) -> list[str]:
 
 
 def _source_with_past(flags: Mapping[str, Any]) -> Source:
-    source = source_of(flags, cuts_streams=True)
+    # A stream is read whole, because its past may begin after the moment, and the window ends the timeline.
+    source = source_of(flags if flags["directories"] else {**flags, "until": None})
     if not source.has_past:
         raise ConfigError(
             "a timeline needs a past. Give --zk-data or --from. ZooKeeper itself has only the last write of each "

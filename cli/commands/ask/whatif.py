@@ -27,7 +27,7 @@ Examples:
 
 \b
 Exit codes:
-  0  no partition would be offline, refuse acks=all, or lose acknowledged records
+  0  no partition would be offline, reject acks=all, or lose acknowledged records
   1  the printed partitions would
   2  a flag, a setting, the address or a file is wrong
   3  the source cannot be reached
@@ -79,7 +79,7 @@ _OF_STEPS: Final = ("lose_broker", "lose_rack", "then", "restore", "reassign")
     metavar="FILE",
     help="Reassign partitions by the JSON for kafka-reassign-partitions.",
 )
-@click.option("--controlled", is_flag=True, help="Shut brokers down in order, one after the other, instead of a crash.")
+@click.option("--controlled", is_flag=True, help="Shut brokers down cleanly, one after the other, instead of a crash.")
 @click.option("--each", is_flag=True, help="Rank every broker and rack by the effect of its loss.")
 @click.option("--rolling", is_flag=True, help="Propose an order of restarts without an effect on clients.")
 @click.option(
@@ -115,8 +115,8 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
     answer = _each if each else _rolling(at_once) if rolling else _played(said, controlled=controlled, is_all=is_all)
 
     def answered(picture: Picture) -> int:
+        from questions.known_brokers import UnknownBrokersError
         from questions.whatif.hypothetical_cluster import NoControllerError
-        from questions.whatif.scenario import UnknownBrokersError
 
         try:
             return answer(picture, as_json)
@@ -140,12 +140,16 @@ def _each(picture: Picture, as_json: bool) -> int:
 
 def _rolling(at_once: int | None) -> _Answer:
     def answer(picture: Picture, as_json: bool) -> int:
+        from msgspec.structs import replace
+
         from cli.printing.whatif_lines import print_rolling
+        from questions.restartable import failing_starts
         from questions.whatif.rolling import rolling_order
 
         order = rolling_order(picture.context, at_once=at_once)
+        order = replace(order, failing_starts=tuple(row.cause for row in failing_starts(picture)))
         print_rolling(picture.header, order, as_json=as_json)
-        return ExitCode.FAILED if order.obstacles else ExitCode.OK
+        return ExitCode.FAILED if order.obstacles or order.failing_starts else ExitCode.OK
 
     return answer
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +31,7 @@ from ingest import forgetting
 from streaming.config import StreamConfig
 from transport.address import Address, JournalAddress, KafkaAddress
 from wording.sentences import counted
+from wording.times import moment
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _KEYS: Final = {"from", "to", "connect_timeout_seconds"}
@@ -131,8 +131,7 @@ class _Known:
         """Return the known facts as a sentence."""
         parts = []
         if self.newest is not None:
-            seen = datetime.fromtimestamp(self.newest.observed_ms / 1000, timezone.utc)
-            parts.append(f"last record of {seen:%Y-%m-%d %H:%M:%S} UTC")
+            parts.append(f"last record of {moment(self.newest.observed_ms)}")
         if self.shown is not None:
             gauges = self.shown.gauges
             if gauges is not None:

@@ -61,6 +61,7 @@ def size(clusters: int, partitions: int, changes_per_second: float, days: float,
 
 def _figures(capacity: Capacity) -> Iterator[tuple[str, object]]:
     yield "cores", capacity.cores
+    yield "tasks", capacity.tasks
     yield "memory_mb", capacity.memory_mb
     yield "memory_limits_mb", capacity.memory_limits_mb
     yield "driver_memory_mb", capacity.heap_mb
@@ -72,6 +73,7 @@ def _figures(capacity: Capacity) -> Iterator[tuple[str, object]]:
 
 def _rows(capacity: Capacity) -> Iterator[tuple[str, str, str]]:
     yield "cores", str(capacity.cores), "of the machine"
+    yield "tasks of the job", str(capacity.tasks), f"by itself, or shuffle_partitions = {capacity.tasks} in [stream]"
     for part, needed_mb in capacity.memory_mb.items():
         yield f"memory of {part}", f"{needed_mb:,} MB", "resident"
     for command, limit_mb in capacity.memory_limits_mb.items():

@@ -11,10 +11,17 @@ from typing import Final, NamedTuple
 
 import click
 
-from cli.followed_outputs import Followed, followed, outputs_options, where_outputs_are, without_waiting_words
+from cli.followed_outputs import (
+    Followed,
+    Where,
+    followed,
+    outputs_options,
+    where_outputs_are,
+    without_waiting_words,
+)
 from cli.printing.agreement import percent
 from cli.printing.standard_output import print_json, print_renderables
-from cli.printing.tables import age_of, table_of
+from cli.printing.tables import table_of
 from cli.running import ExitCode, run_until_stopped
 from cli.served_pages import Page, ask_page, label_of, page_of, sample_of
 from cli.settings.config import Settings, reached, read_flags, read_settings
@@ -28,10 +35,12 @@ from dashboards.catalogue.watch_metrics import WATCH_CONNECTED, WATCH_LAG, WATCH
 from dashboards.exporter.config import ServeConfig
 from dashboards.kept_rows.view import ClusterSnapshot
 from outputs import OutputsError, SourceDownError, open_changes
+from questions.doubts import rows_lost
+from questions.picture import Present
 from transport.address import Address, JournalAddress, KafkaAddress
+from wording.times import duration
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
-_STALE_SECONDS: Final = 30.0  # of heartbeats that come each second, as in [serve.alertmanager]
 _COLUMNS: Final = ("part", "of", "state", "last", "lag", "agreement", "version", "problem or note")
 _EPILOG: Final = """\b
 Examples:
@@ -58,13 +67,15 @@ class Part(NamedTuple):
     wrong: str
     agreement_of_last_hour: float | None = None  # of a watched cluster, see `gauges`
     note: str = ""
+    is_known: bool = True  # whether it works can be seen now
 
     @property
     def cells(self) -> tuple[str, ...]:
         """Return the row of the table."""
-        last = "-" if self.last_seconds is None else f"{age_of(self.last_seconds)} ago"
+        last = "-" if self.last_seconds is None else f"{duration(int(self.last_seconds) * 1_000)} ago"
         lag = "-" if self.lag_seconds is None else f"{self.lag_seconds:.2f} s"
-        state, agrees = "wrong" if self.wrong else "ok", percent(self.agreement_of_last_hour)
+        state = "wrong" if self.wrong else "ok" if self.is_known else "unknown"
+        agrees = percent(self.agreement_of_last_hour)
         return self.part, self.of, state, last, lag, agrees, self.version or "-", self.wrong or self.note
 
 
@@ -84,10 +95,10 @@ def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
     def run(stop: threading.Event) -> ExitCode:
         with followed(where, _OUTPUTS) as outputs:
             outputs.wait_until_read(stop)
-            parts = () if stop.is_set() else tuple(_parts(settings, outputs, str(where.address)))
+            parts = () if stop.is_set() else tuple(_parts(settings, outputs, where))
         if as_json:
             for part in parts:
-                print_json({**part._asdict(), "ok": not part.wrong})
+                print_json({**part._asdict(), "ok": not part.wrong and part.is_known})
         elif parts:
             print_renderables([table_of(_COLUMNS, (part.cells for part in parts))])
         return ExitCode.FAILED if any(part.wrong for part in parts) else ExitCode.OK
@@ -95,17 +106,19 @@ def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
     return run_until_stopped({"status": run})
 
 
-def _parts(settings: Settings, outputs: Followed, address: str) -> Iterator[Part]:
+def _parts(settings: Settings, outputs: Followed, where: Where) -> Iterator[Part]:
     snapshots, job = outputs.view.snapshot(), outputs.view.job()
     watchers = _watchers(settings)
     known = {snapshot.cluster: snapshot for snapshot in snapshots}
-    job_age = None if job is None else time.time() - job.time_ms / 1000
+    present = Present(time.time_ns() // 1_000_000, where.stale_after_ms)
     for cluster in sorted(known.keys() | settings.clusters.keys()):
-        where = watchers.get(cluster)
-        page = ask_page(where, "/metrics") if where and not where.needs_login else None
-        yield _watch(cluster, known.get(cluster), job_age, page)
+        address = watchers.get(cluster)
+        page = ask_page(address, "/metrics") if address and not address.needs_login else None
+        yield _watch(cluster, known.get(cluster), job, present, page)
         yield from _zookeeper(cluster, known.get(cluster))
-    yield _stream(job, job_age, address, outputs.newer(), _wrong_with_source(settings))
+    lost = sorted({output for cluster in known for output in outputs.lacking(cluster)})
+    wrong = [*_wrong_with_source(settings), *([rows_lost(lost)] if lost else [])]
+    yield _stream(job, present, str(where.address), outputs.newer(), wrong)
     yield _serve(settings)
 
 
@@ -119,35 +132,46 @@ def _watchers(settings: Settings) -> dict[str, Page]:
     return {cluster: page for cluster, page in pages.items() if page is not None}
 
 
-def _watch(cluster: str, snapshot: ClusterSnapshot | None, job_age: float | None, page: str | OSError | None) -> Part:
+def _watch(
+    cluster: str, snapshot: ClusterSnapshot | None, job: JobRow | None, present: Present, page: str | OSError | None
+) -> Part:
+    """Return the watcher of a cluster. While the stream is silent, only the watcher's own page shows its work."""
     gauges = None if snapshot is None else snapshot.gauges
     if gauges is not None and gauges.is_replayed:
         ago_seconds = time.time() - gauges.time_ms / 1000
         return Part("replay", cluster, ago_seconds, None, "", "", gauges.agreement_of_last_hour)
     heard_ms = None if snapshot is None else snapshot.heartbeat_ms
-    age = None if heard_ms is None else time.time() - heard_ms / 1000
-    wrong, lag, version = [], None, ""
-    if isinstance(page, OSError):
-        wrong.append(f"its page does not answer: {page.strerror or page}")
-    elif page is not None:
-        of_cluster = {CLUSTER_LABEL: cluster}
-        if sample_of(page, WATCH_CONNECTED.name, **of_cluster) == 0:
-            wrong.append("it has no ZooKeeper session")
-        if sample_of(page, WATCH_SINK_UP.name, **of_cluster) == 0:
-            wrong.append("the stream takes no records from it")
-        lag, version = _mean_lag(page, cluster), _version(page)
-    if gauges is None:
+    age = None if heard_ms is None else (present.now_ms - heard_ms) / 1000
+    is_known, note = True, ""
+    wrong = _faults_on(page, cluster)
+    lag, version = (_mean_lag(page, cluster), _version(page)) if isinstance(page, str) else (None, "")
+    stream_works = job is not None and not present.is_stale(job.time_ms)
+    if (gauges is None or heard_ms is None or present.is_stale(heard_ms)) and not stream_works:
+        is_known, note = isinstance(page, str), "`kontrast stream` passes nothing on, so no heartbeat can be seen"
+    elif gauges is None:
         wrong.append("no row of this cluster has arrived")
-    elif age is not None and age > _STALE_SECONDS:
-        # A job that still works off batches would have passed on a heartbeat.
-        stream_works = job_age is not None and job_age < _STALE_SECONDS
-        wrong.append("no heartbeat reaches `kontrast stream`" if stream_works else "no heartbeat arrives")
+    elif heard_ms is not None and present.is_stale(heard_ms):
+        wrong.append("no heartbeat reaches `kontrast stream`")  # which would have passed it on
     elif gauges.session != "connected":
         wrong.append(f"its ZooKeeper session is {gauges.session}")
     elif not gauges.ready:
         wrong.append("its first complete read has not arrived yet")
     agrees = None if gauges is None else gauges.agreement_of_last_hour
-    return Part("watch", cluster, age, lag, version, "; ".join(wrong), agrees)
+    return Part("watch", cluster, age, lag, version, "; ".join(wrong), agrees, note, is_known)
+
+
+def _faults_on(page: str | OSError | None, cluster: str) -> list[str]:
+    """Return what the watcher's own page shows to be wrong."""
+    if page is None:
+        return []
+    if isinstance(page, OSError):
+        return [f"its page does not answer: {page.strerror or page}"]
+    of_cluster = {CLUSTER_LABEL: cluster}
+    faults = (
+        (WATCH_CONNECTED, "it has no ZooKeeper session"),
+        (WATCH_SINK_UP, "the stream takes no records from it"),
+    )
+    return [says for metric, says in faults if sample_of(page, metric.name, **of_cluster) == 0]
 
 
 def _zookeeper(cluster: str, snapshot: ClusterSnapshot | None) -> Iterator[Part]:
@@ -200,12 +224,16 @@ def _source_of(settings: Settings) -> Address | None:
     return reached(settings, named.value)
 
 
-def _stream(job: JobRow | None, age: float | None, address: str, newer: frozenset[str], wrong: list[str]) -> Part:
-    if job is None or age is None:
+def _stream(job: JobRow | None, present: Present, address: str, newer: frozenset[str], wrong: list[str]) -> Part:
+    if job is None:
         wrong = [*wrong, "it has finished no batch. Check whether it runs, and its log"]
         return Part("stream", address, None, None, "", "; ".join(wrong))
-    if age > _STALE_SECONDS:
-        wrong = [*wrong, f"it has finished no batch for {age_of(age)}. Check whether it runs, and its log"]
+    age = (present.now_ms - job.time_ms) / 1000
+    if present.is_stale(job.time_ms):
+        wrong = [
+            *wrong,
+            f"it has finished no batch for {duration(int(age) * 1_000)}. Check whether it runs, and its log",
+        ]
     if newer:
         wrong = [*wrong, f"it is newer than this command ({', '.join(sorted(newer))}). Upgrade"]
     lag = max((progress.lag_ms for progress in job.clusters.values()), default=0) / 1000

@@ -71,17 +71,17 @@ def mcp(listen: str | None, source: tuple[str, ...], allowed_hosts: tuple[str, .
         listening = Listening(listen=listen, allowed_hosts=allowed_hosts, **flags)
     except ListeningError as error:
         raise ConfigError(str(error)) from error
-    return _serve(protocol.make_app(made), protocol.PATH, listening)
+    return _serve(protocol.make_app(made), protocol.PATH, listening, protocol.LONGEST_ANSWER_SECONDS)
 
 
-def _serve(app: Starlette, path: str, listening: Listening) -> int:
+def _serve(app: Starlette, path: str, listening: Listening, answer_seconds: float) -> int:
     """Serve HTTP until stopped."""
 
     def serve(stop: threading.Event) -> None:
         from dashboards.serving.connections import HttpFigures
         from dashboards.serving.http import HttpServer
 
-        with HttpServer(app, listening, HttpFigures(), lifespan=True) as http:
+        with HttpServer(app, listening, HttpFigures(), lifespan=True, answer_seconds=answer_seconds) as http:
             say(f"mcp: {http.address}{path}")
             while not stop.wait(0.2):
                 http.check()
@@ -93,7 +93,7 @@ def _serve(app: Starlette, path: str, listening: Listening) -> int:
 @source_options
 def _source(**flags: Any) -> bool:  # noqa: ANN401 (click's own)
     """Flags of a source."""
-    return source_of(flags, cuts_streams=True).has_past
+    return source_of(flags).has_past
 
 
 def _has_past(source: tuple[str, ...]) -> bool:

@@ -60,7 +60,9 @@ def _supervise(config_file: Path | None, root: dict[str, object]) -> int:
     from cli.supervision import Supervisor
 
     as_json = bool(root["as_json"])
-    arguments = ["--log-level", str(root["log_level"]), *(["--json"] if as_json else [])]
+    libraries: Sequence[str] = root["libraries"]  # type: ignore[assignment]
+    arguments = ["--log-level", str(root["log_level"]), *(f"--log-library={name}" for name in libraries)]
+    arguments += ["--json"] if as_json else []
     file = [] if config_file is None else ["--config", str(config_file)]
     commands: dict[str, Sequence[str]] = {}
     environment: dict[str, str] = {}

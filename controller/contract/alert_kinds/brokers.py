@@ -6,48 +6,103 @@ from typing import Final
 
 from controller.contract.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
 from controller.contract.alert_row import Severity
+from controller.contract.remedies import reassignments
+from controller.contract.remedies.brokers import DELETE_REGISTRATION
+from controller.contract.remedies.remedy import Advice
 
 BROKER_CRASHED: Final = AlertKind(
     name="BrokerCrashed",
     severity=Severity.PAGE,
+    headline="{brokers} crashed",
+    step="start {them}",
     meaning="A broker left without a shutdown. It crashed, hangs, or is cut off from ZooKeeper.",
-    action="Look at the broker's machine and log, and start it again.",
-    expected="to elect other leaders for its partitions, and to drop it from every ISR",
+    advice=Advice(
+        "Look at the broker's machine and log, and start it again.",
+    ),
+    expected="The controller elects other leaders for its partitions, and drops it from every ISR.",
 )
 BROKER_SHUT_DOWN: Final = AlertKind(
     name="BrokerShutDown",
     severity=Severity.INFO,
-    meaning="A broker shut down in order and is not back yet.",
-    action="Start the broker, unless its absence is planned.",
-    expected="no more writes, because it moved the leaders before the broker left",
+    headline="{brokers} shut down cleanly",
+    step="start {them}",
+    meaning="A broker shut down cleanly and is not back yet.",
+    advice=Advice(
+        "Start the broker, unless its absence is planned.",
+    ),
+    expected="The controller writes nothing more, because it moved the leaders before the broker left.",
 )
 BROKER_ABSENT: Final = AlertKind(
     name="BrokerAbsent",
     severity=Severity.WARN,
+    headline="{brokers} never registered",
+    step="start {them}",
     meaning="A broker hosts replicas but has not registered since Kontrast follows this cluster.",
-    action="Start the broker. If it is gone for good, reassign its replicas to other brokers.",
+    advice=Advice(
+        "Start the broker.",
+        (reassignments.REASSIGN.given("it is gone for good"),),
+    ),
     patience_ms=10 * SECOND_MS,
+)
+BROKER_UNKNOWN: Final = AlertKind(
+    name="BrokerUnknown",
+    severity=Severity.WARN,
+    headline="{brokers} never registered here",
+    step="check the ids",
+    meaning="Replicas are assigned to a broker of which ZooKeeper has no other trace. It never registered while "
+    "Kontrast watched, its replicas are being added, or their partitions were never created.",
+    advice=Advice(
+        "Check the ids in the assignment. If these brokers exist, start them.",
+        (reassignments.CANCEL_REASSIGNMENT.given("a reassignment has a wrong id"),),
+    ),
+    patience_ms=10 * SECOND_MS,
+)
+BROKER_WITHOUT_SESSION: Final = AlertKind(
+    name="BrokerWithoutSession",
+    severity=Severity.PAGE,
+    headline="{brokers} registered without a process",
+    step="delete the znode",
+    meaning="A znode in /brokers/ids is persistent, because a person or a tool wrote it. The controller takes the "
+    "broker for live, so its partitions stay without a process that leads them, and the real broker cannot register.",
+    advice=Advice(remedies=(DELETE_REGISTRATION,)),
 )
 BROKER_BOUNCED: Final = AlertKind(
     name="BrokerBounced",
     severity=Severity.WARN,
     meaning="A broker registered again at once, after a restart or a lost session. The controller did not see it "
     "leave.",
-    action="Look in the broker's log for an expired session, a long pause or a crash.",
+    advice=Advice(
+        "Look in the broker's log for an expired session, a long pause or a crash.",
+    ),
     lasts_ms=10 * MINUTE_MS,
 )
 BROKER_FLAPPING: Final = AlertKind(
     name="BrokerFlapping",
     severity=Severity.PAGE,
+    headline="{brokers} crashed again and again",
+    step="find out why",
     meaning="A broker keeps leaving without a shutdown.",
-    action="Find out why the broker loses its session (long pauses, network, disk) before you start it again. Each "
-    "return costs elections, and its replicas must catch up.",
+    advice=Advice(
+        "Find out why the broker loses its session (long pauses, network, disk) before you start it again. Each "
+        "return costs elections, and its replicas must catch up.",
+    ),
+)
+START_WILL_FAIL: Final = AlertKind(
+    name="StartWillFail",
+    severity=Severity.WARN,
+    meaning="Brokers fail at their next start, because they cannot parse a setting in ZooKeeper. Running brokers go on "
+    "with the values that they had.",
+    advice=Advice("Restart no broker before the named settings are corrected or deleted."),
 )
 LOG_DIR_FAILED: Final = AlertKind(
     name="LogDirFailed",
     severity=Severity.PAGE,
+    headline="a log directory of {brokers} failed",
+    step="replace the disk",
     meaning="A log directory of a live broker failed. Its replicas there are offline.",
-    action="Replace the disk, then restart the broker.",
-    expected="to take these replicas offline and to elect others",
+    advice=Advice(
+        "Replace the disk, then restart the broker.",
+    ),
+    expected="The controller takes these replicas offline and elects others.",
     lasts_ms=30 * MINUTE_MS,
 )

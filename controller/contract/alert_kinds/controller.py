@@ -6,47 +6,65 @@ from typing import Final
 
 from controller.contract.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
 from controller.contract.alert_row import Severity
+from controller.contract.remedies import controllership, topics
+from controller.contract.remedies.remedy import Advice
 
 NO_CONTROLLER: Final = AlertKind(
     name="NoController",
     severity=Severity.PAGE,
+    headline="no broker is controller",
+    step="look at ZooKeeper",
     meaning="No broker is controller. Partitions of dead brokers get no new leader, and topics are neither created nor "
     "deleted.",
-    action="Look at the brokers' connections to ZooKeeper and at their logs. Any live broker should create "
-    "/controller.",
-    expected="a live broker creates /controller at once",
+    advice=Advice(
+        "Look at the brokers' connections to ZooKeeper and at their logs. Any live broker should create /controller.",
+    ),
+    expected="A live broker creates /controller at once.",
     patience_ms=10 * SECOND_MS,
 )
 CONTROLLER_MOVED: Final = AlertKind(
     name="ControllerMoved",
     severity=Severity.INFO,
     meaning="Another broker became controller, or a KRaft controller.",
-    action="Find out why the last controller lost /controller, if this happens more than once.",
+    advice=Advice(
+        "Find out why the last controller lost /controller, if this happens more than once.",
+    ),
     lasts_ms=5 * MINUTE_MS,
 )
 CONTROLLER_FLAPPING: Final = AlertKind(
     name="ControllerFlapping",
     severity=Severity.PAGE,
+    headline="controllers follow one another",
+    step="read their logs",
     meaning="Controllers follow one another. Four within a minute are a warning. Five or more are a page, because each "
     "term is too short to replace dead leaders.",
-    action="Find in the brokers' logs why their terms end. Delete /admin/preferred_replica_election if it names a "
-    "partition without a state.",
+    advice=Advice(
+        "Find in the brokers' logs why their terms end.",
+        (controllership.DELETE_PREFERRED_REQUEST,),
+    ),
 )
 GHOST_CONTROLLER: Final = AlertKind(
     name="GhostController",
     severity=Severity.PAGE,
+    headline="no broker acts as controller",
+    step="look at /controller",
     meaning="No broker acts as controller, and none will, because /controller names a broker that never took over. Or "
-    "the controller is not registered, and brokers do not find it.",
-    action="Delete /controller, so that the brokers elect one. Restart a broker that lives and is not registered.",
-    expected="no action, because the named broker does not know that it is controller",
+    "the controller is not registered, and brokers do not find it. Or /controller is persistent, so that it stays when "
+    "its broker stops, and no broker can be elected.",
+    advice=Advice(remedies=(controllership.MOVE_CONTROLLER,)),
+    expected="The named broker does nothing, because it does not know that it is controller.",
     patience_else="after 10 s where it was elected and only its broker's registration is missing",
 )
 CONTROLLER_OVERDUE: Final = AlertKind(
     name="ControllerOverdue",
     severity=Severity.PAGE,
+    headline="controller {broker} is late",
+    step="look at its log",
     meaning="The controller's writes are overdue. It is slow, stuck, or paused.",
-    action="Look at the controller's log, and for long pauses of its broker. If the controller is stuck, delete "
-    "/controller or restart that broker.",
+    advice=Advice(
+        "Look at the controller's log, and for long pauses of its broker. If it is stuck, restart that broker.",
+        (controllership.MOVE_CONTROLLER.given("that takes too long"),),
+    ),
     # A broker's session lasts for 18 s by default (zookeeper.session.timeout.ms from 2.5 on): a pause that is shorter
     # is over by itself, and a longer one makes another broker controller.
     patience_ms=20 * SECOND_MS,
@@ -55,33 +73,43 @@ CONTROLLER_OVERDUE: Final = AlertKind(
 CONTROLLER_POISONED: Final = AlertKind(
     name="ControllerPoisoned",
     severity=Severity.PAGE,
+    headline="controller {broker} can move no replica",
+    step="restart it",
     meaning="The controller's process can move no replica (KAFKA-12315). An earlier term ended among removals from an "
     "ISR, or the controller continues to write and passes them over. Dead replicas stay in ISRs, and deletions do not "
     "end.",
-    action="Restart that broker.",
-    expected="to drop dead replicas from their ISRs, which it cannot",
+    advice=Advice(
+        "Restart that broker.",
+    ),
+    expected="The controller must drop dead replicas from their ISRs, and cannot.",
 )
 BROKER_POISONED: Final = AlertKind(
     name="BrokerPoisoned",
     severity=Severity.WARN,
     meaning="A broker must not become controller again before its restart. Its last term ended among removals from an "
     "ISR, and its process could move no replica (KAFKA-12315). As a broker it works.",
-    action="Restart that broker before it is elected.",
+    advice=Advice(
+        "Restart that broker before it is elected.",
+    ),
     patience_ms=MINUTE_MS,
 )
 CONTROLLER_NOT_PREFERRED: Final = AlertKind(
     name="ControllerNotPreferred",
     severity=Severity.WARN,
     meaning="A broker that is not a preferred controller is controller.",
-    action="Delete /controller at a quiet moment. You may need several tries until a preferred broker wins.",
+    advice=Advice(
+        "Wait for a quiet moment. You may need several tries until a preferred broker wins.",
+        (controllership.MOVE_CONTROLLER.given("no partition is offline and no broker restarts"),),
+    ),
     patience_ms=MINUTE_MS,
 )
 STALE_CONTROLLER: Final = AlertKind(
     name="StaleController",
     severity=Severity.WARN,
     meaning="A controller of an older epoch continued to write. Brokers may follow either of two controllers.",
-    action="Look for long pauses of that broker, and restart it if it continues. Releases from 2.1 on fence these "
-    "writes.",
+    advice=Advice(
+        "Look for long pauses of that broker, and restart it if it continues. Releases from 2.1 on fence these writes.",
+    ),
     several="a deposed controller wrote {count} partitions{names}: brokers may follow either controller",
     lasts_ms=10 * MINUTE_MS,
     divergence="stale_controller_epoch",
@@ -89,32 +117,46 @@ STALE_CONTROLLER: Final = AlertKind(
 CONTROLLER_EPOCH_WENT_BACK: Final = AlertKind(
     name="ControllerEpochWentBack",
     severity=Severity.PAGE,
+    headline="/controller_epoch went back",
+    step="raise it",
     meaning="/controller_epoch went back. It was edited, or ZooKeeper was restored from an old copy. Brokers refuse "
     "the requests of a controller of an older epoch.",
-    action="Find out who wrote /controller_epoch. Set it to its former value or higher, then delete /controller. The "
-    "next controller adds one.",
+    advice=Advice(
+        "Find out who wrote /controller_epoch, because ZooKeeper's other data may be old too.",
+        (controllership.RAISE_EPOCH.filled(EPOCH="its former value").given("only this znode is old"),),
+    ),
     lasts_ms=30 * MINUTE_MS,
     divergence="controller_epoch_went_back",
 )
 DUPLICATE_TOPIC_ID: Final = AlertKind(
     name="DuplicateTopicId",
     severity=Severity.PAGE,
+    headline="topics share an id",
+    step="give each its own",
     meaning="Two topics have the same id. No broker can become controller.",
-    action="Give each topic's znode the id that its replicas have on disk (partition.metadata). The brokers keep "
-    "electing, and the next one can load the topics.",
+    advice=Advice(
+        "Compare partition.metadata on the brokers with the topics' znodes. The brokers keep electing, "
+        "and the next one can load the topics.",
+        (topics.PUT_ID_BACK.given("a topic's id differs from its partition.metadata"),),
+    ),
 )
 ELECTION_STORM: Final = AlertKind(
     name="ElectionStorm",
     severity=Severity.WARN,
     meaning="Leaders are elected over and over. A minute had more than 100 elections, and more than two for each "
     "partition.",
-    action="Look for brokers that come and go, and for tools that request elections.",
+    advice=Advice(
+        "Look for brokers that come and go, and for tools that request elections.",
+    ),
 )
 NOTIFICATION_BACKLOG: Final = AlertKind(
     name="NotificationBacklog",
     severity=Severity.WARN,
     meaning="The controller does not read notifications of ISR changes. Brokers and clients know old ISRs.",
-    action="Look at the controller's broker. A move of the controller drops the notifications.",
-    expected="to read and remove them within seconds",
+    advice=Advice(
+        "Look at the controller's broker.",
+        (controllership.MOVE_CONTROLLER.given("the notifications do not change"),),
+    ),
+    expected="The controller reads and removes them within seconds.",
     patience_ms=30 * SECOND_MS,
 )

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from controller.contract.alert_row import Severity
+from controller.contract.remedies.remedy import Advice
 
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60_000
@@ -22,8 +23,10 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     severity: Severity
     meaning: str
-    action: str  # for a person
-    expected: str | None = None  # of the controller
+    advice: Advice  # for a person
+    expected: str | None = None  # what should happen next, a sentence
+    headline: str = ""  # the event in a title, with {partitions}, {brokers}, {broker} or {subject} of the alert
+    step: str = ""  # the next step in a title, an imperative, with {them}, {brokers} or {broker}
     patience_ms: int = 0
     patience_else: str | None = None  # where a condition has another: when, and which
     lasts_ms: int = 0
@@ -31,3 +34,8 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
     several: str = ""  # the sentence for more than one occurrence, with {count} and {names} of what it happened to
     divergence: str | None = None  # the count of divergences that each adds to
     of_replica: bool = False  # about Kontrast itself or ZooKeeper, so it stays known when the cluster is not
+
+    @property
+    def action(self) -> str:
+        """Return the advice as text, without a cluster whose release and state are known."""
+        return self.advice.in_words()

@@ -6,54 +6,76 @@ from typing import Final
 
 from controller.contract.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
 from controller.contract.alert_row import Severity
+from controller.contract.remedies import controllership, migration as remedies
+from controller.contract.remedies.remedy import Advice
 
 MIGRATION_UNDER_WAY: Final = AlertKind(
     name="MigrationUnderWay",
     severity=Severity.INFO,
     meaning="The cluster is on the way to KRaft. A quorum waits or leads. While it leads, Kontrast makes no "
     "predictions and shows KRaft's writes to ZooKeeper.",
-    action="Take the next step in the alert's sentence. Before each step, check in the migration's row whether a "
-    "`rollback` is possible.",
+    advice=Advice(
+        "Take the next step in the alert's sentence. Before each step, check in the migration's row whether a "
+        "`rollback` is possible.",
+    ),
 )
 MIGRATION_COPY_FAILS: Final = AlertKind(
     name="MigrationCopyFails",
     severity=Severity.PAGE,
+    headline="KRaft has not copied ZooKeeper",
+    step="fix the named znode",
     meaning="A KRaft controller owns /controller and has not copied ZooKeeper. No controller acts. An unreadable znode "
     "ends one KRaft controller after the other.",
-    action="Fix the znode that the KRaft controller's log names. Or stop the KRaft controllers and delete /controller, "
-    "so that a broker takes over.",
+    advice=Advice(
+        "Fix the znode that the KRaft controller's log names.",
+        (remedies.DELETE_CLAIM.given("that takes long"),),
+    ),
     # 47 records took 0.40 s, in batches of hundreds: ten thousand partitions take a few seconds.
     patience_ms=5 * SECOND_MS,
 )
 MIGRATION_SYNC_STUCK: Final = AlertKind(
     name="MigrationSyncStuck",
     severity=Severity.PAGE,
+    headline="KRaft does not finish its sync",
+    step="fix the named entry",
     meaning="A KRaft leader does not finish its sync of ZooKeeper. Brokers in ZooKeeper mode get no metadata.",
-    action="Find in the active KRaft controller's log the entry that ZooKeeper refuses, such as a quota, a "
-    "client-metrics or a group resource. Delete that entry, and restart the active controller.",
+    advice=Advice(
+        "Find in the active KRaft controller's log the entry that ZooKeeper refuses, such as a quota, a "
+        "client-metrics or a group resource. Delete that entry, and restart the active controller.",
+    ),
 )
 DUAL_WRITE_STALLED: Final = AlertKind(
     name="DualWriteStalled",
     severity=Severity.PAGE,
+    headline="KRaft's dual write stalled",
+    step="restart its controller",
     meaning="KRaft no longer writes /migration every half second. The dual write is broken, the quorum is lost, or the "
     "migration is finalized. Brokers in ZooKeeper mode get no metadata, while Kafka's gauges stay green.",
-    action="If the quorum lives and you did not finalize, restart the active KRaft controller, so that the next leader "
-    "writes again. If you finalized, end the cluster's `kontrast watch`, then run `kontrast forget CLUSTER`.",
+    advice=Advice(
+        "If the quorum lives and you did not finalize, restart the active KRaft controller, so that the next leader "
+        "writes again. If you finalized, end the cluster's `kontrast watch`, then run `kontrast forget CLUSTER`.",
+    ),
 )
 KRAFT_LEADER_FLAPPING: Final = AlertKind(
     name="KRaftLeaderFlapping",
     severity=Severity.WARN,
     meaning="KRaft leaders follow one another. Each syncs ZooKeeper again, with a write for every topic and partition "
     "once brokers are in KRaft mode. Each also raises the epoch that a rollback needs.",
-    action="Find in the KRaft controllers' logs and connections why the quorum elects.",
+    advice=Advice(
+        "Find in the KRaft controllers' logs and connections why the quorum elects.",
+    ),
 )
 SECOND_CONTROLLER: Final = AlertKind(
     name="SecondController",
     severity=Severity.PAGE,
+    headline="two controllers write",
+    step="restart the KRaft one",
     meaning="/controller was deleted or taken while a KRaft controller leads and continues to write. Brokers follow "
     "two controllers.",
-    action="To continue, restart the active KRaft controller, so that the next leader claims /controller. To go back, "
-    "stop all KRaft controllers, then delete /controller and /migration.",
+    advice=Advice(
+        "To continue, restart the active KRaft controller, so that the next leader claims /controller.",
+        (remedies.RETURN_TO_ZOOKEEPER.given("you go back"),),
+    ),
     lasts_ms=5 * MINUTE_MS,
 )
 OLD_MIGRATION: Final = AlertKind(
@@ -61,22 +83,28 @@ OLD_MIGRATION: Final = AlertKind(
     severity=Severity.WARN,
     meaning="/migration has the offset of an earlier attempt while a broker is controller. A quorum that starts now "
     "deletes topics instead of copying them (KAFKA-17146).",
-    action="Delete /migration, and also format the KRaft controllers' disks, before another attempt.",
+    advice=Advice(remedies=(remedies.DELETE_MIGRATION,)),
 )
 OLD_MIGRATION_CLAIMED: Final = AlertKind(
     name="OldMigrationClaimed",
     severity=Severity.PAGE,
+    headline="KRaft deletes topics",
+    step="stop all its controllers",
     meaning="A quorum took over with the /migration of an earlier attempt. It copies no topic, and deletes from "
     "ZooKeeper each topic that its log lacks.",
-    action="Stop all KRaft controllers at once. Delete /controller and /migration. Do not restart brokers before the "
-    "znodes are restored, because they still have the data of deleted topics.",
+    advice=Advice(
+        "Do not restart brokers before the znodes are restored, because they still have the data of deleted topics.",
+        (remedies.RETURN_TO_ZOOKEEPER,),
+    ),
 )
 DELETED_BY_SYNC: Final = AlertKind(
     name="DeletedBySync",
     severity=Severity.WARN,
     meaning="A KRaft leader deleted topics from ZooKeeper that its log lacks.",
-    action="If the topics were created without KRaft, create them again through a broker. If KRaft deleted many, see "
-    "OldMigrationClaimed.",
+    advice=Advice(
+        "If the topics were created without KRaft, create them again through a broker. If KRaft deleted many, see "
+        "OldMigrationClaimed.",
+    ),
     several="KRaft lacked {count} topics{names} and deleted them from ZooKeeper",
     lasts_ms=30 * MINUTE_MS,
 )
@@ -85,7 +113,9 @@ WRITTEN_PAST_KRAFT: Final = AlertKind(
     severity=Severity.WARN,
     meaning="A tool or a person wrote to ZooKeeper while KRaft leads. KRaft does not see the change, and its next "
     "leader reverts it.",
-    action="Make the change through a broker (--bootstrap-server), before KRaft elects its next leader.",
+    advice=Advice(
+        "Make the change through a broker (--bootstrap-server), before KRaft elects its next leader.",
+    ),
     several="{count} topics{names} were changed in ZooKeeper while KRaft leads: the next KRaft leader reverts the "
     "changes, or they wait for a rollback",
     lasts_ms=30 * MINUTE_MS,
@@ -94,8 +124,10 @@ WRITTEN_PAST_KRAFT: Final = AlertKind(
 LEADERS_NEVER_ELECTED: Final = AlertKind(
     name="LeadersNeverElected",
     severity=Severity.PAGE,
+    headline="{partitions} without an election",
+    step="raise the epoch",
     meaning="After a rollback the controller elects no leader for partitions whose state has KRaft's higher epoch "
     "(KAFKA-20488). A dead leader stays.",
-    action="Set /controller_epoch to that epoch or more, then delete /controller, so that the next controller elects.",
-    expected="no election, because it refuses to touch these partitions",
+    advice=Advice(remedies=(controllership.RAISE_EPOCH.filled(EPOCH="the highest epoch of the states"),)),
+    expected="The controller elects no leader, because it refuses to touch these partitions.",
 )

@@ -6,65 +6,94 @@ from typing import Final
 
 from controller.contract.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
 from controller.contract.alert_row import Severity
+from controller.contract.remedies import controllership, partitions as remedies
+from controller.contract.remedies.remedy import Advice
 
 PARTITIONS_OFFLINE: Final = AlertKind(
     name="PartitionsOffline",
     severity=Severity.PAGE,
+    headline="{partitions} offline",
+    step="start the named brokers",
     meaning="Partitions have no live in-sync replica. Clients can neither produce nor consume until a broker returns.",
-    action="Bring back one of the named brokers, so that no record is lost. If another replica is live, an unclean "
-    "election makes its partition usable, but loses the records that only in-sync replicas have.",
-    expected="to elect only replicas that are in sync",
+    advice=Advice(
+        "Bring back one of the named brokers, so that no record is lost.",
+        (remedies.ELECT_UNCLEAN,),
+    ),
+    expected="The controller elects only replicas that are in sync.",
     patience_else="after 5 s where an in-sync replica is back and only has to be elected",
 )
 PARTITIONS_LEADERLESS: Final = AlertKind(
     name="PartitionsLeaderless",
     severity=Severity.PAGE,
+    headline="{partitions} without a leader",
+    step="delete /controller",
     meaning="Partitions have no leader although an in-sync replica is live, and the controller has no reason to elect "
     "it.",
-    action="Delete /controller, so that a new controller elects an in-sync replica. A preferred election "
-    "(kafka-leader-election.sh) elects one too where the preferred replica is in sync.",
-    expected="no election until a broker registers or leaves, or until its next failover",
+    advice=Advice(
+        remedies=(remedies.ELECT_PREFERRED, controllership.MOVE_CONTROLLER.given("another replica is in sync"))
+    ),
+    expected="The controller elects no leader until a broker registers or leaves, or until a failover.",
     patience_ms=10 * SECOND_MS,
 )
 ELECTION_DUE: Final = AlertKind(
     name="ElectionDue",
     severity=Severity.WARN,
+    headline="{partitions} without a leader",
+    step="wait for the controller",
     meaning="Partitions are leaderless for the moment. Their leader is gone, and the controller has yet to elect "
     "another.",
-    action="Wait for some seconds. If the problem lasts, look at the log of the controller's broker.",
-    expected="to elect another in-sync replica at once",
+    advice=Advice(
+        "Wait for some seconds. If the problem lasts, look at the log of the controller's broker.",
+    ),
+    expected="The controller elects another in-sync replica at once.",
     patience_ms=5 * SECOND_MS,
 )
 CREATION_DUE: Final = AlertKind(
     name="CreationDue",
     severity=Severity.WARN,
+    headline="{partitions} not created yet",
+    step="wait for the controller",
     meaning="Partitions are assigned, but the controller has not written their first state.",
-    action="Wait for some seconds. If the topic was removed by hand and created again, delete /controller, because it "
-    "waits for the next failover. Otherwise look at the log of the controller's broker.",
-    expected="to write their first state at once",
+    advice=Advice(
+        "Wait for some seconds, then look at the log of the controller's broker.",
+        (controllership.MOVE_CONTROLLER.given("the controller acts and the partitions still wait"),),
+    ),
+    expected="The controller writes their first state at once.",
     patience_ms=10 * SECOND_MS,
 )
 UNDER_MIN_ISR: Final = AlertKind(
     name="PartitionsUnderMinIsr",
     severity=Severity.PAGE,
+    headline="{partitions} rejecting acks=all",
+    step="bring back replicas",
     meaning="Partitions have fewer in-sync replicas than min.insync.replicas asks for. Writes with acks=all fail.",
-    action="Bring back the missing replicas. If that takes long, lower min.insync.replicas of the topics, knowing the "
-    "risk.",
+    advice=Advice(
+        "Bring back the missing replicas.",
+        (remedies.LOWER_MIN_ISR.given("writes cannot wait"),),
+    ),
 )
 UNDER_REPLICATED: Final = AlertKind(
     name="PartitionsUnderReplicated",
     severity=Severity.WARN,
+    headline="{partitions} under-replicated",
+    step="look at {brokers}",
     meaning="Replicas on live brokers are not in sync. They lag, or catch up after a restart.",
-    action="Look at the load, the disks and the log of the named brokers. A dead broker's replicas are in the alert of "
-    "that broker.",
+    advice=Advice(
+        "Look at the load, the disks and the log of the named brokers. A dead broker's replicas are in the alert of "
+        "that broker.",
+    ),
     patience_ms=MINUTE_MS,
 )
 UNCLEAN_ELECTION: Final = AlertKind(
     name="UncleanElection",
     severity=Severity.PAGE,
-    meaning="A replica that was not in sync became leader. Records that it did not have are lost.",
-    action="Find out with the producers which records they wrote since the replica fell out of sync. If this was not "
-    "wanted, set unclean.leader.election.enable=false.",
-    several="{count} partitions{names} lost records: replicas that were not in sync became leaders",
+    headline="{partitions} may have lost records",
+    step="ask the producers",
+    meaning="A replica that was not in sync became leader. If it lacked records, they are lost.",
+    advice=Advice(
+        "Find out with the producers which records they wrote since the replica fell out of sync.",
+        (remedies.FORBID_UNCLEAN.given("this was not wanted"),),
+    ),
+    several="{count} partitions{names} may have lost records: replicas that were not in sync became leaders",
     lasts_ms=30 * MINUTE_MS,
 )

@@ -6,56 +6,79 @@ from typing import Final
 
 from controller.contract.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
 from controller.contract.alert_row import Severity
+from controller.contract.remedies.remedy import Advice
 
 REPLICA_DISCONNECTED: Final = AlertKind(
     name="ReplicaDisconnected",
     severity=Severity.PAGE,
+    headline="Kontrast has lost ZooKeeper",
+    step="check ZooKeeper",
     meaning="`kontrast watch` has lost ZooKeeper. Kontrast shows the cluster as it was before, and its other alerts "
     "are unknown.",
-    action="Look at the log of `kontrast watch`, and check whether ZooKeeper answers other clients.",
+    advice=Advice(
+        "Look at the log of `kontrast watch`, and check whether ZooKeeper answers other clients.",
+    ),
     patience_ms=10 * SECOND_MS,
     of_replica=True,
 )
 REPLICA_LACKS_RECORDS: Final = AlertKind(
     name="ReplicaLacksRecords",
     severity=Severity.PAGE,
+    headline="Kontrast lost records",
+    step="check their retention",
     meaning="Records of `kontrast watch` were lost on their way. Kontrast does not follow the cluster until the next "
     "complete read.",
-    action="Look at the retention of the stream between `kontrast watch` and `kontrast stream`. `kontrast stream` has "
-    "requested a complete read.",
+    advice=Advice(
+        "Look at the retention of the stream between `kontrast watch` and `kontrast stream`. `kontrast stream` has "
+        "requested a complete read.",
+    ),
     of_replica=True,
 )
 CLUSTER_QUARANTINED: Final = AlertKind(
     name="ClusterQuarantined",
     severity=Severity.PAGE,
+    headline="Kontrast failed over records",
+    step="wait for a new read",
     meaning="Kontrast failed over records of this cluster and does not follow it until the next complete read. It "
     "follows other clusters.",
-    action="Wait for the complete read that `kontrast stream` has requested. Keep the rows of the output `refused`, "
-    "and report them.",
+    advice=Advice(
+        "Wait for the complete read that `kontrast stream` has requested. Keep the rows of the output `refused`, "
+        "and report them.",
+    ),
     of_replica=True,
 )
 OLDER_GENERATION: Final = AlertKind(
     name="OlderGeneration",
     severity=Severity.PAGE,
+    headline="two `kontrast watch` run",
+    step="end one",
     meaning="Kontrast refuses the records of a `kontrast watch` whose generation is older than the followed one.",
-    action="Let only one `kontrast watch` run for the cluster, or elect one with election_zookeeper. If only one runs, "
-    "the clock of its host was set back. Correct the clock and start `kontrast watch` again.",
+    advice=Advice(
+        "Let only one `kontrast watch` run for the cluster, or elect one with election_zookeeper. If only one runs, "
+        "the clock of its host was set back. Correct the clock and start `kontrast watch` again.",
+    ),
     of_replica=True,
 )
 ZOOKEEPER_ROLLED_BACK: Final = AlertKind(
     name="ZooKeeperRolledBack",
     severity=Severity.PAGE,
+    headline="ZooKeeper lost changes",
+    step="look for newer data",
     meaning="ZooKeeper lost changes that it had confirmed. It was restored from a backup or lost its data. Topics, "
     "leaders and epochs may be missing or old.",
-    action="Keep newer ZooKeeper data if a server still has it. Then restart the brokers that cannot connect.",
+    advice=Advice(
+        "Keep newer ZooKeeper data if a server still has it. Then restart the brokers that cannot connect.",
+    ),
     lasts_ms=30 * MINUTE_MS,
     of_replica=True,
 )
 ZNODE_REFUSED: Final = AlertKind(
     name="ZnodeRefused",
     severity=Severity.WARN,
-    meaning="Kontrast could not decode a znode, and keeps its last good value.",
-    action="Look at the row in the output `refused`, which has the znode's path and bytes.",
+    meaning="Kafka cannot read a znode as it is. The cause names the effect. Kontrast keeps the last good value.",
+    advice=Advice(
+        "Mend the znode before the next failover or restart of a broker, because Kafka reads it then.",
+    ),
     several="{count} znodes cannot be read{names}: Kontrast keeps their last good values",
     lasts_ms=10 * MINUTE_MS,
     of_replica=True,
@@ -65,7 +88,9 @@ CLOCK_STEPPED: Final = AlertKind(
     severity=Severity.WARN,
     meaning="The wall clock of `kontrast watch` was set by more than a second, or the next `kontrast watch` has a "
     "clock that is behind. Times shown before are off by as much. Deadlines go by another clock.",
-    action="Check that NTP keeps the clock of its host (`chronyc tracking`, `timedatectl`).",
+    advice=Advice(
+        "Check that NTP keeps the clock of its host (`chronyc tracking`, `timedatectl`).",
+    ),
     lasts_ms=30 * MINUTE_MS,
     of_replica=True,
 )

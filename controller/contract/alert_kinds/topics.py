@@ -6,14 +6,19 @@ from typing import Final
 
 from controller.contract.alert_kinds.kind import MINUTE_MS, AlertKind
 from controller.contract.alert_row import Severity
+from controller.contract.remedies import controllership, partitions, reassignments, topics as remedies
+from controller.contract.remedies.remedy import Advice
 
 DELETION_STUCK: Final = AlertKind(
     name="DeletionStuck",
     severity=Severity.WARN,
     meaning="Deletions of topics wait for brokers that have not deleted their replicas.",
-    action="Bring back the named brokers. The deletion continues when they return. The controller asks a live broker "
-    "again only after the broker's restart or a failover. The broker's log shows why it has not deleted.",
-    expected="to ask the brokers again when they return, then to remove the topics",
+    advice=Advice(
+        "Bring back the named brokers. The deletion continues when they return. The log of a live broker "
+        "shows why it has not deleted.",
+        (controllership.MOVE_CONTROLLER.given("all of them are live"),),
+    ),
+    expected="The controller asks the brokers again when they return, and then removes the topics.",
     patience_ms=MINUTE_MS,
     patience_else="after 5 min where all brokers that it waits for are live",
 )
@@ -22,16 +27,22 @@ DELETION_IGNORED: Final = AlertKind(
     severity=Severity.WARN,
     meaning="/admin/delete_topics has entries that delete no topic. The topic does not exist, or deletion is "
     "disabled. A working controller removes such entries at once.",
-    action="Delete the named entries, because they would delete a new topic of that name. Then look at the controller.",
-    expected="to remove the entries at once",
+    advice=Advice(
+        "Look at the controller, which removes such entries.",
+        (remedies.DELETE_DELETION_ENTRY,),
+    ),
+    expected="The controller removes the entries at once.",
     patience_ms=MINUTE_MS,
 )
 REASSIGNMENT_STUCK: Final = AlertKind(
     name="ReassignmentStuck",
     severity=Severity.WARN,
     meaning="Reassignments do not end, because their new replicas are not in sync.",
-    action="Bring back the named brokers, or cancel the reassignment (kafka-reassign-partitions.sh --cancel).",
-    expected="to complete them once the new replicas are in sync",
+    advice=Advice(
+        "Bring back the named brokers.",
+        (reassignments.CANCEL_REASSIGNMENT.given("one of them never returns"),),
+    ),
+    expected="The controller completes them once the new replicas are in sync.",
     patience_ms=MINUTE_MS,
     patience_else="after 30 min where the new replicas are on live brokers and may still copy",
 )
@@ -40,10 +51,8 @@ INVALID_REASSIGNMENT: Final = AlertKind(
     severity=Severity.WARN,
     meaning="/admin/reassign_partitions stays although it reassigns no partition. It blocks the next reassignment "
     "there.",
-    action="Delete /admin/reassign_partitions, then /controller, because the controller sees the next request only "
-    "after a failover. Ask again with partitions and brokers that exist. From 2.6 on use --bootstrap-server, which "
-    "checks them.",
-    expected="to remove the znode after its last reassignment, which never happens",
+    advice=Advice(remedies=(reassignments.DELETE_REASSIGNMENT_REQUEST,)),
+    expected="The controller removes the znode after its last reassignment, which never happens.",
     patience_ms=MINUTE_MS,
 )
 PREFERRED_IMBALANCE: Final = AlertKind(
@@ -51,8 +60,10 @@ PREFERRED_IMBALANCE: Final = AlertKind(
     severity=Severity.INFO,
     meaning="More leaders than the configured share are not on their preferred brokers, for longer than the controller "
     "takes to move them back.",
-    action="Run a preferred election (kafka-leader-election.sh), or find out why the preferred replicas are not in "
-    "sync.",
+    advice=Advice(
+        "Find out why the preferred replicas are not in sync.",
+        (partitions.ELECT_ALL_PREFERRED,),
+    ),
     patience_else="after 10 min, or two intervals and a minute (11 min by default) if auto.leader.rebalance.enable is "
     "true",
 )
@@ -60,7 +71,7 @@ TOPIC_WITH_ONE_REPLICA: Final = AlertKind(
     name="TopicWithOneReplica",
     severity=Severity.INFO,
     meaning="A topic was created with partitions of one replica. Each goes offline with its broker.",
-    action="Reassign the topic to more replicas if its data matters.",
+    advice=Advice(remedies=(reassignments.REASSIGN.given("its data matters"),)),
     several="{count} topics were created with partitions of one replica{names}: each goes offline with its broker",
     lasts_ms=10 * MINUTE_MS,
 )
@@ -68,7 +79,10 @@ TOPIC_WITH_DEAD_REPLICA: Final = AlertKind(
     name="TopicWithDeadReplica",
     severity=Severity.WARN,
     meaning="A topic was created with replicas on brokers that are not live. It starts with fewer replicas.",
-    action="Bring back the named brokers, or reassign the topic.",
+    advice=Advice(
+        "Bring back the named brokers.",
+        (reassignments.REASSIGN.given("they do not exist"),),
+    ),
     several="{count} topics were created with replicas on brokers that are not live{names}: they start with fewer "
     "replicas",
     lasts_ms=10 * MINUTE_MS,
@@ -77,7 +91,7 @@ TOPIC_REMOVED_BY_HAND: Final = AlertKind(
     name="TopicRemovedByHand",
     severity=Severity.WARN,
     meaning="A topic's znode was removed by hand. Brokers keep and serve its replicas.",
-    action="Create the topic again, then delete it by /admin/delete_topics or a tool.",
+    advice=Advice(remedies=(remedies.WRITE_BACK_AND_DELETE.given("the topic should be gone"),)),
     several="the znodes of {count} topics were removed by hand{names}: brokers keep and serve their replicas",
     lasts_ms=10 * MINUTE_MS,
     divergence="topic_removed_by_hand",
@@ -86,10 +100,10 @@ ASSIGNMENT_EDITED: Final = AlertKind(
     name="AssignmentEdited",
     severity=Severity.WARN,
     meaning="A topic's assignment was edited by hand. Controller and brokers use the old one until the next failover.",
-    action="Restore the old assignment, and request a reassignment.",
+    advice=Advice(remedies=(remedies.RESTORE_ASSIGNMENT,)),
     several="the assignments of {count} partitions were edited by hand{names}: they have no effect until the next "
     "failover",
-    expected="to ignore it until the next failover",
+    expected="The controller ignores it until the next failover.",
     lasts_ms=10 * MINUTE_MS,
     divergence="assignment_edited",
 )
@@ -97,8 +111,13 @@ DELETION_GIVEN_UP: Final = AlertKind(
     name="DeletionGivenUp",
     severity=Severity.WARN,
     meaning="A topic's deletion was withdrawn by hand after it had begun. Part of its data may be gone.",
-    action="Request the deletion again. To keep the remaining data, delete /controller at once, because the controller "
-    "continues to delete until a failover.",
+    advice=Advice(
+        "The controller continues to delete until a failover.",
+        (
+            remedies.DELETE_TOPIC.given("the topic should be gone"),
+            controllership.MOVE_CONTROLLER.given("the remaining data should stay"),
+        ),
+    ),
     several="the deletions of {count} topics were withdrawn by hand after they had begun{names}: data may be gone. The "
     "controller continues to delete until a failover",
     lasts_ms=10 * MINUTE_MS,
@@ -106,9 +125,30 @@ DELETION_GIVEN_UP: Final = AlertKind(
 )
 MISSING_TOPIC_ID: Final = AlertKind(
     name="MissingTopicId",
-    severity=Severity.INFO,
-    meaning="Topics have no id although others have one. The controller must assign an id.",
-    action="Check how these topics were created. A controller failover assigns their ids.",
-    expected="to write their ids at once",
+    severity=Severity.WARN,
+    meaning="Topics have no id although others have one. The next controller gives each a new id. Brokers that have "
+    "another id on disk then refuse the topic.",
+    advice=Advice(
+        "Look for partition.metadata in the topics' log directories.", (remedies.PUT_ID_BACK, remedies.ASSIGN_IDS)
+    ),
     patience_ms=5 * MINUTE_MS,
+    patience_else="at once where Kontrast saw a topic lose its id",
+)
+TOPIC_ID_CHANGED: Final = AlertKind(
+    name="TopicIdChanged",
+    severity=Severity.PAGE,
+    headline="a topic got another id",
+    step="put its id back",
+    meaning="A topic got another id than its replicas have on disk. Brokers refuse each change of its leader or "
+    "replicas.",
+    advice=Advice(remedies=(remedies.PUT_ID_BACK_AND_FAIL_OVER,)),
+)
+TOPIC_UNLOADABLE: Final = AlertKind(
+    name="TopicUnloadable",
+    severity=Severity.PAGE,
+    headline="a topic's znode is damaged",
+    step="write it back",
+    meaning="A topic's znode is empty, or JSON of another form. Every broker that becomes controller fails while it "
+    "loads the znode, and passes the controllership on.",
+    advice=Advice("Do not delete the znode.", (remedies.WRITE_TOPIC_BACK,)),
 )

@@ -6,21 +6,30 @@ from typing import Final
 
 from controller.contract.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
 from controller.contract.alert_row import Severity
+from controller.contract.remedies.remedy import Advice
 
 ZOOKEEPER_NO_QUORUM: Final = AlertKind(
     name="ZooKeeperNoQuorum",
     severity=Severity.PAGE,
+    headline="no ZooKeeper server serves",
+    step="start the servers",
     meaning="No ZooKeeper server serves clients. Partitions keep their leaders. No broker can register, become "
     "controller or change an ISR.",
-    action="Start the named servers. A majority of the voting servers must run and reach each other.",
+    advice=Advice(
+        "Start the named servers. A majority of the voting servers must run and reach each other.",
+    ),
     patience_ms=10 * SECOND_MS,
     of_replica=True,
 )
 ZOOKEEPER_QUORUM_AT_RISK: Final = AlertKind(
     name="ZooKeeperQuorumAtRisk",
     severity=Severity.WARN,
+    headline="one loss stops ZooKeeper",
+    step="start the lost server",
     meaning="Just enough ZooKeeper servers are in sync. One more loss stops ZooKeeper.",
-    action="Start the named server. Restart no other server before it is in sync.",
+    advice=Advice(
+        "Start the named server. Restart no other server before it is in sync.",
+    ),
     patience_ms=MINUTE_MS,
     of_replica=True,
 )
@@ -29,7 +38,9 @@ ZOOKEEPER_SERVER_LAGS: Final = AlertKind(
     severity=Severity.WARN,
     meaning="A ZooKeeper server does not serve, or is behind the leader. Brokers that are connected to it see old "
     "metadata. The quorum has servers to spare.",
-    action="Read the server's log. Check its disk, its pauses and its network, then restart it.",
+    advice=Advice(
+        "Read the server's log. Check its disk, its pauses and its network, then restart it.",
+    ),
     patience_ms=MINUTE_MS,
     of_replica=True,
 )
@@ -38,7 +49,9 @@ ZOOKEEPER_SLOW: Final = AlertKind(
     severity=Severity.WARN,
     meaning="A ZooKeeper server forces its log to disk slowly, answers late, or has a queue of requests. Elections "
     "take longer, and sessions of brokers may expire.",
-    action="Give the transaction log a disk of its own, and look for pauses of the server's Java.",
+    advice=Advice(
+        "Give the transaction log a disk of its own, and look for pauses of the server's Java.",
+    ),
     patience_ms=MINUTE_MS,
     of_replica=True,
 )
@@ -47,16 +60,22 @@ ZXID_ROLLOVER: Final = AlertKind(
     severity=Severity.WARN,
     meaning="ZooKeeper's counter of changes is full within a day. Its leader then resigns, and ZooKeeper stops for an "
     "election.",
-    action="Restart ZooKeeper's leader at a quiet time. The next leader counts from zero.",
+    advice=Advice(
+        "Restart ZooKeeper's leader at a quiet time. The next leader counts from zero.",
+    ),
     of_replica=True,
 )
 ZNODE_NEAR_LIMIT: Final = AlertKind(
     name="ZnodeNearLimit",
     severity=Severity.WARN,
+    headline="{subject} near its limit",
+    step="remove entries",
     meaning="A znode or a list of children approaches jute.maxbuffer. Beyond this limit brokers and the controller "
     "cannot read it and lose their connections.",
-    action="Find out who writes the znode and remove entries. Or raise jute.maxbuffer on all servers, then on all "
-    "brokers.",
+    advice=Advice(
+        "Find out who writes the znode and remove entries. Or raise jute.maxbuffer on all servers, then on all "
+        "brokers.",
+    ),
     of_replica=True,
 )
 SESSIONS_EXPIRED: Final = AlertKind(
@@ -64,8 +83,10 @@ SESSIONS_EXPIRED: Final = AlertKind(
     severity=Severity.WARN,
     meaning="Brokers lost their ZooKeeper sessions after ZooKeeper paused. The controller elected other leaders, "
     "although the brokers live.",
-    action="Find the pause in the server's log (fsync, garbage collection, machine). Check that the brokers are "
-    "registered again.",
+    advice=Advice(
+        "Find the pause in the server's log (fsync, garbage collection, machine). Check that the brokers are "
+        "registered again.",
+    ),
     lasts_ms=10 * MINUTE_MS,
 )
 BROKER_BLOCKED: Final = AlertKind(
@@ -73,5 +94,7 @@ BROKER_BLOCKED: Final = AlertKind(
     severity=Severity.WARN,
     meaning="A broker's registration belongs to a session that is connected to no ZooKeeper server. The broker cannot "
     "register again until the session expires (KAFKA-14845).",
-    action="Wait until the session expires. If the broker has given up by then, restart it.",
+    advice=Advice(
+        "Wait until the session expires. If the broker has given up by then, restart it.",
+    ),
 )

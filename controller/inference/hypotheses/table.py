@@ -17,6 +17,7 @@ from controller.inference.hypotheses import (
     deletion_answered,
     deletion_unanswered,
     elected_after_all,
+    found_early,
     loaded_before_registration,
     log_dir_failed,
     never_poisoned,
@@ -69,6 +70,8 @@ RULES: Final = (
     Rule("preferred-election-in-vain", preferred_election.propose_in_vain, ()),
     Rule("reassigned-again", reassigned_again.propose, ("unseen11", "unseen39b")),
     Rule("unclean-election", unclean_election.propose, ("fuzz39a", "fuzz28g", "fuzz32a")),
+    Rule("deletion-found-early", found_early.propose_deletion, ()),
+    Rule("failover-found-early", found_early.propose_failover, ()),
 )
 
 

@@ -10,48 +10,69 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- define "kontrast.image" -}}
-{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{ .image.repository }}{{ if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag | default .root.Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{/* HTTPS if the configuration has a certificate for this port (http: serve's, watch: that of watch), else empty. */}}
+{{- define "kontrast.scheme" -}}
+{{- $key := ternary `(serve\.)?tls_certificate_file` `(watch\.)?metrics_tls_certificate_file` (eq .port "http") }}
+{{- if regexMatch (printf `(?m)^\s*%s\s*=` $key) .root.Values.config }}HTTPS{{ end }}
 {{- end }}
 
 {{- define "kontrast.claim" -}}
 {{ .Values.persistence.existingClaim | default (printf "%s-state" (include "kontrast.name" .)) }}
 {{- end }}
 
-{{/* Files of every container: the configuration, the Secrets' keys, and the realms of Kerberos for MIT's library and Java. */}}
+{{/* Where pods keep state: empty where the checkpoint is on HDFS or S3. */}}
+{{- define "kontrast.keeps" -}}
+{{- if or .Values.persistence.enabled (eq .Values.mode "together") }}yes{{ end }}
+{{- end }}
+
+{{/* Files of every container: the configuration, the Secrets' keys in a directory for each Secret, the realms of Kerberos for MIT's
+library and Java, and Hadoop's settings. */}}
 {{- define "kontrast.mounts" -}}
 - {name: config, mountPath: /etc/kontrast/kontrast.toml, subPath: kontrast.toml, readOnly: true}
-{{- if .Values.existingSecrets }}
-- {name: secrets, mountPath: /etc/kontrast/secrets, readOnly: true}
+{{- range $number, $secret := .Values.existingSecrets }}
+- {name: secret-{{ $number }}, mountPath: /etc/kontrast/secrets/{{ $secret }}, readOnly: true}
 {{- end }}
 {{- if .Values.krb5ConfigMap }}
 - {name: krb5, mountPath: /etc/krb5.conf, subPath: krb5.conf, readOnly: true}
+{{- end }}
+{{- if .Values.hadoopSecret }}
+- {name: hadoop, mountPath: /etc/kontrast/hadoop, readOnly: true}
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 
 {{- define "kontrast.volumes" -}}
 - name: config
   configMap: {name: {{ include "kontrast.name" . }}}
-{{- with .Values.existingSecrets }}
-- name: secrets
-  projected:
-    defaultMode: 0440
-    sources:
-      {{- range . }}
-      - secret: {name: {{ . }}}
-      {{- end }}
+{{- range $number, $secret := .Values.existingSecrets }}
+- name: secret-{{ $number }}
+  secret: {secretName: {{ $secret }}, defaultMode: 0440}
 {{- end }}
 {{- with .Values.krb5ConfigMap }}
 - name: krb5
   configMap: {name: {{ . }}}
 {{- end }}
+{{- with .Values.hadoopSecret }}
+- name: hadoop
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
-{{/* A Deployment of one command: root, command, replicas, resources, ports, the probed one, whether it has the volume, and
-whether its work may be shared, so that an update starts the new pod before it ends the old one. */}}
+{{/* A Deployment of one command, or a StatefulSet, whose pods have names that stay: root, command, kind, arguments, image, replicas, resources, ports, the probed one, whether it has the volume,
+and whether its work may be shared, so that an update starts the new pod before it ends the old one. */}}
 {{- define "kontrast.deployment" -}}
 {{- $name := printf "%s-%s" (include "kontrast.name" .root) .command }}
+{{- $kind := .kind | default "Deployment" }}
 apiVersion: apps/v1
-kind: Deployment
+kind: {{ $kind }}
 metadata:
   name: {{ $name }}
   namespace: {{ .root.Release.Namespace }}
@@ -60,7 +81,10 @@ metadata:
     app.kubernetes.io/component: {{ .command }}
 spec:
   replicas: {{ .replicas }}
-  {{- if not .shared }}
+  {{- if eq $kind "StatefulSet" }}
+  serviceName: {{ $name }}
+  podManagementPolicy: Parallel
+  {{- else if not .shared }}
   strategy: {type: Recreate}
   {{- end }}
   selector:
@@ -90,14 +114,20 @@ spec:
         fsGroup: 10001
         fsGroupChangePolicy: OnRootMismatch
         seccompProfile: {type: RuntimeDefault}
+      {{- with .root.Values.priorityClassName }}
+      priorityClassName: {{ . }}
+      {{- end }}
       {{- with .root.Values.imagePullSecrets }}
       imagePullSecrets: {{ toYaml . | nindent 8 }}
       {{- end }}
       containers:
         - name: {{ .command }}
-          image: {{ include "kontrast.image" .root | quote }}
+          image: {{ include "kontrast.image" (dict "root" .root "image" .image) | quote }}
           imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-          args: [{{ .command }}]
+          args: [{{ .command }}{{ range .arguments }}, {{ . }}{{ end }}]
+          {{- with .root.Values.extraEnv }}
+          env: {{ toYaml . | nindent 12 }}
+          {{- end }}
           securityContext:
             allowPrivilegeEscalation: false
             readOnlyRootFilesystem: true
@@ -109,10 +139,12 @@ spec:
             {{- end }}
           {{- end }}
           {{- if .probed }}
+          {{- $scheme := include "kontrast.scheme" (dict "root" .root "port" .probed) }}
+          {{- $asked := printf "port: %s%s" .probed (ternary (printf ", scheme: %s" $scheme) "" (ne $scheme "")) }}
           # The first complete read and Spark's start take minutes on a large cluster.
-          startupProbe: {httpGet: {path: /healthz, port: {{ .probed }}}, periodSeconds: 5, failureThreshold: 180}
-          livenessProbe: {httpGet: {path: /healthz, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6}
-          readinessProbe: {httpGet: {path: /readyz, port: {{ .probed }}}, periodSeconds: 10, timeoutSeconds: 5}
+          startupProbe: {httpGet: {path: /healthz, {{ $asked }}}, periodSeconds: 5, failureThreshold: 180}
+          livenessProbe: {httpGet: {path: /healthz, {{ $asked }}}, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6}
+          readinessProbe: {httpGet: {path: /readyz, {{ $asked }}}, periodSeconds: 10, timeoutSeconds: 5}
           {{- end }}
           resources: {{ toYaml .resources | nindent 12 }}
           volumeMounts:

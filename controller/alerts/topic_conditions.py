@@ -1,0 +1,100 @@
+"""Conditions of topics' znodes that no controller can load, and of ids that are missing, changed or shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controller.alerts.conditions import Condition
+from controller.contract.alert_kinds import kinds as kinds
+from controller.contract.alert_row import Severity
+from controller.contract.remedies.remedy import Advice
+from controller.contract.remedies.topics import PUT_ID_BACK_AND_FAIL_OVER
+from controller.model.alert_state import EXAMPLES_NAMED
+from controller.model.context import Header
+from controller.view.advice import topic_znodes, topics_without_id
+from wording.sentences import counted, in_brackets, plural, verb
+
+
+def conditions_of_topics(header: Header) -> Iterator[Condition]:
+    """Yield the problems of topics' znodes."""
+    for check in (_unloadable, _duplicate_ids, _changed_ids, _missing_ids):
+        condition = check(header)
+        if condition is not None:
+            yield condition
+
+
+def _duplicate_ids(header: Header) -> Condition | None:
+    if not header.term.duplicate_topic_ids:
+        return None
+    pairs = tuple(
+        f"topics {first} and {second} have the same id ({topic_id})"
+        for topic_id, first, second in header.term.duplicate_topic_ids
+    )
+    more = f" and {counted(len(pairs) - 1, 'other pair')} too" if len(pairs) > 1 else ""
+    return Condition(
+        kind=kinds.DUPLICATE_TOPIC_ID,
+        group="controller",
+        cause=f"no broker can become controller: {pairs[0]}{more}",
+        ending="every topic has an id of its own",
+        since_ms=header.term.since_ms,
+        evidence=pairs,
+    )
+
+
+def _missing_ids(header: Header) -> Condition | None:
+    lacking, lost = topics_without_id(header), header.damaged.lost_ids
+    if not lacking or not header.acting:
+        return None
+    topics, them = header.tally.gauges.topics, plural(lacking, "it", "them")
+    had = tuple(f"the id of {name} was {topic_id}" for name, topic_id in sorted(lost.items())[:EXAMPLES_NAMED])
+    return Condition(
+        kind=kinds.MISSING_TOPIC_ID,
+        group="controller",
+        cause=f"{lacking} of {topics} topics {verb(lacking, 'has')} no id{in_brackets(sorted(lost), len(lost))}: the "
+        f"next controller gives {them} a new one, which brokers with the former id refuse",
+        ending="all topics have an id",
+        patience_ms=0 if lost else None,
+        evidence=had,
+        examples=tuple(sorted(lost)[:EXAMPLES_NAMED]),
+    )
+
+
+def _changed_ids(header: Header) -> Condition | None:
+    changed = header.damaged.changed_ids
+    if not changed:
+        return None
+    first = min(changed)
+    count, ids = len(changed), changed[first]
+    sentences = tuple(
+        f"the id of topic {name} changed from {topic.former} to {topic.present}"
+        for name, topic in sorted(changed.items())[:EXAMPLES_NAMED]
+    )
+    cause = sentences[0] if count == 1 else f"the ids of {count} topics changed{in_brackets(sorted(changed), count)}"
+    former = ids.former if count == 1 else "the former id"
+    return Condition(
+        kind=kinds.TOPIC_ID_CHANGED,
+        group="controller",
+        cause=f"{cause}: brokers refuse {plural(count, 'it', 'them')}, so no replica follows a new leader",
+        ending="the topics have their former ids again",
+        since_ms=min(topic.since_ms for topic in changed.values()),
+        advice=Advice(remedies=(PUT_ID_BACK_AND_FAIL_OVER.filled(FORMER=former),)),
+        evidence=sentences,
+        examples=tuple(sorted(changed)[:EXAMPLES_NAMED]),
+    )
+
+
+def _unloadable(header: Header) -> Condition | None:
+    unloadable = header.damaged.unloadable
+    if not unloadable or header.led_by_kraft:
+        return None
+    znodes, fails = topic_znodes(unloadable), not header.acting
+    loads = "no broker can become controller, because none can load" if fails else "the next controller cannot load"
+    return Condition(
+        kind=kinds.TOPIC_UNLOADABLE,
+        group="controller",
+        cause=f"{loads} {znodes}: the content is empty or no JSON object",
+        ending="every topic's znode can be loaded",
+        since_ms=min(unloadable.values()),
+        severity=None if fails else Severity.WARN,
+        examples=tuple(sorted(unloadable)[:EXAMPLES_NAMED]),
+    )

@@ -1,0 +1,99 @@
+"""The form of a remedy: what it requires, says, runs, changes and loses, and where it was tried."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+Release = tuple[int, int]
+
+_NEWEST: Final[Release] = (3, 9)
+_FAILOVER: Final = "zookeeper-shell.sh ZOOKEEPER delete /controller"
+
+
+class Way(msgspec.Struct, frozen=True):
+    """The way of a remedy in the releases from `since` to before `before`, None for no bound.
+
+    `says` is in imperative sentences. `commands` run in their order. Their words in capitals stand for names.
+    """
+
+    says: str
+    commands: tuple[str, ...] = ()
+    since: Release | None = None
+    before: Release | None = None
+
+    def fits(self, release: Release) -> bool:
+        """Return whether the release has this way."""
+        return (self.since is None or release >= self.since) and (self.before is None or release < self.before)
+
+
+class Remedy(msgspec.Struct, frozen=True, kw_only=True):
+    """An act that changes a cluster. A look at logs or znodes changes nothing, so it is no remedy.
+
+    `requires` is a clause. An answer that has observed it prints `met`. An answer that has not prints the clause too,
+    and leaves out a remedy that loses anything. `loses` is a noun, and comes before the
+    advice.
+    """
+
+    name: str
+    ways: tuple[Way, ...]
+    requires: str = ""
+    changes: str
+    loses: str = ""
+    tried_on: tuple[str, ...] = ()  # releases of the clusters on which `tests/remedies` follows it
+
+    def given(self, requires: str) -> Remedy:
+        """Return this remedy for a situation with another precondition."""
+        return replace(self, requires=requires)
+
+    @property
+    def met(self) -> Remedy:
+        """Return this remedy where its precondition was observed."""
+        return replace(self, requires="")
+
+    def filled(self, **names: object) -> Remedy:
+        """Return this remedy with names for the words in capitals."""
+        ways = self.ways
+        for word, name in names.items():
+            ways = tuple(
+                replace(
+                    way,
+                    says=way.says.replace(word, str(name)),
+                    commands=tuple(command.replace(word, str(name)) for command in way.commands),
+                )
+                for way in ways
+            )
+        return replace(self, ways=ways)
+
+    def way(self, release: Release = _NEWEST) -> Way:
+        """Return the way in this release."""
+        return next(way for way in self.ways if way.fits(release))
+
+    def says(self, release: Release = _NEWEST) -> str:
+        """Return the loss, the precondition and the advice in this release."""
+        says = self.way(release).says
+        if self.requires:
+            says = f"If {self.requires}, {_continued(says)}"
+        return f"At the cost of {self.loses}: {_continued(says)}" if self.loses else says
+
+    @property
+    def moves_controller(self) -> bool:
+        """Return whether a failover is part of it, which needs znodes that the next controller can load."""
+        return any(_FAILOVER in way.commands for way in self.ways)
+
+
+def _continued(sentence: str) -> str:
+    return f"{sentence[0].lower()}{sentence[1:]}"
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """The advice of an answer: where to look, which harms nothing, and the remedies in the order of the text."""
+
+    look: str = ""
+    remedies: tuple[Remedy, ...] = ()
+
+    def in_words(self, release: Release = _NEWEST) -> str:
+        """Return one text for a person."""
+        return " ".join(filter(None, (self.look, *(remedy.says(release) for remedy in self.remedies))))

@@ -1,0 +1,40 @@
+"""Health check of the image: whether `serve` or `watch` answers at its usual port.
+
+A login or a certificate does not matter, because any answer shows that the process works. A container of `stream` alone
+has no port, so its health check is disabled.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import sys
+
+_PORTS = (9642, 9643)  # serve, watch
+_TIMEOUT_SECONDS = 5
+_SERVER_ERROR = 500
+
+
+def _answers(connection: http.client.HTTPConnection) -> bool:
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status < _SERVER_ERROR
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def is_healthy(ports: tuple[int, ...] = _PORTS) -> bool:
+    """Return whether a port of this container answers, with or without TLS."""
+    unverified = ssl.create_default_context()
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+    return any(
+        _answers(http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS))
+        or _answers(http.client.HTTPSConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS, context=unverified))
+        for port in ports
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(not is_healthy())

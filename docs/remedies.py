@@ -1,0 +1,71 @@
+"""Print `reference/remedies.md` from the remedies in `controller.contract.remedies.table`. `make docs` runs it."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from controller.contract.remedies.remedy import Remedy, Way  # noqa: E402 (needs the path above)
+from controller.contract.remedies.table import SECTIONS  # noqa: E402
+
+_WIDTH = 120
+
+_HEAD = """# Remedies
+
+Read this page before you follow an advice that changes a cluster. `make docs` generates it from
+`controller/contract/remedies/`. Alerts, `kontrast lint`, `kontrast explain`, `kontrast migration check` and the
+runbooks take their advice from it, so one finding has one advice.
+
+A nightly test builds each situation on real brokers of the releases under *Tried on*, follows the commands as they
+are printed, and checks the promised end. A remedy that was not tried has no command. Words in capitals stand for
+your names: `ZOOKEEPER` is a server with the chroot, `BOOTSTRAP` a live broker, `CONTENT` the content of a znode.
+
+While a topic lacks its id, or its znode cannot be loaded, Kontrast advises against every remedy that moves the
+controller, because the next controller would do harm.
+"""
+
+
+def remedies_page() -> str:
+    """Return the page."""
+    sections = ["\n".join([f"## {section}\n", *map(_entry, remedies)]) for section, remedies in SECTIONS.items()]
+    return "\n".join([_HEAD, *sections]).rstrip() + "\n"
+
+
+def _entry(remedy: Remedy) -> str:
+    facts = "\n".join(_wrapped(f"**{name}**: {text}", "- ") for name, text in _facts(remedy))
+    ways = "\n".join(_way(way) for way in remedy.ways)
+    return f"### {remedy.name}\n\n{facts}\n\n{ways}"
+
+
+def _facts(remedy: Remedy) -> Iterator[tuple[str, str]]:
+    if remedy.loses:
+        yield "Loses", f"{remedy.loses}."
+    if remedy.requires:
+        yield "Only if", f"{remedy.requires}."
+    yield "Then", remedy.changes
+    yield "Tried on", f"{', '.join(remedy.tried_on)}." if remedy.tried_on else "no cluster, so it has no command."
+
+
+def _way(way: Way) -> str:
+    bounds = [f"from {_word(way.since)}"] if way.since else []
+    bounds += [f"before {_word(way.before)}"] if way.before else []
+    says = _wrapped(f"{', '.join(bounds).capitalize()}: {way.says}" if bounds else way.says)
+    commands = "\n".join(way.commands)
+    return f"{says}\n" + (f"\n```sh\n{commands}\n```\n" if commands else "")
+
+
+def _word(release: tuple[int, int]) -> str:
+    return ".".join(map(str, release))
+
+
+def _wrapped(text: str, bullet: str = "") -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent=bullet, subsequent_indent=" " * len(bullet),
+                         break_long_words=False, break_on_hyphens=False)  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.stdout.write(remedies_page())

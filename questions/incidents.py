@@ -1,0 +1,184 @@
+"""Open alerts by cause: the event that is their title, its start, and the broker to start first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.ids import BrokerId
+from controller.view.partition_issues import PartitionIssue, parse_group
+from controller.view.returns import Return, Waiting, order_of_return
+from controller.view.types import Header
+from questions.picture import CONTROLLER_GROUP, WORST_FIRST, Beginning, Picture
+from wording.facts import Departure
+from wording.sentences import event_of, first_sentence, listed
+
+_HOW_IT_LEFT: Final = {
+    kinds.BROKER_CRASHED.name: Departure.CRASHED.value,
+    kinds.BROKER_SHUT_DOWN.name: Departure.SHUT_DOWN.value,
+    kinds.BROKER_ABSENT.name: Departure.NEVER_REGISTERED.value,
+}
+# Losing records cannot be undone, but an outage goes on. So a loss comes after alerts of the same severity that go on.
+_OVER: Final = frozenset({kinds.UNCLEAN_ELECTION.name})
+_UP_TO_CONTROLLER: Final = frozenset(
+    {
+        PartitionIssue.ELECTION_DUE,
+        PartitionIssue.ELECTION_OWED,
+        PartitionIssue.COMING_BACK,
+        PartitionIssue.CREATION_DUE,
+        PartitionIssue.LEADERLESS,
+    }
+)
+_UP_TO_BROKERS: Final = frozenset({PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED, PartitionIssue.UNDER_MIN_ISR})
+
+
+class Trouble(NamedTuple):
+    """Partitions that clients cannot use, or that reject acks=all, for one cause."""
+
+    waiting: Waiting
+    names: frozenset[str]  # of some of the partitions
+    is_up_to_controller: bool = False
+
+
+class Incident(msgspec.Struct, frozen=True, kw_only=True):
+    """The open alerts of one cause. `since` is the start of the alert that gives the title."""
+
+    group: str
+    severity: Severity
+    event: str
+    how: str  # the brokers left, empty if in several ways
+    since: Beginning
+    brokers: tuple[BrokerId, ...]  # that are away
+    returns: tuple[Return, ...]  # the broker to start first
+    first_step: str
+    unusable: int  # partitions that clients cannot use, those that reject acks=all among them
+    affected: int  # partitions with any alert, as the alerts count them
+    alerts: tuple[AlertRow, ...]  # the worst first
+    troubles: tuple[Trouble, ...]
+
+    @property
+    def restores(self) -> int:
+        """Return how many partitions the first step restores."""
+        return self.returns[0].partitions if self.returns else 0
+
+
+def troubles_in(header: Header) -> Iterator[Trouble]:
+    """Yield the troubles of a cluster whose partitions are all in the context."""
+    for key, group in header.tally.issues.items():
+        issue, brokers, _, lacking = parse_group(key)
+        if issue in _UP_TO_BROKERS or issue in _UP_TO_CONTROLLER:
+            by_controller = issue in _UP_TO_CONTROLLER
+            needed = frozenset() if by_controller else frozenset(brokers)
+            is_offline = issue is not PartitionIssue.UNDER_MIN_ISR
+            waiting = Waiting(needed, lacking, group.count, is_offline, group.internal)
+            yield Trouble(waiting, frozenset(group.examples), by_controller)
+
+
+def incidents_in(picture: Picture, troubles: Sequence[Trouble]) -> tuple[Incident, ...]:
+    """Return the incidents, the worst first. Alerts that only inform need an effect on clients, as a shutdown has.
+
+    Alerts of Kontrast on itself and on ZooKeeper are no incident of the cluster.
+    """
+    by_group: dict[str, list[AlertRow]] = {}
+    for row in picture.alerts:
+        if not is_own(row):
+            by_group.setdefault(row.group, []).append(row)
+    controller_pages = any(row.severity is Severity.PAGE for row in by_group.get(CONTROLLER_GROUP, ()))
+    every = (_incident(picture, rows, troubles, controller_pages) for rows in by_group.values())
+    found = [each for each in every if each.severity is not Severity.INFO or each.unusable]
+    return tuple(sorted(found, key=_rank))
+
+
+def is_own(row: AlertRow) -> bool:
+    """Return whether the alert is about ZooKeeper or Kontrast itself."""
+    kind = kinds.ALERT_KINDS.get(row.alert)
+    return kind is not None and kind.of_replica
+
+
+def _rank(incident: Incident) -> tuple[object, ...]:
+    is_over = incident.alerts[0].alert in _OVER and not incident.unusable
+    return WORST_FIRST[incident.severity], is_over, -incident.unusable, -incident.affected, incident.since.ms or 0
+
+
+def _incident(
+    picture: Picture, alerts: Iterable[AlertRow], troubles: Iterable[Trouble], controller_pages: bool
+) -> Incident:
+    rows = sorted(alerts, key=lambda row: (WORST_FIRST[row.severity], row.alert in _OVER))
+    away = _away(picture, rows)
+    hit = tuple(trouble for trouble in troubles if _is_hit(trouble, away, rows, by_controller=controller_pages))
+    order = tuple(order_of_return((trouble.waiting for trouble in hit), away))
+    titles = [row for row in rows if row.alert in _HOW_IT_LEFT] if away else []
+    title = (titles or rows)[0]
+    ways = {_HOW_IT_LEFT[row.alert] for row in titles}
+    how = ways.pop() if len(ways) == 1 else ""
+    return Incident(
+        group=title.group,
+        severity=rows[0].severity,
+        event=_down(away, picture.header) if away else _capitalized(rows[0]),
+        how=how,
+        since=picture.since_wall(title.since_ms),
+        brokers=away,
+        returns=order,
+        first_step=_first_step(order, away, rows[0]),
+        unusable=sum(trouble.waiting.partitions for trouble in hit),
+        affected=max(row.partitions for row in rows),
+        alerts=tuple(rows),
+        troubles=hit,
+    )
+
+
+def _away(picture: Picture, alerts: Iterable[AlertRow]) -> tuple[BrokerId, ...]:
+    """Return the brokers of an incident that are away. Brokers that never were there are wrong ids, and not away."""
+    named = {
+        broker
+        for alert in alerts
+        if alert.group != CONTROLLER_GROUP
+        for broker in (*alert.brokers, alert.broker)
+        if broker is not None
+    }
+    strangers = {broker for row in picture.alerts if row.alert == kinds.BROKER_UNKNOWN.name for broker in row.brokers}
+    return tuple(sorted(named - picture.header.brokers.keys() - strangers))
+
+
+def _is_hit(trouble: Trouble, away: Sequence[BrokerId], alerts: Sequence[AlertRow], *, by_controller: bool) -> bool:
+    """Return whether the incident causes the trouble. `by_controller`: the controller has an incident."""
+    if not trouble.waiting.brokers.isdisjoint(away):
+        return True
+    if by_controller and trouble.is_up_to_controller:
+        return alerts[0].group == CONTROLLER_GROUP
+    return any(not trouble.names.isdisjoint(row.examples) for row in alerts)
+
+
+def _first_step(order: Sequence[Return], away: Sequence[BrokerId], worst: AlertRow) -> str:
+    if order:
+        return f"Start broker {order[0].broker}"
+    return f"Start {listed(away)}" if away else first_sentence(worst.action)
+
+
+def _capitalized(row: AlertRow) -> str:
+    clause = event_of(row.cause)
+    return clause if any(map(clause.startswith, row.examples)) else clause[:1].upper() + clause[1:]
+
+
+def _down(away: Sequence[BrokerId], header: Header) -> str:
+    """Return which racks and brokers are down. A rack is named if all its brokers are away, and more than one."""
+    racks = {broker: row.rack for broker, row in header.brokers.items()}
+    racks |= {broker: departure.rack for broker, departure in header.departures.last.items() if broker not in racks}
+    members: dict[str, set[BrokerId]] = {}
+    for broker, rack in racks.items():
+        if rack is not None:
+            members.setdefault(rack, set()).add(broker)
+    lost = [rack for rack, brokers in sorted(members.items()) if len(brokers) > 1 and brokers <= set(away)]
+    rest = [broker for broker in away if racks.get(broker) not in lost]
+    own_racks = {racks.get(broker) for broker in rest}
+    named = [f"rack {rack}" for rack in lost]
+    if rest:
+        in_rack = f" (rack {rack})" if not lost and len(own_racks) == 1 and (rack := own_racks.pop()) else ""
+        named.append(f"{listed(rest)}{in_rack}")
+    subject = " and ".join((", ".join(named[:-1]), named[-1])) if len(named) > 1 else named[0]
+    verb = "is" if (len(lost), len(rest)) in ((1, 0), (0, 1)) else "are"
+    return f"{subject[:1].upper()}{subject[1:]} {verb} down"

@@ -1,0 +1,163 @@
+"""State of a cluster, decided once for every page, command, answer, metric and message."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow
+from questions.doubts import blindness
+from questions.incidents import Incident, is_own
+from questions.picture import Beginning, Picture
+from wording.facts import Fact
+from wording.sentences import all_of, counted, event_of, first_sentence
+
+_HITS_CLIENTS: Final = frozenset({kinds.ZOOKEEPER_ROLLED_BACK.name, kinds.ZOOKEEPER_NO_QUORUM.name})
+NOT_KNOWN: Final = "Not known"
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """A cluster's counts, by Kafka's own definitions."""
+
+    brokers: int  # registered
+    brokers_away: int  # not registered, though they host replicas
+    topics: int
+    partitions: int
+    leaderless: int  # without a live leader now, an election due or not
+    under_min_isr: int
+    under_replicated: int
+    at_min_isr: int
+    reassigning: int
+    preferred_imbalance: int
+    topics_to_delete: int
+
+
+class State(Enum):
+    """State of a cluster, in the order of a list of clusters. *Not known* wins over every other."""
+
+    AFFECTED = "affected"  # an alert pages
+    UNKNOWN = "unknown"  # Kontrast does not see the present
+    DEGRADED = "degraded"  # an alert warns, or partitions are offline or reject acks=all without a page
+    WELL = "well"
+
+
+WORDS: Final = {
+    State.AFFECTED: "clients affected",
+    State.UNKNOWN: "not known",
+    State.DEGRADED: "degraded",
+    State.WELL: "well",
+}
+
+
+class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a cluster with its event, its start, its effect on clients, and the first step."""
+
+    state: State
+    event: str
+    reason: str = ""  # why the state is not known
+    since: Beginning | None = None
+    effect: str = ""
+    first_step: str = ""
+    restores: str = ""  # what the first step brings back
+    more: int = 0  # other incidents
+    unusable: int = 0  # partitions of the incident that clients cannot use, or not write to with acks=all
+
+    @property
+    def words(self) -> str:
+        """Return the state in words. An alert can page before clients are affected."""
+        return "paged" if self.state is State.AFFECTED and not self.unusable else WORDS[self.state]
+
+
+def not_known(reason: str, since_ms: int | None = None, first_step: str = "") -> ClusterState:
+    """Return the state of a cluster that Kontrast does not see."""
+    since = None if since_ms is None else Beginning(since_ms, exact=True)
+    return ClusterState(state=State.UNKNOWN, event=NOT_KNOWN, reason=reason, since=since, first_step=first_step)
+
+
+def state_of(picture: Picture, counts: Counts, incidents: Sequence[Incident]) -> ClusterState:
+    """Return the state. A hidden znode makes only a cluster unknown that would otherwise be well."""
+    blind = blindness(picture)
+    if blind is not None:
+        return not_known(blind.reason, blind.since_ms, blind.step)
+    state = state_by(picture.alerts, counts)
+    found = _by_incidents(state, incidents, counts) or _by_own_alerts(state, picture, counts)
+    found = found or ClusterState(state=state, event=in_counts(counts).rstrip("."))
+    if found.state is State.WELL and picture.forbidden:
+        return not_known(f"Kontrast may not read {counted(len(picture.forbidden), 'znode')}")
+    return found
+
+
+def state_by(alerts: Collection[AlertRow], counts: Counts) -> State:
+    """Return the state of a cluster that Kontrast sees. Partitions without an alert may still have their patience."""
+    urgent = [row for row in alerts if row.severity is not Severity.INFO]
+    if any(row.severity is Severity.PAGE and not is_own(row) or row.alert in _HITS_CLIENTS for row in urgent):
+        return State.AFFECTED
+    return State.DEGRADED if urgent or counts.leaderless or counts.under_min_isr else State.WELL
+
+
+def _by_incidents(state: State, incidents: Sequence[Incident], counts: Counts) -> ClusterState | None:
+    if not incidents:
+        return None
+    first = incidents[0]
+    restores = f"restores {first.restores:,} of {counted(first.unusable, 'partition')}" if first.restores else ""
+    return ClusterState(
+        state=state,
+        event=first.event,
+        since=first.since,
+        effect=in_counts(counts),
+        first_step=first.first_step,
+        restores=restores,
+        more=len(incidents) - 1,
+        unusable=first.unusable,
+    )
+
+
+def _by_own_alerts(state: State, picture: Picture, counts: Counts) -> ClusterState | None:
+    """Return the state by alerts on ZooKeeper or Kontrast itself that hide nothing."""
+    for row in picture.alerts:
+        if is_own(row) and row.state == "open" and row.severity is not Severity.INFO:
+            event = event_of(row.cause)
+            return ClusterState(
+                state=state,
+                event=event[:1].upper() + event[1:],
+                since=picture.since_wall(row.since_ms),
+                effect=in_counts(counts),
+                first_step=first_sentence(row.action),
+            )
+    return None
+
+
+def in_counts(counts: Counts) -> str:
+    """Return how many partitions clients can use, in a sentence."""
+    for count, fact in ((counts.leaderless, Fact.WITHOUT_LEADER), (counts.under_min_isr, Fact.REJECTS_ACKS_ALL)):
+        if count:
+            return f"{counted(count, 'partition')} of {counts.partitions:,} {fact.predicate(count)}."
+    if not counts.partitions:
+        return f"The cluster has no {'partitions' if counts.topics else 'topic'}."
+    online, lacking = all_of(counts.partitions, "partition", "is"), counts.under_replicated
+    online = f"{online[:1].upper()}{online[1:]} online"
+    if not lacking:
+        return f"{online} and in sync."
+    return f"{online}. {lacking:,} {Fact.UNDER_REPLICATED.predicate(lacking)}."
+
+
+def counts_of(row: GaugesRow, brokers_away: int) -> Counts:
+    """Return the counts that a row of gauges has, with the number of brokers away, which the row lacks."""
+    return Counts(
+        brokers=row.active_brokers,
+        brokers_away=brokers_away,
+        topics=row.topics,
+        partitions=row.partitions,
+        leaderless=row.leaderless_partitions,
+        under_min_isr=row.under_min_isr_partitions,
+        under_replicated=row.under_replicated_partitions,
+        at_min_isr=row.at_min_isr_partitions,
+        reassigning=row.reassigning_partitions,
+        preferred_imbalance=row.preferred_replica_imbalance,
+        topics_to_delete=row.topics_to_delete,
+    )

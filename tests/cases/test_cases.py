@@ -1,0 +1,232 @@
+"""Every case in a real ZooKeeper, asked through the commands. Expected are the right answers, never a wrong advice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from uuid import uuid4
+
+import pytest
+from click.testing import CliRunner
+from kazoo.client import KazooClient
+
+from cli.main import main
+from tests.cases.files import ACCEPTED, REFUSED
+from tests.cases.znodes import CASES
+
+pytestmark = pytest.mark.xdist_group("cases")  # which are written once
+
+
+class Answer(NamedTuple):
+    """Answer to a command: its exit code, and patterns that it has and has not, spaces and line breaks being alike."""
+
+    command: str
+    exit_code: int
+    has: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+
+_NO_OUTAGE = ("Start broker", "is down", "never seen")
+
+ANSWERS: Mapping[str, tuple[Answer, ...]] = {
+    "all-replicas-unknown": (
+        Answer("check", 1, ("brokers 11, 12, 13, 14 and 15 .*never registered here",), _NO_OUTAGE),
+        Answer("explain bad", 1, ("waits for", "11", "no broker .* ever registered|never registered")),
+        Answer("restartable --broker 1", 1, ("broker 11 has never registered here",), ("is down",)),
+    ),
+    "duplicate-replicas": (
+        Answer("lint", 1, (r"replica-listed-twice: t-0 \[1,2,1\], t-1 \[2,2\]",)),
+        Answer("explain t-0", 1, (r"broker 1 twice", "2 copies, not 3")),
+        Answer("explain t-1", 1, (r"broker 2 twice", "1 copy, not 2")),
+        Answer("restartable --broker 2", 1, ("1 partition would be offline",)),
+    ),
+    "empty-cluster": (Answer("check", 0, ("0 topics",), ("all led and in sync",)),),
+    "empty-topic-znode": (
+        Answer("check", 1, ("/brokers/topics/lost", "assignment")),
+        Answer("explain lost", 1, ("partition.metadata",), ("deleteall", "stopped half-way")),
+        Answer("lint", 1, ("/brokers/topics/lost",), ("The topic is gone", "removed the topic by hand")),
+    ),
+    "epoch-newline": (
+        Answer("check", 1, ("/controller_epoch", "no broker can be elected|no controller can be elected")),
+        Answer("restartable --broker 1", 1, ("/controller_epoch",)),
+    ),
+    "hidden-by-acl": (
+        Answer("check", 3, ("cluster: not known", "/brokers/topics/hidden"), ("cluster: well",)),
+        Answer("restartable --broker 1", 3, ("/brokers/topics/hidden",)),
+    ),
+    "isr-only-outside": (
+        Answer("check", 1, ("No in-sync broker is assigned", "assignment"), ("until broker 2 returns", "log director")),
+        Answer(
+            "explain t-0", 1, ("assign",), ("when broker 2 returns", "stays offline until broker 2 returns", "log dir")
+        ),
+        Answer("whatif --restore 2", 0, (r"1 offline \(1 now\)",)),
+    ),
+    "isr-outside-replicas": (Answer("lint", 1, (r"leader-or-isr-not-assigned: t-0 \[4\]", "assignment")),),
+    "leader-alone": (
+        Answer("check --long", 1, ("broker 2 .*leads all 4", "leader"), ("brokers 1, 3 and 4 lag behind",)),
+        Answer("explain events-0", 1, ("broker 2",)),
+        Answer("restartable --broker 2", 1, ("4 partitions would be offline",)),
+    ),
+    "registrations-of-all-releases": (
+        Answer("check", 0, ("5 brokers",)),
+        Answer("explain broker 1", 0, ("PLAINTEXT://old8.example:9092",)),
+        Answer("explain broker 2", 0, ("SSL://old9.example:9093",)),
+        Answer("explain broker 3", 0, ("PLAINTEXT://old10.example:9092",)),
+        Answer("explain broker 4", 0, ("SASL_SSL://192.0.2.7:9092", "SASL_PLAINTEXT://192.0.2.7:9093")),
+        Answer("explain broker 5", 0, ("INSIDE://c4458563815b:9092", re.escape("OUT://[2001:db8::7]:9094"))),
+    ),
+    "names-collide": (
+        Answer("explain a.b", 0, ("topic a.b: the only partition is led and in sync",), ("a_b",)),
+        Answer("explain a_b", 1, ("a_b-0",), (r"a\.b",)),
+        Answer("explain a.b-0", 0, ("partition a.b-0",)),
+        Answer("explain a.b-0 --topic", 0, ("topic a.b-0",)),
+        Answer("explain a_b-0", 1, ("partition a_b-0",), (r"a\.b",)),
+    ),
+    "null-znodes": (
+        Answer("check", 1, ("/feature", "start"), ("output `refused`",)),
+        Answer("restartable --broker 1", 1, ("/feature",)),
+        Answer("migration check", 1, ("/migration",)),
+    ),
+    "null-controller": (
+        Answer("check", 1, ("/controller", "[Dd]elete"), ("Any live broker should create /controller",)),
+        Answer("explain controller", 1, ("[Dd]elete",), ("Any live broker should create /controller",)),
+    ),
+    "old-leader-not-minus-one": (
+        Answer("check", 1, ("until broker 3 returns",)),
+        Answer("explain t-0", 1, ("broker 3",)),
+    ),
+    "partly-deleted": (
+        Answer("check", 1, (), ("offline",)),
+        Answer("explain gone", 1, ("being deleted", r"waits (for|until) broker 3"), ("offline",)),
+    ),
+    "persistent-broker": (
+        Answer("check", 1, ("/brokers/ids/3", "no session", "[Dd]elete"), ("Keep broker 3 up",)),
+        Answer("explain broker 3", 1, ("no session", "[Dd]elete"), ("is live", "session 0x0")),
+        Answer("explain t-1", 1, (), ("led by broker 3",)),
+        Answer("restartable --broker 1", 1, ("broker 3",)),
+    ),
+    "reassign-empty": (
+        Answer("check", 1, ("InvalidReassignment", "[Dd]elete /admin/reassign_partitions, then /controller")),
+    ),
+    "reassign-malformed": (Answer("check", 1, ("/admin/reassign_partitions", "not JSON")),),
+    "reassign-unknown-broker": (
+        Answer("check", 1, ("broker 9 has never registered here", "typing error in the reassignment"), _NO_OUTAGE),
+        Answer("explain broker 9", 1, ("never registered here", "typing error"), ("is down",)),
+        Answer("explain t-0", 1, ("never registered here",), ("never seen",)),
+        Answer("restartable --broker 1", 1, ("never registered here", "--accept-absent 9"), ("broker 9 is down",)),
+        Answer("restartable --broker 1 --accept-absent 9", 0),
+    ),
+    "throttle-minus-one": (
+        Answer(
+            "lint", 1, ("follower.replication.throttled.replicas", "message.timestamp.type", "cleanup.policy", "start")
+        ),
+        Answer("check", 1, ("follower.replication.throttled.replicas|settings",)),
+        Answer("restartable --broker 1", 1, ("fail.* start", r"topic t|\bt\b"), ()),
+        Answer("whatif --rolling", 1, ("start",)),
+        Answer("explain t", 1, ("follower.replication.throttled.replicas",)),
+    ),
+    "topic-id-overwritten": (
+        Answer("lint", 1, ("clicks", "partition.metadata"), ("A controller failover assigns their ids",)),
+        Answer(
+            "check",
+            1,
+            ("partition.metadata|old id",),
+            ("A controller failover assigns their ids", "Move the controller"),
+        ),
+    ),
+    "well-with-four-brokers": (
+        Answer("check", 0, ("4 brokers", "all led and in sync")),
+        Answer("lint", 0),
+        Answer("place orders --from-cluster --drain 9", 2, ("broker 9",)),
+        Answer("place orders --brokers 1,9", 2, ("broker 9",)),
+        Answer("whatif --restore 9", 2, ("broker 9",)),
+        Answer("whatif --lose-broker 9", 2, ("broker 9",)),
+        Answer("whatif --lose-rack eu", 2, ("rack",)),
+        Answer("restartable --broker 9", 2, ("broker 9",)),
+        Answer("restartable --broker 1 --accept-absent 9", 2, ("broker 9",)),
+        Answer("restartable --broker 1 --accept-topic order", 2, ("order",)),
+        Answer("explain broker 9", 2, ("broker 9",)),
+        Answer("explain order-0", 2, ("Did you mean orders-0",)),
+        Answer("explain orders-9", 2, ("orders-9",)),
+    ),
+}
+
+ASKED = [
+    pytest.param(name, answer, id=f"{name}: {answer.command}")
+    for name, answers in ANSWERS.items()
+    for answer in answers
+]
+
+
+@pytest.fixture(scope="module")
+def sessions() -> Iterator[list[KazooClient]]:
+    """Keep the sessions that own the brokers' znodes."""
+    clients: list[KazooClient] = []
+    yield clients
+    for client in clients:
+        client.stop()
+        client.close()
+
+
+@pytest.fixture
+def address(shared_zookeeper: str, sessions: list[KazooClient], written: dict[str, str]):
+    """Return a function that writes a case once, and returns HOST:PORT/CHROOT."""
+
+    def of(name: str) -> str:
+        if not sessions:
+            client = KazooClient(shared_zookeeper)
+            client.start(timeout=30)
+            sessions.append(client)
+        if name not in written:
+            chroot = f"/case-{name}-{uuid4().hex[:8]}"
+            CASES[name].write(sessions[0], chroot)
+            written[name] = shared_zookeeper + chroot
+        return written[name]
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def written() -> dict[str, str]:
+    """Return the addresses of written cases."""
+    return {}
+
+
+def ask(command: str, address: str) -> tuple[int, str]:
+    """Return the exit code, and all that the command prints, with single spaces."""
+    result = CliRunner().invoke(main, [*command.split(), "--zookeeper", address])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(("name", "expected"), ASKED)
+def test_a_case_has_its_right_answer(name, expected, address):
+    exit_code, said = ask(expected.command, address(name))
+    for pattern in expected.has:
+        assert re.search(pattern, said), f"{expected.command} lacks {pattern!r}: {said}"
+    for pattern in expected.lacks:
+        assert not re.search(pattern, said), f"{expected.command} has {pattern!r}: {said}"
+    assert exit_code == expected.exit_code, said
+
+
+def test_every_case_is_asked():
+    assert ANSWERS.keys() == CASES.keys()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_is_no_reassignment_of_the_cluster_is_refused(name, address, tmp_path):
+    content, reason = REFUSED[name]
+    file = tmp_path / "reassignment"
+    file.write_text(content)
+    exit_code, said = ask(f"whatif --reassign {file}", address("well-with-four-brokers"))
+    assert exit_code == 2, said
+    assert re.search(reason, said), said
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_a_reassignment_is_accepted_in_each_form(name, address, tmp_path):
+    file = tmp_path / "reassignment"
+    file.write_text(ACCEPTED[name])
+    exit_code, said = ask(f"whatif --reassign {file}", address("well-with-four-brokers"))
+    assert exit_code == 0, said

@@ -1,0 +1,1 @@
+"""Kafka's own definitions of settings, read from the jars of each release."""

@@ -1,0 +1,1 @@
+"""Comparison of our decoder with Kafka's own readers of znodes."""

@@ -1,0 +1,44 @@
+"""Titles of alerts, which a phone shows whole."""
+
+import pytest
+
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
+from controller.contract.alert_row import Severity
+from dashboards.alerting.title import LONGEST_TITLE, title_of
+from tests.dashboards.test_receivers import row_of
+
+COUNTS = [0, 1, 2, 300, 2_000_000]
+
+
+@pytest.mark.parametrize("kind", ALERT_KINDS.values(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_title_fits_whatever_it_counts(kind, count):
+    brokers = tuple(range(1_000, 1_000 + min(count, 300)))
+    more = {"partitions": count, "brokers": brokers, "subject": "znode /brokers/topics/" + "a" * 249}
+    for cluster in ("c", "c" * 255):
+        for state in ("open", "resolved"):
+            title = title_of(row_of(kind.name, cluster=cluster, state=state, **more))
+            assert len(title) <= LONGEST_TITLE
+            assert "  " not in title
+            assert "{" not in title
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in ALERT_KINDS.values() if kind.severity is Severity.PAGE], ids=lambda kind: kind.name
+)
+def test_a_page_has_an_event_and_a_next_step_in_its_title(kind):
+    title = title_of(row_of(kind.name, partitions=12, brokers=(1,)))
+    assert title.endswith(f", {kind.step.format(them='it', brokers='broker 1', broker=1)}")
+    assert kind.name not in title
+
+
+def test_a_title_has_cluster_event_and_next_step():
+    assert title_of(row_of("BrokerCrashed", brokers=(1, 2))) == "orders: brokers 1 and 2 crashed, start them"
+
+
+def test_a_resolved_alert_has_no_next_step():
+    assert title_of(row_of("BrokerCrashed", state="resolved")) == "orders: broker 1 crashed"
+
+
+def test_a_kind_without_a_title_of_its_own_has_its_name_and_subject():
+    assert title_of(row_of("BrokerBounced")) == "orders: BrokerBounced of broker 1"

@@ -1,0 +1,350 @@
+"""One judgement on every face: a cluster's state, its start, the first step, its counts and its age.
+
+The command, its probe, the page and its JSON, the metrics and the message to Alertmanager are asked at twelve moments
+of recordings, and for stories that an earlier version told differently on each face.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import anyio
+import httpx
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+from starlette.applications import Starlette
+
+from cli.printing.check_lines import health_lines, probe_line, probe_state
+from controller.contract.alert_row import AlertRow
+from controller.contract.forwarder_status import MaintenanceWindow
+from controller.contract.ids import BrokerId
+from controller.contract.job_row import JobRow
+from controller.contract.row import Row
+from controller.view.types import Context
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.message import message_of
+from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.jmx import JmxCollector
+from dashboards.exporter.scrape import DetailLimits
+from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.view import View
+from dashboards.page.config import PageConfig
+from dashboards.page.routes import LivePage
+from questions.check import check
+from questions.gathering import worst_first
+from questions.picture import Origin, Picture, Present
+from questions.state import State
+from tests.dashboards import page_cases
+from tests.dashboards.grafana_boards import Filling, all_boards
+from tests.dashboards.page_cases import MINUTE_MS, Size, Story
+from tests.dashboards.prometheus_server import prometheus_over
+from tests.dashboards.recorded_cases import recorded_story
+from tests.rows import Rows
+from transport.address import JournalAddress
+from wording.facts import event_since
+
+_OLD: Final = (
+    "healthy broker-lost shut-down rack-lost long-name no-controller brokers-30 ghost migration zookeeper-lost "
+    "watch-dead job-dead"
+)
+MOMENTS: Final = tuple(_OLD.split())
+LIMITS: Final = DetailLimits(partitions=500, brokers=500, alerts=500)
+STALE_AFTER_MS: Final = 30_000
+
+
+class Faces(NamedTuple):
+    """A cluster on every face."""
+
+    name: str
+    rows: list[Row]
+    picture: Picture
+    page: Starlette
+    metrics: Mapping[str, dict[tuple[str, ...], float]]
+    exposition: str
+
+
+class _NoSteps(Transitions):
+    def __init__(self) -> None:
+        super().__init__(JournalAddress(Path("none")), 1.0)
+
+    def between(self, cluster: str, begin_ms: int, end_ms: int) -> list[Any]:
+        return []
+
+    def why_incomplete(self) -> str | None:
+        return None
+
+
+def faces(name: str, context: Context, rows: list[Row], job: JobRow | None = None) -> Faces:
+    """Return the faces of a cluster whose rows end at the present."""
+    view, reading = View(), ReadingCounts()
+    for row in (*rows, *([job] if job else [])):
+        view.apply(row)
+    reading.source_is(up=True)
+    reading.caught_up()
+    open_alerts: dict[str, AlertRow] = {}
+    for row in rows:
+        if isinstance(row, AlertRow):
+            open_alerts[row.id] = row
+    alerts = [row for row in open_alerts.values() if not row.ends_subject]
+    found = view.cluster(name)
+    assert found is not None
+    assert found.heartbeat_ms is not None
+    now_ms = time.time_ns() // 1_000_000
+    silent = "kontrast stream" if job is not None and now_ms - job.time_ms > STALE_AFTER_MS else ""
+    picture = Picture(
+        origin=Origin.HISTORY,
+        context=context,
+        alerts=worst_first(alerts),
+        as_of_ms=found.heartbeat_ms,
+        present=Present(now_ms, STALE_AFTER_MS, silent),
+    )
+    live = LivePage(view, reading, _NoSteps(), PageConfig(), threading.Event(), str)
+    registry = CollectorRegistry()
+    registry.register(ViewCollector(view, reading, LIMITS, STALE_AFTER_MS, dict))
+    registry.register(JmxCollector(view, reading, 500, None, STALE_AFTER_MS))
+    exposition = generate_latest(registry).decode()
+    metrics: dict[str, dict[tuple[str, ...], float]] = {}
+    for family in text_string_to_metric_families(exposition):
+        for sample in family.samples:
+            metrics.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
+    return Faces(name, rows, picture, Starlette(routes=live.routes()), metrics, exposition)
+
+
+def get(page: Starlette, path: str) -> tuple[int, str]:
+    async def asked() -> tuple[int, str]:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(page), base_url="http://page") as client:
+            answer = await client.get(path)
+            return answer.status_code, answer.text
+
+    return anyio.run(asked)
+
+
+def terminal(picture: Picture) -> list[str]:
+    console = Console(width=500, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115
+    for line in health_lines(check(picture)):
+        console.print(line)
+    return console.export_text().splitlines()
+
+
+def of_story(story: Story) -> Faces:
+    return faces(story.cluster, story.context, page_cases.in_order(story.effects))
+
+
+def maintained() -> Story:
+    """Broker 3 is in a maintenance window, and its only partition is offline."""
+    story = Story("maintained").begin(topics={"scratch": Size(8, 1, 1)})
+    window = MaintenanceWindow((BrokerId(2),), story.now_ms + 60 * MINUTE_MS, "a new disk")
+    story.heartbeat(maintenance=(window,))
+    story.broker_leaves(2)
+    story.controller_acts()
+    while story.now_ms + 6_000 < time.time_ns() // 1_000_000:
+        story.heartbeat(5_000, maintenance=(window,))
+    return story
+
+
+def two_brokers_away() -> Story:
+    """Broker 2 takes few partitions offline, and broker 1 lets more reject acks=all."""
+    topics = {"ledger": Size(10, 3, 3), "scratch": Size(8, 1, 1), "pairs": Size(6, 2, 1)}
+    return Story("two-away").begin(topics=topics).crash(2, 1).to_the_present()
+
+
+STORIES: Final = {
+    story.__name__: story
+    for story in (
+        maintained,
+        two_brokers_away,
+        page_cases.healthy,
+        page_cases.shutdown,
+        page_cases.ghost,
+        page_cases.zookeeper_lost,
+        page_cases.long_name,
+        page_cases.migration,
+    )
+}
+
+
+def assert_alike(each: Faces) -> None:
+    health = check(each.picture)
+    state = health.state
+    status, text = get(each.page, f"/api/v1/clusters/{each.name}")
+    assert status == 200
+    shown = json.loads(text)
+    # The page and its JSON
+    told = msgspec.to_builtins(health)
+    judged = shown["state"]
+    for field in ("state", "event", "since", "first_step", "restores", "more", "unusable", "reason"):
+        assert judged[field] == told["state"][field], field
+    # Times of day in the doubts are counted at two moments a moment apart.
+    assert [re.sub(r"\d+ s", "", doubt) for doubt in shown["doubts"]] == [
+        re.sub(r"\d+ s", "", doubt) for doubt in told["doubts"]
+    ]
+    assert shown["health"]["counts"] == told["counts"]
+    assert shown["health"]["as_of_ms"] == told["as_of_ms"]
+    _, page = get(each.page, f"/clusters/{each.name}")
+    (band,) = re.findall(r'<section class="band (\w+)" aria-label="State of [^:]*: ([^"]*)">', page)
+    assert band == (state.state.value, state.words)
+    heading = html.unescape(re.sub(r"<[^>]+>", "", page.partition("<h1>")[2].partition("</h1>")[0]))
+    event = event_since(state.event, "since") if state.since is not None and state.since.ms is not None else state.event
+    assert heading.replace("\n", " ").startswith(event.replace("`", ""))
+    if state.first_step:
+        step = page.partition('<span class="label">Next step</span>')[2].partition("</strong>")[0]
+        assert html.unescape(re.sub(r"<[^>]+>", "", step)) == state.first_step.replace("`", "")
+    # The command and its probe
+    said = terminal(each.picture)
+    assert said[0].startswith(f"{each.name}: {state.words}")
+    assert f"first step: {state.first_step}" in "\n".join(said) or not state.first_step
+    expected = {State.WELL: 0, State.DEGRADED: 1, State.AFFECTED: 2, State.UNKNOWN: 3}
+    assert probe_state(health) == expected[state.state]
+    assert f"leaderless={health.counts.leaderless};" in probe_line(health)
+    # Metrics
+    states = {labels[1]: value for labels, value in each.metrics["kontrast_cluster_state"].items()}
+    assert states == {one.value: float(one is state.state) for one in State}
+    is_seen = state.state is not State.UNKNOWN
+    assert set(each.metrics["kontrast_ready"].values()) == {float(is_seen)}
+    counted = {
+        "kontrast_partitions_leaderless": health.counts.leaderless,
+        "kontrast_partitions_under_min_isr": health.counts.under_min_isr,
+        "kontrast_brokers": health.counts.brokers,
+    }
+    for metric, count in counted.items():
+        assert set(each.metrics.get(metric, {}).values()) == ({float(count)} if is_seen else set()), metric
+    # The message of the alert that gives the title
+    if is_seen and state.since is not None and state.more + len(shown["incidents"]) > 0:
+        sent = [message_of(row, AlertmanagerConfig()) for row in each.picture.alerts]
+        assert state.since.ms in {message.since_ms for message in sent}
+        pages = any(message.severity.value == "page" for message in sent)
+        assert pages or state.state is not State.AFFECTED
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_every_face_of_a_story_judges_alike(name: str) -> None:
+    assert_alike(of_story(STORIES[name]()))
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_every_face_of_a_recorded_moment_judges_alike(name: str) -> None:
+    story = recorded_story(name)
+    if name not in ("watch-dead", "job-dead"):
+        story.to_the_present(session="suspended" if name == "zookeeper-lost" else "connected")
+    assert_alike(of_story(story))
+
+
+def test_a_partition_offline_in_a_maintenance_is_degraded_and_pages_nobody() -> None:
+    each = of_story(maintained())
+    health = check(each.picture)
+    assert health.counts.leaderless > 0
+    assert health.state.state is State.DEGRADED
+    assert not any(row.severity.value == "page" for row in each.picture.alerts)
+    assert terminal(each.picture)[0].startswith("maintained: degraded")
+
+
+def test_the_broker_with_offline_partitions_comes_first_on_every_face() -> None:
+    each = of_story(two_brokers_away())
+    assert check(each.picture).state.first_step == "Start broker 2"
+    (offline,) = [row for row in each.picture.alerts if row.alert == "PartitionsOffline"]
+    assert re.search(r"until broker 2 returns|Broker 2 brings back", offline.cause)
+    returns = json.loads(get(each.page, "/api/v1/clusters/two-away")[1])["incidents"][0]["returns"]
+    assert [one["broker"] for one in returns] == [2, 1]
+
+
+@pytest.fixture(scope="module")
+def stopped() -> Faces:
+    """Return a well cluster whose job stopped ten minutes ago."""
+    story = Story("orders", minutes=14).begin().to_the_present(silent_ms=10 * MINUTE_MS)
+    job = Rows().job(time_ms=story.now_ms, clusters={})
+    return faces(story.cluster, story.context, page_cases.in_order(story.effects), job)
+
+
+_HOME: Final = "/clusters/orders"
+PAGES: Final = (
+    *("/", _HOME, f"{_HOME}/controller", f"{_HOME}/brokers/3", f"{_HOME}/topics", f"{_HOME}/topics/ledger"),
+    *(f"{_HOME}/topics/ledger/0", f"{_HOME}/timeline", f"{_HOME}/whatif", f"{_HOME}/consequences?broker=1"),
+)
+_STRIP: Final = re.compile(r'<span class="strip".*?</span>', re.DOTALL)  # earlier hours, of which the state was known
+_PICTURE: Final = re.compile(r"<svg.*?</svg>", re.DOTALL)
+_CLASSES: Final = re.compile(r'class="([^"]*)"')
+_GREEN_WORDS: Final = re.compile(r"is well|are well|are online|healthy|for 0 s", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_after_the_job_stopped_no_page_has_a_green_word_or_icon(stopped: Faces, path: str) -> None:
+    status, page = get(stopped.page, path)
+    assert status == 200
+    shown = _PICTURE.sub("", _STRIP.sub("", page))
+    bands = [classes for classes in _CLASSES.findall(shown) if set(classes.split()) & {"band", "pill", "line"}]
+    assert not any(set(classes.split()) & {"well", "degraded", "affected"} for classes in bands)
+    assert "icon-well" not in page
+    assert re.search(r"10 min|[Nn]ot known", shown), "the age goes on"
+    assert not _GREEN_WORDS.search(re.sub(r"<[^>]+>", " ", shown))
+    for classes in _CLASSES.findall(shown):
+        if set(classes.split()) & {"counts", "racks", "chip"}:
+            assert "stale" in classes.split(), classes
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path != f"{_HOME}/whatif"])
+def test_after_the_job_stopped_every_answer_has_the_doubt(stopped: Faces, path: str) -> None:
+    status, text = get(stopped.page, "/api/v1" + ("/clusters" if path == "/" else path))
+    assert status == 200
+    answer = json.loads(text)
+    answer = answer[0] if isinstance(answer, list) else answer
+    answer = answer.get("overview", answer.get("explanation", answer))
+    assert answer["doubts"][0].startswith("the state is not known, last known 10 min")
+    assert '"is_well":true' not in text
+
+
+def test_after_the_job_stopped_only_the_age_is_left_of_the_metrics(stopped: Faces) -> None:
+    left = {name for name, samples in stopped.metrics.items() if any("orders" in labels for labels in samples)}
+    assert left == {
+        *("kontrast_ready", "kontrast_cluster_state", "kontrast_heartbeat_timestamp_seconds"),
+        *("kontrast_page_ready", "kontrast_alert_detail_dropped"),
+    }
+    assert stopped.metrics["kontrast_ready"][("orders",)] == 0
+    assert stopped.metrics["kontrast_cluster_state"][("orders", "unknown")] == 1
+
+
+def test_after_the_job_stopped_the_command_does_not_know(stopped: Faces) -> None:
+    health = check(stopped.picture)
+    assert (health.state.state, health.is_well, probe_state(health)) == (State.UNKNOWN, False, 3)
+    assert "`kontrast stream` is silent" in probe_line(health)
+
+
+def test_after_the_job_stopped_each_stat_of_a_board_is_unknown_or_red(stopped: Faces, tmp_path: Path) -> None:
+    at = time.time()
+    lines = [line for line in stopped.exposition.splitlines() if line and not line.startswith("#")]
+    stamped = [f"{line} {at:.3f}" for line in lines]
+    shown: dict[str, set[str]] = {}
+    with prometheus_over(tmp_path, stamped, 60) as prometheus:
+        for board in all_boards():
+            for panel, query in board.queries():
+                if panel.type == "stat":
+                    series = prometheus.query(Filling().concrete(query.expression), at)
+                    values = [each.value for each in series if "kafka_cluster" in each.labels]
+                    shown[panel.title] = {_colour(panel.defaults, value) for value in values}
+    assert shown["State"] == {"purple"}
+    assert shown["Heartbeat age"] == {"red"}
+    assert {colour for colours in shown.values() for colour in colours} == {"purple", "red"}
+    assert shown["Offline by Kontrast"] == shown["Active controller"] == shown["Brokers"] == {"purple"}
+
+
+def _colour(defaults: Mapping[str, Any], value: float) -> str:
+    """Return the colour in which Grafana shows the value of a stat."""
+    for mapping in defaults["mappings"]:
+        options = mapping["options"]
+        if mapping["type"] == "special" and math.isnan(value):
+            return str(options["result"]["color"])
+        if mapping["type"] == "value" and f"{value:g}" in options:
+            return str(options[f"{value:g}"]["color"])
+    steps = defaults["thresholds"]["steps"]
+    return str([step["color"] for step in steps if step["value"] is None or value >= step["value"]][-1])

@@ -1,0 +1,43 @@
+"""The facts about partitions and lost brokers."""
+
+import pytest
+
+from wording.facts import Departure, Fact, down, event_since, keep_up
+
+
+@pytest.mark.parametrize(
+    ("fact", "one", "many"),
+    [
+        (Fact.OFFLINE, "1 partition is offline", "2 partitions are offline"),
+        (Fact.WITHOUT_LEADER, "1 partition has no leader", "2 partitions have no leader"),
+        (Fact.REJECTS_ACKS_ALL, "1 partition rejects acks=all", "2 partitions reject acks=all"),
+        (
+            Fact.ONE_LOSS_FROM_REJECTING,
+            "1 partition is one loss away from rejecting acks=all",
+            "2 partitions are one loss away from rejecting acks=all",
+        ),
+        (Fact.UNDER_REPLICATED, "1 partition is under-replicated", "2 partitions are under-replicated"),
+    ],
+)
+def test_a_fact_agrees_with_its_count(fact, one, many):
+    assert (fact.of(1), fact.of(2)) == (one, many)
+    assert fact.of(0).startswith("0 partitions ")
+
+
+def test_a_fact_can_follow_would_or_stand_beside_its_noun():
+    assert f"it would {Fact.REJECTS_ACKS_ALL.infinitive}" == "it would reject acks=all"
+    assert Fact.OFFLINE.counted(2) == "2 partitions offline"
+
+
+def test_a_lost_broker_has_one_wording():
+    assert down((3,)) == "broker 3 is down"
+    assert down((5, 3)) == "brokers 3 and 5 are down"
+    assert event_since(down((3,)), "for 17 min") == "broker 3 has been down for 17 min"
+    assert event_since(down((9, 1)), "for 17 min") == "brokers 1 and 9 have been down for 17 min"
+    assert event_since("broker 3 crashed", "for 17 min") == "broker 3 crashed, for 17 min"
+    assert Departure.SHUT_DOWN.value == "shut down cleanly"
+
+
+def test_brokers_that_must_stay_up_have_a_reason():
+    assert keep_up((1,), 1) == "Keep broker 1 up. It has the only in-sync replica of 1 partition"
+    assert keep_up((1, 2), 3) == "Keep brokers 1 and 2 up. They have the only in-sync replica of 3 partitions"

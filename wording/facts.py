@@ -1,0 +1,81 @@
+"""The facts about partitions and lost brokers, each in one wording for every face."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import Enum
+
+from wording.sentences import counted, listed, verb
+
+
+class Fact(Enum):
+    """A partition's damage as a predicate, and as the word of a list or a title. The worst comes first."""
+
+    OFFLINE = ("is offline", "be offline", "offline")
+    WITHOUT_LEADER = ("has no leader", "have no leader", "without a leader")
+    REJECTS_ACKS_ALL = ("rejects acks=all", "reject acks=all", "rejecting acks=all")
+    ONE_LOSS_FROM_OFFLINE = (
+        "is one loss away from being offline",
+        "be one loss away from being offline",
+        "one loss away from being offline",
+    )
+    ONE_LOSS_FROM_REJECTING = (
+        "is one loss away from rejecting acks=all",
+        "be one loss away from rejecting acks=all",
+        "one loss away from rejecting acks=all",
+    )
+    UNDER_REPLICATED = ("is under-replicated", "be under-replicated", "under-replicated")
+
+    def __init__(self, singular: str, infinitive: str, word: str) -> None:
+        """Keep its forms: "rejects acks=all", after "would" "reject acks=all", and as an attribute."""
+        self.singular, self.infinitive, self.word = singular, infinitive, word
+
+    def predicate(self, count: int) -> str:
+        """Return the predicate of so many partitions: rejects acks=all, reject acks=all."""
+        return verb(count, self.singular)
+
+    def of(self, count: int) -> str:
+        """Return the fact about so many partitions: 1 partition rejects acks=all, 2 partitions reject acks=all."""
+        return counted(count, "partition", self.singular)
+
+    def counted(self, count: int) -> str:
+        """Return the partitions with their attribute, without a verb: 2 partitions offline."""
+        return f"{counted(count, 'partition')} {self.word}"
+
+
+class Departure(Enum):
+    """How a broker left. The past tense agrees with one broker and with several."""
+
+    CRASHED = "crashed"  # its session ended without a shutdown: the process died, hangs or is cut off
+    SHUT_DOWN = "shut down cleanly"
+    LEFT = "left"  # in a way that ZooKeeper does not show
+    NEVER_REGISTERED = "never registered"  # since Kontrast follows the cluster
+
+
+def keep_up(brokers: Collection[int], count: int) -> str:
+    """Return which brokers must stay up, because so many partitions are in sync only there."""
+    they_have = "It has" if len(brokers) == 1 else "They have"
+    return f"Keep {listed(brokers)} up. {they_have} the only in-sync replica of {counted(count, 'partition')}"
+
+
+def down(brokers: Collection[int]) -> str:
+    """Return that brokers are not registered: broker 3 is down, brokers 3 and 5 are down."""
+    return listed(brokers, "is down")
+
+
+def without_trace(brokers: Collection[int], searched: str = "ZooKeeper") -> str:
+    """Return that brokers left no trace: broker 9 has never registered here as far as ZooKeeper shows."""
+    return f"{listed(brokers, 'has never registered here')} as far as {searched} shows"
+
+
+def unknown(brokers: Collection[int], where: str = "assignment") -> str:
+    """Return that brokers left no trace, and ask for the likely reason, a typing error in an assignment."""
+    return f"{without_trace(brokers)}: a typing error in the {where}?"
+
+
+def event_since(event: str, lasting: str) -> str:
+    """Return an event with its duration: broker 3 has been down for 17 min, since …; no controller, for 17 min, …."""
+    for now, been in ((" is down", " has been down"), (" are down", " have been down")):
+        if event.endswith(now):
+            return f"{event.removesuffix(now)}{been} {lasting}"
+    return f"{event}, {lasting}"
