@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import msgspec
@@ -53,13 +53,9 @@ class StreamSource:
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return the cluster as it was written last, or at the wanted moment."""
-        beginnings = self._beginnings(self.until or Until(), stop)
-        if beginnings:
-            cluster = self._chosen(beginnings.keys())
-            begin = self._begin(beginnings, cluster)
-            found = self._of_changes(cluster, 0 if scope.past else begin, scope, self.until or Until(), stop)
-        else:
-            found = self._of_outputs(scope, stop)
+        until = self.until or Until()
+        beginnings = self._beginnings(until, stop)
+        found = self._of_changes(beginnings, scope, until, stop) if beginnings else self._of_outputs(scope, stop)
         present = Present(time.time_ns() // 1_000_000, self.where.stale_after_ms) if self.is_live else None
         return msgspec.structs.replace(found, present=present)
 
@@ -69,14 +65,7 @@ class StreamSource:
         if not beginnings:
             rows = earlier_rows(self.where, moment, stop)
             return rows[self._chosen(rows.keys())].side(self.where.address)
-        return side_of(replace(self, until=moment).picture(Scope(), stop))
-
-    def _begin(self, beginnings: Mapping[str, int | None], cluster: str) -> int:
-        begin = beginnings[cluster]
-        if begin is None:
-            until = "before that moment" if self.until else "yet. Wait for `kontrast watch`"
-            raise NotFoundError(f"{self.where.address} holds no complete read of cluster {cluster} {until}")
-        return begin
+        return side_of(self._of_changes(beginnings, Scope(), moment, stop))
 
     def _beginnings(self, until: Until, stop: threading.Event) -> dict[str, int | None]:
         """Return the beginning of the newest complete read until the moment, empty for outputs or without one."""
@@ -85,9 +74,17 @@ class StreamSource:
             return {}
         return _beginnings(self.where, until, stop)
 
-    def _of_changes(self, cluster: str, begin: int, scope: Scope, until: Until, stop: threading.Event) -> Picture:
+    def _of_changes(
+        self, beginnings: Mapping[str, int | None], scope: Scope, until: Until, stop: threading.Event
+    ) -> Picture:
+        cluster = self._chosen(beginnings.keys())
+        begin = beginnings[cluster]
+        if begin is None:
+            when = "yet. Wait for `kontrast watch`" if until == Until() else "before that moment"
+            raise NotFoundError(f"{self.where.address} holds no complete read of cluster {cluster} {when}")
         of_cluster = (each for each in _placed_records(self.where, stop) if each[1].cluster == cluster)
-        records = (record for at, record in _until(of_cluster, until) if at >= begin)
+        first = 0 if scope.past else begin
+        records = (record for at, record in _until(of_cluster, until) if at >= first)
         gathering = Gathering(new_context(cluster, *self.brokers.read()), scope.keeps)
         take_all(gathering, records, stop)
         return gathering.picture()

@@ -30,7 +30,7 @@ def ensemble(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
 
 @pytest.fixture
 def kafka(ensemble: Ensemble) -> Iterator[KazooClient]:
-    """Connect to a voter, and make a cluster anew."""
+    """Connect to a voter, and make a new cluster."""
     client = KazooClient(ensemble.servers[1].connect_string, timeout=30)
     client.start(timeout=60)
     for root in ("/brokers", "/admin", "/config", "/controller", "/controller_epoch"):
