@@ -16,7 +16,7 @@ EXAMPLES_NAMED: Final = 10
 class Incident(msgspec.Struct, frozen=True, array_like=True):
     """Brokers that were lost together for one cause (see `alerts/incidents.py`)."""
 
-    name: str  # stays the same while it lasts, and is told of no other
+    name: str  # the same from its begin to its end, and no other incident gets it
     broker: BrokerId  # the first of the incident
     brokers: tuple[BrokerId, ...]  # the present ones, in order
     since_ms: int = 0  # when the first was lost

@@ -13,7 +13,7 @@ class SinkUnavailableError(Exception):
 
 
 class SinkFullError(SinkUnavailableError):
-    """The sink has no room, and works again once somebody has made some."""
+    """The sink has no room. It works again when there is room."""
 
 
 class Sink(Protocol):
