@@ -66,8 +66,15 @@ class Exporter:
         return body.decode()
 
     def page_with(self, path: str, pattern: str) -> str:
-        """Return the page once one of its lines matches. Fail if no line does in time."""
-        return eventually(lambda: self.page(path), lambda text: re.search(pattern, text, re.MULTILINE) is not None)
+        """Return the page once one of its lines matches. Fail if no line does in time.
+
+        A cluster is not known before its rows are read, and outputs are read one after the other.
+        """
+        _, _, body = eventually(
+            lambda: self.get(path),
+            lambda answer: answer[0] == 200 and re.search(pattern, answer[2].decode(), re.MULTILINE) is not None,
+        )
+        return body.decode()
 
     def metrics(self) -> str:
         return self.page("/metrics")

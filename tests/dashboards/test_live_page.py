@@ -369,7 +369,9 @@ def test_a_cluster_that_kraft_leads_is_shown_as_one(exporter, rows):
         rows.broker(2, registered=False, inferred=True, endpoints=("PLAINTEXT://b2:9092",)),
         rows.partition("t", **led),
     )
-    answer = msgspec.json.decode(exporter.page_with("/api/v1/clusters/north", '"health":{'), type=Overview)
+    exporter.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 1')
+    of_metadata = exporter.page_with("/api/v1/clusters/north", '"phase":"hybrid"')
+    answer = msgspec.json.decode(of_metadata, type=Overview)
     assert answer.health is not None
     assert (answer.health.led_by_kraft, answer.health.counts.brokers_away) == (True, 0)
     assert answer.migration is not None

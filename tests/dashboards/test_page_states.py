@@ -61,8 +61,7 @@ def current(stories):
     for story in made.values():
         story.to_the_present(session="suspended" if story.cluster == "zookeeper-lost" else "connected")
         exporter.write(*story.rows())
-        seen = f'"as_of_ms":{story.now_ms}'
-        eventually(lambda story=story, seen=seen: seen in exporter.page(f"/api/v1/clusters/{story.cluster}"))
+        exporter.page_with(f"/api/v1/clusters/{story.cluster}", f'"as_of_ms":{story.now_ms}')
     return exporter
 
 
