@@ -16,8 +16,8 @@ from tests.conformance.recording import unpack
 SLOW = {
     "large28": pytest.mark.faults,
     "large28b": pytest.mark.nightly,
-    "large24": pytest.mark.faults,
-    "large11": pytest.mark.faults,
+    "large24": pytest.mark.nightly,
+    "large11": pytest.mark.nightly,
 }
 README = Path(__file__).parent / "recordings" / "README.md"
 

@@ -75,6 +75,7 @@ def test_a_paused_controller_is_overdue_and_an_edited_znode_makes_a_ghost(cluste
     assert told(pipeline, "ControllerMoved").cause.startswith(f"broker {controller_of(pipeline)} became controller")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("cluster", ["3000"], indirect=True)
 def test_a_stuck_deletion_and_an_unclean_election_name_the_brokers(cluster: KafkaCluster, pipeline, zookeeper):
     controller = controller_of(pipeline)

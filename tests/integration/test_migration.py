@@ -142,6 +142,7 @@ def pause_until_the_dual_write_breaks(cluster: Cluster, pipeline: Pipeline) -> t
     raise AssertionError(f"{PAUSES} pauses of {PAUSE_SECONDS} s did not break the dual write")
 
 
+@pytest.mark.nightly
 def test_a_pause_of_zookeeper_pages_and_a_restart_mends_it(cluster: Cluster, pipeline):
     cluster.broker.wait_until_ready()
     pipeline.until("the dual write is there", lambda: is_in(pipeline, "hybrid"))

@@ -103,7 +103,7 @@ def registration(broker: int, port: int) -> bytes:
     return json.dumps(znode).encode()
 
 
-@pytest.fixture(params=["1.1.1", "2.8.2", "3.9.2"])
+@pytest.fixture(params=[*(pytest.param(each, marks=pytest.mark.nightly) for each in ("1.1.1", "2.8.2")), "3.9.2"])
 def cluster(request, shared_chroot: str, tmp_path: Path) -> Iterator[Cluster]:
     broker = KafkaBroker(REAL, shared_chroot, tmp_path / "broker", class_path=class_path_of(request.param))
     broker.settings |= {

@@ -173,6 +173,7 @@ def controller(cluster: Cluster) -> int:
     return cluster.context().header.controller
 
 
+@pytest.mark.nightly
 def test_what_was_predicted_happens(cluster):
     """Fourteen changes of one cluster follow each other. Each starts from the result of the one before."""
     other = next(broker for broker in (2, 4) if broker != controller(cluster))
@@ -283,6 +284,7 @@ def run_loop(cluster: Cluster, directory: Path, loop: str) -> bytes:
     return output
 
 
+@pytest.mark.nightly
 def test_the_loops_of_the_how_to_restart_brokers_under_load(cluster, tmp_path):
     alone, leased = re.findall(r"```sh\n(for broker in .*?)```", HOW_TO.read_text(encoding="utf-8"), re.DOTALL)
     zookeeper, accepted = cluster.kafka.zookeeper.connect_string, "--accept-topic single --accept-topic tight"

@@ -40,6 +40,7 @@ def _class_path() -> tuple[Path, ...]:
     return (*jars_before(_config()), *spark_jars())
 
 
+@pytest.mark.nightly
 def test_it_is_made_once_and_fits_the_job_that_is_started_after_it(java, tmp_path, monkeypatch):
     made = make()  # or found, if the installation has made it
     assert made.stat().st_size > 10_000_000

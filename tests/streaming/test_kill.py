@@ -122,6 +122,7 @@ def test_a_second_sigterm_ends_processes_that_do_not_react(streams):
 
 
 @pytest.mark.faults
+@pytest.mark.nightly
 def test_one_sigterm_ends_processes_that_do_not_react_after_30_seconds(streams):
     with _at_work(streams) as (process, others):
         os.kill(others[0], signal.SIGSTOP)

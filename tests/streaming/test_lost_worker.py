@@ -17,7 +17,7 @@ from tests.streaming.standalone_cluster import SparkCluster, Submitted
 from tests.waiting import eventually
 from transport.journal import end_offset
 
-pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("spark-submit")]
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("spark-submit")]
 
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20261124"))
 _DEADLINE_SECONDS = 240

@@ -18,7 +18,7 @@ from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.victim import Victim
 from transport.journal import earliest_offset, is_complete, read_journal
 
-pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("pipelines")]
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("pipelines")]
 
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20261124"))
 _LOSSES = int(os.environ.get("KONTRAST_FAULTS_LOSSES", "12"))

@@ -225,6 +225,7 @@ def _first_log_of_watch(command: list[str], environment: dict[str, str]) -> str:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.nightly
 def test_no_command_logs_a_secret_even_with_all_details(broker, own_name, streams, work_off, tmp_path):
     """A password, or its Base64 form behind a user, must not reach the log of a command or of a library."""
     stream, outputs = addresses(broker, own_name)

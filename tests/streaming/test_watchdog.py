@@ -143,6 +143,7 @@ def test_a_kafka_that_is_away_stalls_nothing(streams, java):
 
 
 @pytest.mark.faults
+@pytest.mark.nightly
 def test_a_job_whose_workers_are_stopped_ends_with_its_sentence_and_exit_code(streams):
     process, others = _started(streams)
     try:
