@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from controller.contract.remedies.remedy import Release, Remedy
+from controller.contract.remedies.remedy import Remedy
 from controller.contract.remedies.topics import DELETE_DELETION_ENTRY, DELETE_PARTITION_ZNODES, DELETE_SETTINGS
 from questions.doubts import blindness, doubts
 from questions.explain.causes import last_writes
@@ -33,7 +33,7 @@ _ENTRIES: Final = "/admin/delete_topics"
 # In the order that is safe for a person. Kafka would delete a topic that is created while its entry exists.
 _LEFTOVERS: Final = (
     _Leftover("entry", _ENTRIES, ", and the next controller deletes a new topic with this name", DELETE_DELETION_ENTRY),
-    _Leftover("partitions", TOPICS, " without an assignment, which ends every controller", DELETE_PARTITION_ZNODES),
+    _Leftover("partitions", TOPICS, " without an assignment", DELETE_PARTITION_ZNODES),
     _Leftover(
         "settings", "/config/topics", ", and a new topic with this name begins with these settings", DELETE_SETTINGS
     ),
@@ -49,8 +49,10 @@ def has_leftovers(picture: Picture, name: str) -> bool:
     A topic's znode without content is left over only if an entry shows that its deletion was requested, and the states
     show that it came to the replicas. Otherwise brokers still have them, and refuse a new topic of that name.
     """
-    if is_unloadable(picture, name) and (has_leaders(picture, name) or not is_deletion_requested(picture, name)):
-        return False
+    if f"{TOPICS}/{name}" in (picture.records or {}):
+        deleted = is_deletion_requested(picture, name) and not has_leaders(picture, name)
+        if not deleted or not _lacks_assignment(picture, name):
+            return False
     return picture.topic(name) is None and any(_left(picture, name))
 
 
@@ -65,7 +67,7 @@ def explain_deleted_topic(picture: Picture, name: str) -> Explanation:
         headline="its deletion stopped half-way" if left != [_SETTINGS] else _ONLY_SETTINGS,
         is_well=False,
         since=None,
-        statements=tuple(_statements(name, left, picture.header.profile.release)),
+        statements=tuple(_statements(picture, name, left)),
         causes=last_writes(picture, [(f"{each.parent}/{name}", f"its {each.about}") for each in left]),
         findings=findings_about(picture, names=(name,)),
         as_of_ms=picture.as_of_ms,
@@ -76,21 +78,29 @@ def _left(picture: Picture, name: str) -> Iterator[_Leftover]:
     records = picture.records or {}
     for each in _LEFTOVERS:
         record = records.get(f"{each.parent}/{name}")
-        if record is not None and (each.parent != TOPICS or is_unloadable(picture, name)):
+        if record is not None and (each.parent != TOPICS or _lacks_assignment(picture, name)):
             yield each
 
 
-def _statements(name: str, left: list[_Leftover], release: Release) -> Iterator[Statement]:
+def _lacks_assignment(picture: Picture, name: str) -> bool:
+    """Return whether a topic's znode is there without content. Old releases see a topic without partitions."""
+    record = (picture.records or {}).get(f"{TOPICS}/{name}")
+    return is_unloadable(picture, name) or (record is not None and not record.content)
+
+
+def _statements(picture: Picture, name: str, left: list[_Leftover]) -> Iterator[Statement]:
     if all(each.parent != TOPICS for each in left):
         yield Statement("topic", f"{TOPICS}/{name} does not exist, because the controller deletes it first")
     for each in left:
-        yield Statement(each.about, f"{each.parent}/{name} is left over{each.effect}")
+        ends = each.parent == TOPICS and is_unloadable(picture, name)
+        effect = f"{each.effect}, which ends every controller" if ends else each.effect
+        yield Statement(each.about, f"{each.parent}/{name} is left over{effect}")
     about = "do, in this order"
     for each in left:
         remedy = each.remedy.met.filled(TOPIC=name)
         if remedy.loses:
             yield Statement(about, f"the next command loses {remedy.loses}", Certainty.EXPECTED)
             about = ""
-        for command in remedy.way(release).commands:
+        for command in remedy.way(picture.header.profile.release).commands:
             yield Statement(about, command, Certainty.EXPECTED)
             about = ""

@@ -86,6 +86,17 @@ def test_each_znode_that_is_left_is_named_with_the_commands_in_the_safe_order(cl
     assert lint(shared_chroot) == {}
 
 
+def test_an_old_release_deletes_an_empty_topic_znode_by_its_own_command(client, shared_chroot):
+    # Kafka 1.1 takes the znode for a topic without partitions, so it ends no controller, but it is left over as well.
+    client.create(STATE, ORPHAN, makepath=True)
+    client.create(ENTRY, b"")
+    answer = json.loads(explain(shared_chroot, "--json", "--kafka-version", "1.1")[1])
+    assert commands_of(answer) == [f"delete {ENTRY}", f"rmr {TOPIC}"]
+    says = [each["says"] for each in answer["statements"]]
+    assert f"{TOPIC} is left over without an assignment" in says
+    assert not any("does not exist" in each for each in says)
+
+
 def test_a_topic_whose_znode_cannot_be_read_is_no_leftover(client, shared_chroot):
     client.create(TOPIC, b"not JSON")
     assert explain(shared_chroot)[0] == 2
