@@ -72,6 +72,7 @@ A worked example
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -88,6 +89,21 @@ from controller.transaction.pending_requests import PendingRequests, RequestCont
 from controller.transaction.set_aside import SetAside
 
 replace = msgspec.structs.replace
+
+
+class _Patience(NamedTuple):
+    """Moments in milliseconds that decide whether due writes come, the same for all events of a record."""
+
+    last_written_event: int
+    unfinished_before_ms: int
+    overtaken_before_ms: int
+    loaded_ms: int
+
+    def is_over(self, event: Event) -> bool:
+        seen_ms = max(event.time_ms, event.last_write_ms)
+        if event.id >= self.last_written_event:
+            return seen_ms < self.unfinished_before_ms
+        return max(seen_ms, self.loaded_ms) < self.overtaken_before_ms
 
 
 class Certainty:
@@ -175,14 +191,15 @@ class Certainty:
         event is due any more, or only writes that are overdue and will not come.
         """
         certain, unfinished = [], False
+        patience = self._patience()  # once, because thousands of deletions may be in flight
         for event_id, event in events.items():
-            if event.is_doubtful and (event.holds_back or not event.begun):
+            if event.detail is not None and event.is_doubtful and (event.holds_back or not event.begun):
                 unfinished = unfinished or event.holds_back
                 continue
             if event.writes_due:
                 if event.begun and event_id in self._events.advanced:
                     certain.append(event_id)
-                unfinished = unfinished or not self.has_written_all(event)
+                unfinished = unfinished or not patience.is_over(event)
             elif event.begun or not (unfinished or self._may_never_have_been(event)):
                 certain.append(event_id)
             else:
@@ -192,11 +209,16 @@ class Certainty:
 
     def has_written_all(self, event: Event) -> bool:
         """Return whether the event's due writes will not come any more."""
+        return self._patience().is_over(event)
+
+    def _patience(self) -> _Patience:
         header = self._header
-        if event.id >= header.last_written_event:
-            return header.has_passed(timing.UNFINISHED, max(event.time_ms, event.last_write_ms))
-        loaded_ms = header.term.began_ms + header.loaded_within_ms
-        return header.has_passed(timing.OVERTAKEN, max(event.time_ms, event.last_write_ms, loaded_ms))
+        return _Patience(
+            header.last_written_event,
+            header.time_ms - timing.UNFINISHED.of(header.partitions),
+            header.time_ms - timing.OVERTAKEN.of(header.partitions),
+            header.term.began_ms + header.loaded_within_ms,
+        )
 
     def _may_never_have_been(self, event: Event) -> bool:
         wrote_since = (
