@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 
 # A long number is no number to Jackson, and Python's own limit is higher.
 _LONGEST_NUMBER: Final = 1_000
+_WITH_MARK_BYTES: Final = 4  # Jackson looks for a byte order mark in so many bytes, and not in fewer
 _SPACE: Final = " \t\n\r"
 _LONE_BYTE: Final = re.compile("[\udc80-\udcff]")  # as Python stands in for bytes that are no UTF-8
 _INTEGER: Final = re.compile(r"[+-]?\d{1,40}")
@@ -92,7 +93,7 @@ def integer_in(text: str) -> int | None:
 
 
 def _text(data: bytes) -> str:
-    for mark, encoding in _MARKS:
+    for mark, encoding in _MARKS if len(data) >= _WITH_MARK_BYTES else ():
         if data.startswith(mark):
             return _decoded(data[len(mark) :], encoding)
     return _decoded(data, _encoding_of(data[:4]))

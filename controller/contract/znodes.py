@@ -29,6 +29,7 @@ Brokers = tuple[_BrokerId, ...]
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_BETWEEN_ENDPOINTS: Final = re.compile(r"\s*,\s*", re.ASCII)
 _TRIMMED: Final = "".join(map(chr, range(33)))  # by Java's String.trim
 _PROTOCOLS: Final = frozenset(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"))
 
@@ -115,7 +116,7 @@ class BrokerZnode(ZnodeContent, frozen=True):
         """Listeners of the broker; before v2 there are host and port only."""
         if self.version == 1:
             return (f"PLAINTEXT://{self.host}:{self.port}",)
-        return () if self.endpoints is UNSET else self.endpoints
+        return () if self.endpoints is UNSET else _split_as_kafka_does(self.endpoints)
 
     @staticmethod
     def read_from(value: object) -> object:
@@ -127,16 +128,26 @@ class BrokerZnode(ZnodeContent, frozen=True):
 
 
 def _check_listeners(endpoints: Iterable[str], protocols: Mapping[str, str] | UnsetType) -> None:
-    """Raise ValueError for listeners that Kafka refuses (`EndPoint.createEndPoint`)."""
+    """Raise ValueError for listeners that Kafka refuses (`CoreUtils.listenerListToEndPoints`, 3.9)."""
     known = {} if protocols is UNSET else {name.upper(): protocol for name, protocol in protocols.items()}
     if not _PROTOCOLS.issuperset(known.values()):
         raise ValueError("an unknown security protocol")
-    for endpoint in endpoints:
-        match = _ENDPOINT.fullmatch(endpoint.strip())
-        if match is None and endpoint.strip():
+    names = set()
+    for endpoint in _split_as_kafka_does(endpoints):
+        match = _ENDPOINT.fullmatch(endpoint)
+        if match is None:
             raise ValueError(f"{endpoint[:100]!r} is no endpoint")
-        if match is not None and match[1].upper() not in (_PROTOCOLS if protocols is UNSET else known):
-            raise ValueError(f"listener {match[1][:100]} has no security protocol")
+        name = match[1].upper()
+        if name not in (_PROTOCOLS if protocols is UNSET else known):
+            raise ValueError(f"listener {name[:100]} has no security protocol")
+        if name in names:
+            raise ValueError(f"listener {name[:100]} is there twice")
+        names.add(name)
+
+
+def _split_as_kafka_does(endpoints: Iterable[str]) -> tuple[str, ...]:
+    """Return the endpoints of a list that Kafka joins with commas and splits again, so one may be several, or none."""
+    return tuple(filter(None, _BETWEEN_ENDPOINTS.split(",".join(endpoints).strip(_TRIMMED))))
 
 
 class TopicZnode(ZnodeContent, frozen=True):
@@ -226,15 +237,9 @@ class FeatureZnode(ZnodeContent, frozen=True):
         if self.version not in (1, 2):
             raise _WrongVersionError(self.version)
         for name, levels in self.features.items():
-            highest = _short(levels.get("max_version_level", 0))
-            lowest = _short(levels.get("min_version_level", 0)) if self.version == 1 else 1
-            if not 1 <= lowest <= highest:
+            lowest = levels.get("min_version_level", 0) if self.version == 1 else 1
+            if not 1 <= lowest <= levels.get("max_version_level", 0):
                 raise ValueError(f"feature {name[:40]!r} has no range of versions")
-
-
-def _short(number: int) -> int:
-    """Return the lowest 16 bits, as Scala takes a level."""
-    return (number + 2**15) % 2**16 - 2**15
 
 
 class MigrationZnode(ZnodeContent, frozen=True):

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker
@@ -93,7 +94,8 @@ def _has_lasting_controller(address: str) -> bool:
 
 
 def _term(client: KazooClient) -> tuple[int, bytes] | None:
-    if not client.exists("/controller"):
+    try:
+        content, stat = client.get("/controller")
+    except NoNodeError:  # between two terms
         return None
-    content, stat = client.get("/controller")
     return (stat.czxid, content) if content and content.startswith(b"{") else None

@@ -157,9 +157,11 @@ class RealCluster(StartedByWith):
         other = next(number for number in self.brokers if number != content["brokerid"])
         self.client.set("/controller", json.dumps(content | {"brokerid": other}).encode())
         time.sleep(1)
-        yield
-        self.client.delete("/controller")
-        self.controller()
+        try:
+            yield
+        finally:
+            self.client.delete("/controller")
+            self.controller()
 
     def heal(self) -> None:
         """Start the brokers that a failed case left down, and wait for a controller."""
