@@ -15,8 +15,8 @@ from controller.contract.job_row import JobRow
 from controller.contract.row import Row
 from dashboards.kept_rows.follower import Follower
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.replaced import PAST_ROWS
 from outputs import Chunk, OutputsSource, open_outputs
+from questions.past import PAST_ROWS
 from transport.address import Address
 
 _OF_REPLICAS: Final = b'"subject":"replica"'
