@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from controller.contract.alert_row import AlertRow
+from controller.contract.effect_rows import Transition
 from controller.contract.ids import PartitionId
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import PartitionRow
@@ -34,7 +35,7 @@ class Kept(NamedTuple):
 
 
 class Memory:
-    """The newest row of each subject of every cluster. One thread applies rows, and any thread asks.
+    """The newest row of each subject of every cluster, and transitions. Any thread may apply a row or ask.
 
     `alert_news` is set for each row of an alert. One thread may wait for it and clear it.
     """
@@ -44,6 +45,7 @@ class Memory:
         self._lock = threading.Lock()
         # A lookup by `get` makes no cluster.
         self._clusters: defaultdict[str, ClusterRows] = defaultdict(lambda: ClusterRows(Past(past_rows)))
+        self._transitions: defaultdict[str, deque[Transition]] = defaultdict(lambda: deque(maxlen=past_rows))
         self._job: JobRow | None = None
 
     def apply(self, row: Row | JobRow) -> bool:
@@ -54,6 +56,9 @@ class Memory:
                 known = {} if self._job is None else self._job.clusters
                 self._job = msgspec.structs.replace(row, clusters=self._without_gone({**known, **row.clusters}))
                 return True
+            if isinstance(row, Transition):  # which says nothing of the present, so it makes no cluster
+                self._transitions[row.cluster].append(row)
+                return False
             is_news = self._clusters[row.cluster].apply(row)
         if isinstance(row, AlertRow):
             self.alert_news.set()
@@ -67,15 +72,17 @@ class Memory:
     def forget(self, output: str, cluster: str | None = None, *, for_good: bool = False) -> None:
         """Drop the rows of this output, which starts over, for all clusters or one. One may end for good."""
         with self._lock:
-            if cluster is not None:
+            if output == Transition.output:
+                self._transitions.clear()
+            elif cluster is not None:
                 self._clusters[cluster].forget(output, for_good=for_good)
                 if self._job is not None:
                     self._job = msgspec.structs.replace(self._job, clusters=self._without_gone(self._job.clusters))
-                return
-            for known in self._clusters.values():
-                known.forget(output, for_good=known.forgotten)
-            if output == JobRow.output:
-                self._job = None
+            else:
+                for known in self._clusters.values():
+                    known.forget(output, for_good=known.forgotten)
+                if output == JobRow.output:
+                    self._job = None
 
     def lacks_rows_before(self, output: str) -> None:
         """Note that rows of this output are missing, because they were replaced or lost."""
@@ -109,13 +116,19 @@ class Memory:
             since_ms = None if known is None else known.past.since_ms
         return None if gauges is None or since_ms is None else Kept(since_ms, max(gauges.time_ms, since_ms))
 
-    def changes(
-        self, cluster: str, begin_ms: int, end_ms: int, outputs: Sequence[str] = (PartitionRow.output, AlertRow.output)
-    ) -> list[Row]:
-        """Return the kept rows of this time in these outputs, with the rows that they replaced first."""
+    def changes(self, cluster: str, begin_ms: int, end_ms: int) -> list[Row]:
+        """Return the kept changes and transitions of this time, with the rows that the changes replaced."""
         with self._lock:
             known = self._clusters.get(cluster)
-            return [] if known is None else known.past.between(outputs, begin_ms, end_ms)
+            changes = [] if known is None else known.past.between(begin_ms, end_ms)
+            transitions = self._transitions.get(cluster, ())
+            return [*changes, *(row for row in transitions if begin_ms <= row.time_ms <= end_ms)]
+
+    def alert_changes(self, cluster: str, begin_ms: int, end_ms: int) -> list[Row]:
+        """Return the kept changes of alerts of this time, with the rows that they replaced."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            return [] if known is None else known.past.between(begin_ms, end_ms, (AlertRow.output,))
 
     def newest_events(self, cluster: str) -> list[Change]:
         """Return the newest changes of brokers, the controller and alerts, the oldest first."""

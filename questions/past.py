@@ -116,8 +116,8 @@ class Past:
                     found.setdefault(type(row), {})[key] = before
         return found
 
-    def between(self, outputs: Iterable[str], begin_ms: int, end_ms: int) -> list[Row]:
-        """Return the rows of this time in these outputs, with the rows that they replaced first."""
+    def between(self, begin_ms: int, end_ms: int, outputs: Iterable[str] = tuple(_BEGINNINGS)) -> list[Row]:
+        """Return the rows of this time in these outputs, each output's after the rows that they replaced."""
         return [row for output in outputs for row in self._changes[output].between(begin_ms, end_ms)]
 
     def gauges_at(self, at_ms: int) -> GaugesRow | None:

@@ -62,7 +62,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
     app.show(broker_view_collector(prober), quorum_collector(prober), delivery_collector(delivery.senders), *own)
-    transitions = Transitions(config.source, config.connect_timeout_seconds, config.past_rows)
+    transitions = Transitions(config.source, config.connect_timeout_seconds, memory)
     live = LivePage(memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence)
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:

@@ -1,1 +1,1 @@
-"""Follower of the job's outputs in a thread, counts of its reading, and the newest transitions."""
+"""Follower of the job's outputs in a thread, with counts of its reading."""

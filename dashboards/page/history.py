@@ -122,9 +122,8 @@ class Histories:
         self, then: ClusterSnapshot, subject: Subject | None, begin_ms: int, end_ms: int
     ) -> tuple[Timeline | None, list[str]]:
         cluster = then.cluster
+        incomplete = self._transitions.follow()
         changed = self._memory.changes(cluster, begin_ms, end_ms)
-        steps = self._transitions.between(cluster, begin_ms, end_ms)
-        incomplete = self._transitions.why_incomplete()
         notes = [] if incomplete is None else [incomplete]
         # Brokers, a controller and affected partitions that did not change have a lane, too.
         unchanged = [
@@ -133,7 +132,7 @@ class Histories:
             *then.under_min_isr,
             *([then.controller] if then.controller else []),
         ]
-        rows = {(row.generation, row.seq, row.ordinal): row for row in (*changed, *steps)}
+        rows = {(row.generation, row.seq, row.ordinal): row for row in changed}
         rows |= {(row.generation, row.seq, row.ordinal): row for row in unchanged if row.time_ms < begin_ms}
         every = [rows[place] for place in sorted(rows) if is_in_a_timeline(rows[place])]
         story = _beginnings_and_newest(every)

@@ -131,7 +131,8 @@ class Cluster:
             memory.apply(row)
         reading.source_is(up=True)
         reading.caught_up()
-        page = LivePage(memory, reading, _Stored(self.rows), PageConfig(stale_after_ms=NEVER_STALE_MS), _NO_STOP, str)
+        transitions = _Stored(JournalAddress(Path("none")), 1.0, memory)
+        page = LivePage(memory, reading, transitions, PageConfig(stale_after_ms=NEVER_STALE_MS), _NO_STOP, str)
         return Starlette(routes=page.routes())
 
     def _read(self) -> CompleteRead:
@@ -163,16 +164,9 @@ def _as_watched(record: Record) -> Record:
 
 
 class _Stored(Transitions):
-    """Transitions that are in memory."""
+    """Transitions that the memory has."""
 
-    def __init__(self, rows: tuple[Row, ...]) -> None:
-        super().__init__(JournalAddress(Path("none")), 1.0)
-        self._rows = [row for row in rows if row.output == "transitions" and is_in_a_timeline(row)]
-
-    def between(self, cluster: str, begin_ms: int, end_ms: int) -> list[Any]:
-        return [row for row in self._rows if row.cluster == cluster and begin_ms <= row.time_ms <= end_ms]
-
-    def why_incomplete(self) -> str | None:
+    def follow(self) -> str | None:
         return None
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+from msgspec.structs import replace
+
+from controller.contract.effect_rows import Transition
+from controller.contract.records import LATEST_MS
 from questions.memory import Memory
+from tests.controller.znode_history import ZnodeHistory, on
 
 
 def only_cluster(memory: Memory):
@@ -146,3 +151,18 @@ def test_changes_of_an_output_only_grow_and_not_by_a_row_that_is_known(rows):
     memory.forget("metadata", "north")
     assert memory.version("north", "metadata", "gauges") == 2
     assert memory.version("nowhere", "metadata") == 0
+
+
+def test_transitions_make_no_cluster_and_are_among_the_changes_of_their_time():
+    history = ZnodeHistory().start(1, 2, topics=on([1, 2], 1, 0, [1, 2]))
+    history.broker_leaves(2)
+    step = next(row for row in history.effects if isinstance(row, Transition))
+    steps = [replace(step, time_ms=time_ms, cluster="north") for time_ms in (1, 2, 3)]
+    memory = Memory(past_rows=2)
+    for row in (*steps, replace(step, cluster="south")):
+        assert not memory.apply(row)
+    assert memory.clusters() == ()
+    assert memory.changes("north", 0, 9) == steps[1:], "the oldest one had no room"
+    assert memory.changes("north", 3, 3) == steps[2:]
+    memory.forget("transitions")
+    assert memory.changes("south", 0, LATEST_MS) == []

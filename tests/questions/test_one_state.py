@@ -76,13 +76,7 @@ class Faces(NamedTuple):
 
 
 class _NoSteps(Transitions):
-    def __init__(self) -> None:
-        super().__init__(JournalAddress(Path("none")), 1.0)
-
-    def between(self, cluster: str, begin_ms: int, end_ms: int) -> list[Any]:
-        return []
-
-    def why_incomplete(self) -> str | None:
+    def follow(self) -> str | None:
         return None
 
 
@@ -110,7 +104,8 @@ def faces(name: str, context: Context, rows: list[Row], job: JobRow | None = Non
         as_of_ms=found.heartbeat_ms,
         present=Present(now_ms, STALE_AFTER_MS, silent),
     )
-    live = LivePage(memory, reading, _NoSteps(), PageConfig(), threading.Event(), str)
+    transitions = _NoSteps(JournalAddress(Path("none")), 1.0, memory)
+    live = LivePage(memory, reading, transitions, PageConfig(), threading.Event(), str)
     registry = CollectorRegistry()
     registry.register(MemoryCollector(memory, reading, LIMITS, STALE_AFTER_MS, dict))
     registry.register(JmxCollector(memory, reading, 500, None, STALE_AFTER_MS))
