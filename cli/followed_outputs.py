@@ -17,8 +17,8 @@ from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.kept_rows.follower import Follower
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import View
 from outputs import Chunk, OutputsSource, SourceDownError, open_outputs
+from questions.memory import Memory
 from transport.address import Address
 
 _LOOK_SECONDS = 0.05
@@ -62,7 +62,7 @@ def where_outputs_are(settings: Settings, flags: Layer) -> Where:
 class Followed:
     """Outputs that a thread reads."""
 
-    view: View
+    memory: Memory
     _where: Where
     _source: OutputsSource
     _wanted: Sequence[str]
@@ -100,9 +100,9 @@ class Followed:
 @contextmanager
 def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
     """Yield the wanted outputs while a thread reads them."""
-    view, reading, source = View(), ReadingCounts(), open_outputs(where.address, wanted)
-    with without_waiting_words(), Follower(source, view, reading, where.timeout_seconds) as follower:
-        yield Followed(view, where, source, wanted, reading, follower)
+    memory, reading, source = Memory(), ReadingCounts(), open_outputs(where.address, wanted)
+    with without_waiting_words(), Follower(source, memory, reading, where.timeout_seconds) as follower:
+        yield Followed(memory, where, source, wanted, reading, follower)
 
 
 def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[tuple[bytes | None, bool]]:

@@ -1,18 +1,15 @@
-"""Build a picture of a cluster from records in order, from one complete read, or from the job's rows."""
+"""Build a picture of a cluster from records in order, or from one complete read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 from controller.contract.alert_row import AlertRow
 from controller.contract.forwarder_status import REPLAYED
-from controller.contract.gauges_row import GaugesRow
-from controller.contract.metadata_rows import MetadataRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from controller.restore.context_of_rows import context_of_rows
 from controller.restore.one_read import context_of_read
 from controller.step import steps
 from controller.view.types import Context
@@ -123,30 +120,6 @@ class Gathering:
             is_replayed=self.context.header.feed.session == REPLAYED,
             forbidden=forbidden,
         )
-
-
-def picture_of_rows(  # noqa: PLR0913 (all that the job published)
-    empty: Context,
-    metadata: Iterable[MetadataRow],
-    gauges: GaugesRow,
-    alerts: Collection[AlertRow],
-    story: tuple[Row, ...] | None = None,
-    as_of_ms: int | None = None,
-    lacking: tuple[str, ...] = (),
-) -> Picture:
-    """Build the picture from the newest rows. Its time is that of the gauges, unless `as_of_ms` corrects it.
-
-    `lacking` names the outputs that lost rows.
-    """
-    return Picture(
-        origin=Origin.HISTORY,
-        context=context_of_rows(empty, metadata, gauges),
-        alerts=worst_first(alerts),
-        story=story,
-        as_of_ms=gauges.time_ms if as_of_ms is None else as_of_ms,
-        is_replayed=gauges.is_replayed,
-        lacking=lacking,
-    )
 
 
 def worst_first(alerts: Collection[AlertRow]) -> tuple[AlertRow, ...]:

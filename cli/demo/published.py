@@ -8,7 +8,7 @@ from __future__ import annotations
 import http.client
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from controller.contract.alert_row import AlertRow, Severity
-from controller.contract.metadata_rows import PartitionRow
-from controller.contract.outputs import OutputRow, decode_row
+from controller.contract.metadata_rows import BeginningRow, PartitionRow
+from controller.contract.outputs import decode_row
 from dashboards.catalogue import broker_metrics, controller_metrics, partition_metrics, pipeline_metrics, topic_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL, Metric
 from outputs import open_outputs
+from questions.memory import Memory
 from transport.address import JournalAddress
 
 _TIMEOUT_SECONDS = 5
@@ -47,14 +48,16 @@ class Published:
     def __init__(self, metrics_address: str, derived: Path, cluster: str) -> None:
         self._metrics_address = metrics_address
         self._cluster = cluster
-        self._rows = _Rows(derived)
+        self._outputs = open_outputs(JournalAddress(derived), (AlertRow.output, PartitionRow.output))
+        self._memory = Memory()
 
     def picture(self) -> PublishedCluster | None:
         """Return the newest picture, if the exporter answers and has a complete one."""
         samples = self._scrape()
         if _count(samples, pipeline_metrics.READY) != 1:
             return None
-        rows = self._rows.newest()
+        self._read()
+        known = self._memory.cluster(self._cluster)
         controllers = [int(sample.labels["broker"]) for sample in _of(samples, controller_metrics.CONTROLLER_INFO)]
         return PublishedCluster(
             controller=controllers[0] if controllers else -1,
@@ -67,12 +70,19 @@ class Published:
             },
             under_replicated=_count(samples, partition_metrics.UNDER_REPLICATED),
             leaders={
-                f"{row.topic}-{row.partition}": row.leader
-                for row in rows
-                if isinstance(row, PartitionRow) and not row.removed
+                f"{topic}-{number}": row.leader
+                for (topic, number), row in self._memory.partitions(self._cluster).items()
             },
-            pages={row.id: row.cause for row in rows if isinstance(row, AlertRow) and _is_page(row)},
+            pages={row.id: row.cause for row in (() if known is None else known.open_alerts) if _is_page(row)},
         )
+
+    def _read(self) -> None:
+        while chunks := self._outputs.poll():
+            for output, row in ((chunk.output, decode_row(line)) for chunk in chunks for line in chunk.lines):
+                if isinstance(row, BeginningRow):
+                    self._memory.forget(output, row.cluster)
+                else:
+                    self._memory.apply(row)
 
     def _scrape(self) -> list[Sample]:
         try:
@@ -82,20 +92,6 @@ class Published:
             return []
         samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
         return [sample for sample in samples if sample.labels.get(CLUSTER_LABEL) == self._cluster]
-
-
-class _Rows:
-    """The newest row of each subject in the outputs that a picture is made of."""
-
-    def __init__(self, derived: Path) -> None:
-        self._outputs = open_outputs(JournalAddress(derived), ("alerts", "metadata"))
-        self._newest: dict[str, OutputRow] = {}
-
-    def newest(self) -> Iterable[OutputRow]:
-        while chunks := self._outputs.poll():
-            for row in (decode_row(line) for chunk in chunks for line in chunk.lines):
-                self._newest[row.subject_key()] = row
-        return self._newest.values()
 
 
 def _is_page(row: AlertRow) -> bool:

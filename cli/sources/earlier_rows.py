@@ -9,12 +9,12 @@ from cli.followed_outputs import Where, chunks_until_now
 from cli.running import StoppedError
 from cli.sources.source import NotFoundError, moment_named
 from controller.contract.metadata_rows import BeginningRow, ControllerRow, MetadataRow, PartitionRow
+from controller.contract.newest_rows import NewestRows
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
 from controller.contract.row import Row
-from dashboards.kept_rows.cluster_at import kept
-from dashboards.kept_rows.view import View
 from ingest.files.data_directory import Until
 from questions.diff.side import Side, of_rows
+from questions.memory import Memory
 from transport.address import Address
 from wording.times import exact_moment
 
@@ -26,7 +26,7 @@ class EarlierRows:
     cluster: str
     until: Until
     is_readable: bool = True  # no row is of a newer Kontrast
-    _standing: dict[str, MetadataRow] = field(default_factory=dict)
+    _standing: NewestRows[str, MetadataRow] = field(default_factory=NewestRows)
     _newest: Row | None = None  # that is of the moment
     _read: Row | None = None  # the last that was read, of whatever moment
     _known_from: Row | None = None  # before it, or between it and older ones, rows are missing
@@ -35,17 +35,9 @@ class EarlierRows:
         """Take the next row of the output."""
         self._read = row
         self._known_from = self._known_from or row
-        key = row.subject_key()
-        known = self._standing.get(key)
-        if known is not None and _place(row) <= _place(known):
-            return  # of a batch that the output has twice
-        if self.until.is_passed(row.zxid, row.time_ms) or not isinstance(row, MetadataRow):
-            return
-        self._newest = row
-        if row.ends_subject:
-            self._standing.pop(key, None)
-        else:
-            self._standing[key] = row
+        if isinstance(row, MetadataRow) and not self.until.is_passed(row.zxid, row.time_ms):
+            is_news = self._standing.apply(row.subject_key(), row, removes=row.ends_subject)
+            self._newest = row if is_news else self._newest
 
     def lacks_rows(self) -> None:
         """Note that rows before the last one are missing."""
@@ -59,26 +51,26 @@ class EarlierRows:
         if first is not None and self.until.is_passed(first.zxid, first.time_ms):
             begins = moment_named(first.zxid, first.time_ms)
             raise NotFoundError(f"what {address} keeps of cluster {self.cluster} begins after that moment, at {begins}")
-        if self._newest is None or not any(isinstance(row, ControllerRow) for row in self._standing.values()):
+        standing = tuple(self._standing.rows.values())
+        if self._newest is None or not any(isinstance(row, ControllerRow) for row in standing):
             raise NotFoundError(f"{address} has no complete read of cluster {self.cluster} before that moment")
-        return Side(
-            moment_named(self._newest.zxid, self._newest.time_ms), dict(of_rows(tuple(self._standing.values())))
-        )
+        return Side(moment_named(self._newest.zxid, self._newest.time_ms), dict(of_rows(standing)))
 
 
-def moment_in(view: View, cluster: str, until: Until | None, address: Address) -> int | None:
+def moment_in(memory: Memory, cluster: str, until: Until | None, address: Address) -> int | None:
     """Return the moment in kept rows that is meant, None for the newest one. Raise NotFoundError if it is not kept."""
     if until is None:
         return None
     if until.time_ms is None:
         raise NotFoundError(f"{address} holds outputs, which are kept by time. Give a time in place of a zxid")
-    span = kept(view, cluster)
+    span = memory.kept(cluster)
     if span is not None and until.time_ms >= span.newest_ms:
         return None
     if span is None or until.time_ms < span.since_ms:
         begins = "" if span is None else f", at {exact_moment(span.since_ms)}"
         raise NotFoundError(f"what {address} keeps of cluster {cluster} begins after that moment{begins}")
-    if not view.was_ready(cluster, until.time_ms):
+    then = memory.cluster(cluster, until.time_ms)
+    if then is None or not then.ready:
         raise NotFoundError(f"{address} has no complete read of cluster {cluster} before that moment")
     return until.time_ms
 
@@ -112,7 +104,3 @@ def _take_line(found: dict[str, EarlierRows], line: bytes, until: Until) -> None
         found.pop(row.cluster, None)
     elif isinstance(row, Row):
         found.setdefault(row.cluster, EarlierRows(row.cluster, until)).take(row)
-
-
-def _place(row: Row) -> tuple[int, int, int]:
-    return (row.generation, row.seq, row.ordinal)

@@ -21,11 +21,10 @@ from controller.contract.records import BadRecordError, Record, RecordKind, deco
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from dashboards.errors import ServeError
-from dashboards.kept_rows.cluster_at import cluster_at
 from ingest.files.data_directory import Until
 from outputs import OutputsError, SourceDownError, open_changes
 from questions.diff.side import Side
-from questions.gathering import Gathering, picture_of_rows
+from questions.gathering import Gathering
 from questions.picture import Picture, Present
 from streaming.config import BrokersConfig
 from transport.address import JournalAddress
@@ -94,20 +93,16 @@ class StreamSource:
             outputs.wait_until_read(stop)
             if stop.is_set():
                 raise StoppedError
-            view = outputs.view
-            cluster = self._chosen([snapshot.cluster for snapshot in view.snapshot()])
+            memory = outputs.memory
+            cluster = self._chosen([snapshot.cluster for snapshot in memory.clusters()])
             if cluster in outputs.newer():
                 raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {cluster}. Upgrade this one")
-            at_ms = moment_in(view, cluster, self.until, self.where.address)
-            partitions, topics = view.partitions(cluster).values(), view.topics(cluster)
-            found, lacking = cluster_at(view, cluster, at_ms, partitions, topics), outputs.lacking(cluster)
-        snapshot = None if found is None else found.snapshot
-        if found is None or snapshot is None or snapshot.gauges is None or snapshot.controller is None:
+            at_ms = moment_in(memory, cluster, self.until, self.where.address)
+            found, lacking = memory.cluster(cluster, at_ms, topics=None), outputs.lacking(cluster)
+        if found is None or found.gauges is None or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has arrived yet (see `kontrast status`)")
-        empty, story = new_context(cluster), self._story(scope, cluster, stop)
-        metadata = (*snapshot.cluster_rows, *found.topics, *found.partitions)
-        alerts, heard_ms = snapshot.open_alerts, snapshot.heartbeat_ms
-        return picture_of_rows(empty, metadata, snapshot.gauges, alerts, story, heard_ms, lacking)
+        story = self._story(scope, cluster, stop)
+        return msgspec.structs.replace(found.picture(), story=story, lacking=lacking)
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:
         """Return the rows that the question keeps, in order, if every output is readable."""

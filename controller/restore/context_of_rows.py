@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from controller.contract.gauges_row import ClusterStatus, GaugesRow, PendingEvent
@@ -98,8 +97,8 @@ def _take_status(header: Header, status: ClusterStatus) -> None:
     header.triggers.reassign_unwatched = status.reassign_unwatched
     header.former.poisoned = {broker: BrokerEpoch(epoch) for broker, epoch in status.poisoned.items()}
     header.shutdowns.under_way = status.shutting_down
-    known = {field.name for field in msgspec.structs.fields(Evidence)}
-    header.configuration.evidence = Evidence(**{name: n for name, n in status.evidence.items() if name in known})
+    known = {name: n for name, n in status.evidence.items() if name in Evidence.__struct_fields__}
+    header.configuration.evidence = Evidence(**known)
     header.configuration.given, header.configuration.dynamic = status.settings, status.dynamic_settings
     header.expect(profile_of(read_release(status.release)) if status.release else None)
     header.configuration.unclean_as_judged = header.allows_unclean_election

@@ -13,7 +13,7 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import UNKNOWN_ZXID
 from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
-from dashboards.kept_rows.view import ClusterSnapshot
+from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import check_of
 from wording.sentences import counted
 

@@ -17,8 +17,9 @@ from dashboards.alerting.registry import AlertRegistry
 from dashboards.alerting.sender import Sender
 from dashboards.errors import ServeError
 from dashboards.kept_rows.reading import ReadingCounts, ReadingSnapshot
-from dashboards.kept_rows.view import ClusterSnapshot, View
+from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silent_process
+from questions.memory import Memory
 
 _LOOK_SECONDS = 0.25
 _NEWS_SECONDS = 0.01  # in which more rows of the same batch follow
@@ -44,10 +45,10 @@ class Delivery:
     `more` returns the active alerts of other sources than the outputs.
     """
 
-    def __init__(self, config: AlertmanagerConfig, view: View, reading: ReadingCounts, more: More = tuple) -> None:
+    def __init__(self, config: AlertmanagerConfig, memory: Memory, reading: ReadingCounts, more: More = tuple) -> None:
         self.failure: ServeError | None = None
         self._stale_after_ms = config.stale_after_ms
-        self._view = view
+        self._memory = memory
         self._reading = reading
         self._more = more
         self._registry = AlertRegistry(config)
@@ -74,7 +75,7 @@ class Delivery:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stop.set()
-        self._view.alert_news.set()  # so that no thread waits for it
+        self._memory.alert_news.set()  # so that no thread waits for it
         give_up_at = time.monotonic() + self._join_seconds
         for thread in self._threads:
             thread.join(max(0.0, give_up_at - time.monotonic()))  # daemons do not keep the process alive
@@ -94,9 +95,9 @@ class Delivery:
     def _keep_registry(self, stop: threading.Event) -> None:
         while not stop.is_set():
             self._look()
-            if self._view.alert_news.wait(_LOOK_SECONDS):
+            if self._memory.alert_news.wait(_LOOK_SECONDS):
                 stop.wait(_NEWS_SECONDS)
-                self._view.alert_news.clear()
+                self._memory.alert_news.clear()
 
     def _look(self) -> None:
         with self._looking:
@@ -107,8 +108,8 @@ class Delivery:
 
     def _collect(self, reading: ReadingSnapshot, now_ms: int, steady_ms: int) -> Iterator[ActiveAlerts]:
         stale_since_ms: dict[str, int] = {}
-        job = self._view.job()
-        for snapshot in self._view.snapshot():
+        job = self._memory.job()
+        for snapshot in self._memory.clusters():
             if snapshot.is_replayed:
                 continue  # a past and its end alert no one
             heard = self._hear(snapshot, now_ms, steady_ms)
@@ -125,7 +126,7 @@ class Delivery:
                 certain=stale or heard.is_fresh,
             )
         self._stale_since_ms = stale_since_ms
-        for cluster, endings in self._view.endings_of_forgotten().items():
+        for cluster, endings in self._memory.endings_of_forgotten().items():
             yield from of_forgotten(cluster, endings)
         for said in self._more():
             yield replace(said, certain=said.certain and said.cluster not in stale_since_ms)

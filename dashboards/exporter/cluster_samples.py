@@ -25,7 +25,7 @@ from dashboards.catalogue.metric import Metric
 from dashboards.exporter.migration_samples import MIGRATION_SAMPLES
 from dashboards.exporter.scrape import ReadyCluster
 from dashboards.exporter.zookeeper_samples import ZOOKEEPER_SAMPLES
-from dashboards.kept_rows.view import problem_since_ms
+from questions.cluster_rows import problem_since_ms
 
 # Kafka's name of a state in the rows, and the label value that stands for it.
 _STATE_LABELS: Mapping[str, str] = MappingProxyType(

@@ -18,23 +18,23 @@ from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import DetailLimits, ReadyCluster, Scrape, ready_clusters
 from dashboards.exporter.scrape_samples import HISTOGRAMS, SCRAPE_SAMPLES
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import View
+from questions.memory import Memory
 from questions.picture import Present
 
 
-class ViewCollector(Collector):
-    """Answers each scrape from the view, the reading and the active alerts of that moment."""
+class MemoryCollector(Collector):
+    """Answers each scrape from the memory, the reading and the active alerts of that moment."""
 
     def __init__(  # noqa: PLR0913 (one source an argument)
         self,
-        view: View,
+        memory: Memory,
         reading: ReadingCounts,
         limits: DetailLimits,
         stale_after_ms: int,
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: Callable[[], PageFigures] | None = None,
     ) -> None:
-        self._view = view
+        self._memory = memory
         self._reading = reading
         self._limits = limits
         self._stale_after_ms = stale_after_ms
@@ -44,12 +44,12 @@ class ViewCollector(Collector):
     def collect(self) -> Iterator[Family]:
         """Yield every family of the catalogue's page, in its order. A family without samples is empty."""
         scrape = Scrape(
-            clusters=self._view.snapshot(),
+            clusters=self._memory.clusters(),
             reading=self._reading.snapshot(),
             limits=self._limits,
             alerts=self._alerts(),
             present=Present(time.time_ns() // 1_000_000, self._stale_after_ms),
-            job=self._view.job(),
+            job=self._memory.job(),
             page=None if self._page is None else self._page(),
         )
         ready = tuple(ready_clusters(scrape))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.errors import ServeError
-from dashboards.kept_rows.replaced import PAST_ROWS
 from dashboards.page.topic_ranks import TopicRanks
 from dashboards.probe.config import ProbeConfig
+from questions.past import PAST_ROWS
 from transport.address import Address
 from transport.listening import Listening, ListeningError
 

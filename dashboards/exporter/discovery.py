@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.contract.metadata_rows import BrokerRow
 from dashboards.catalogue.metric import CLUSTER_LABEL
-from dashboards.kept_rows.view import ClusterSnapshot
+from questions.cluster_rows import ClusterSnapshot
 
 _ENDPOINT = re.compile(r"(?P<listener>[^:/]+)://(?P<host>\[[0-9A-Fa-f:.%]+\]|[0-9A-Za-z._-]+):(?P<port>[0-9]{1,5})")
 _META = "__meta_kafka_"

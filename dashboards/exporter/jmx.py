@@ -20,7 +20,8 @@ from dashboards.catalogue.metric import CLUSTER_LABEL, JMX_PAGE, Metric
 from dashboards.exporter.discovery import scrape_address
 from dashboards.exporter.scrape import brokers_in_order
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import ClusterSnapshot, View
+from questions.cluster_rows import ClusterSnapshot
+from questions.memory import Memory
 from questions.picture import Present
 
 _UNCLEAN = f"Unclean{Strategy.OFFLINE.value}"
@@ -81,12 +82,12 @@ class _ShownCluster:
 
 
 class JmxCollector(Collector):
-    """Answers each scrape from the view as it is at that moment."""
+    """Answers each scrape from the memory as it is at that moment."""
 
     def __init__(
-        self, view: View, reading: ReadingCounts, broker_limit: int, jmx_port: int | None, stale_after_ms: int
+        self, memory: Memory, reading: ReadingCounts, broker_limit: int, jmx_port: int | None, stale_after_ms: int
     ) -> None:
-        self._view = view
+        self._memory = memory
         self._reading = reading
         self._broker_limit = broker_limit
         self._jmx_port = jmx_port
@@ -94,7 +95,7 @@ class JmxCollector(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Yield whether each cluster is on the page, then every family in the order of the table."""
-        clusters, reading = self._view.snapshot(), self._reading.snapshot()
+        clusters, reading = self._memory.clusters(), self._reading.snapshot()
         present = Present(time.time_ns() // 1_000_000, self._stale_after_ms)
         shown = [
             _ShownCluster(known.cluster, known.gauges, self._brokers(known, known.gauges))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -20,9 +19,8 @@ from dashboards.catalogue import partitions_page_metrics
 from dashboards.catalogue.metric import PARTITIONS_PAGE, Metric
 from dashboards.errors import ServeError
 from dashboards.exporter.gzip_pieces import GzipFile, GzipPiece
-from dashboards.kept_rows.newest import segment_of
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import View
+from questions.memory import Memory
 from questions.picture import Present
 
 # Changes within this time share a rendering. The thread then rests nine times as long, so it uses a tenth of a core.
@@ -79,8 +77,8 @@ class Page:
 class PartitionsPage:
     """Thread that keeps the page up to date. `check` raises ServeError once it cannot."""
 
-    def __init__(self, view: View, reading: ReadingCounts, stale_after_ms: int) -> None:
-        self._view = view
+    def __init__(self, memory: Memory, reading: ReadingCounts, stale_after_ms: int) -> None:
+        self._memory = memory
         self._reading = reading
         self._stale_after_ms = stale_after_ms
         self._pieces: dict[str, dict[int, _Pieces]] = {}
@@ -125,7 +123,7 @@ class PartitionsPage:
         present = Present(time.time_ns() // 1_000_000, self._stale_after_ms)
         readiness = {
             known.cluster: known.is_seen(present) and reading.vouches_for(known.cluster)
-            for known in self._view.snapshot()
+            for known in self._memory.clusters()
         }
         if resting:
             readiness = {cluster: ready and self._readiness.get(cluster, False) for cluster, ready in readiness.items()}
@@ -140,18 +138,11 @@ class PartitionsPage:
         return changed
 
     def _render_cluster(self, cluster: str) -> bool:
-        segments, rows = self._view.take_changed_partitions(cluster)
-        if not segments:
-            return False
-        by_segment: defaultdict[int, list[PartitionRow]] = defaultdict(list)
-        for row in rows:
-            segment = segment_of(row.topic)
-            if segment in segments:
-                by_segment[segment].append(row)
-        pieces = self._pieces.setdefault(cluster, {})
-        for segment in segments:
-            pieces[segment] = _pieces_of(cluster, by_segment.get(segment, ()))
-        return True
+        changed = self._memory.take_changed_partitions(cluster)
+        if changed:
+            pieces = {segment: _pieces_of(cluster, rows) for segment, rows in changed.items()}
+            self._pieces.setdefault(cluster, {}).update(pieces)
+        return bool(changed)
 
     def _page_of(self, readiness: Mapping[str, bool], started: float) -> Page:
         ready = [cluster for cluster, is_ready in readiness.items() if is_ready]

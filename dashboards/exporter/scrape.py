@@ -1,4 +1,4 @@
-"""Sources of one scrape: snapshots of the view, the reading, the job and the active alerts."""
+"""Sources of one scrape: snapshots of the memory, the reading, the job and the active alerts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from controller.contract.job_row import JobRow
 from dashboards.alerting.message import Message
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.kept_rows.reading import ReadingSnapshot
-from dashboards.kept_rows.view import ClusterSnapshot
+from questions.cluster_rows import ClusterSnapshot
 from questions.picture import Present
 
 

@@ -21,7 +21,7 @@ from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import ReadyCluster, Scrape
-from dashboards.kept_rows.view import ClusterSnapshot
+from questions.cluster_rows import ClusterSnapshot
 from questions.state import State, counts_of, state_by
 from transport.lag import Lag
 

@@ -21,7 +21,7 @@ from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.message import Message
 from dashboards.alerting.metrics import delivery_collector
 from dashboards.catalogue.metric import JMX_PAGE, PARTITIONS_PAGE
-from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.discovery import targets
 from dashboards.exporter.jmx import JmxCollector
@@ -30,7 +30,6 @@ from dashboards.exporter.scrape import DetailLimits
 from dashboards.kept_rows.follower import Follower
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
-from dashboards.kept_rows.view import View
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT
 from dashboards.page.names_in_paths import NamesInPaths
@@ -42,6 +41,7 @@ from dashboards.serving.connections import HttpCollector, HttpFigures
 from dashboards.serving.http import HttpServer
 from dashboards.serving.metrics import metrics_route, wanted_by
 from outputs import open_outputs
+from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2
 
@@ -53,17 +53,17 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
 
     Raise ServeError with a sentence if the port is in use or the source is unreadable.
     """
-    view, reading = View(config.past_rows), ReadingCounts()
-    follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), view, reading, config.connect_timeout_seconds)
-    prober = Prober(config.probe, view, reading)
-    delivery = Delivery(config.alertmanager, view, reading, prober.active_alerts)
-    page = PartitionsPage(view, reading, config.alertmanager.stale_after_ms) if config.partitions_page else None
-    app = _App(config, view, reading, follower, delivery.active_alerts, page)
+    memory, reading = Memory(config.past_rows), ReadingCounts()
+    follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), memory, reading, config.connect_timeout_seconds)
+    prober = Prober(config.probe, memory, reading)
+    delivery = Delivery(config.alertmanager, memory, reading, prober.active_alerts)
+    page = PartitionsPage(memory, reading, config.alertmanager.stale_after_ms) if config.partitions_page else None
+    app = _App(config, memory, reading, follower, delivery.active_alerts, page)
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
     app.show(broker_view_collector(prober), quorum_collector(prober), delivery_collector(delivery.senders), *own)
-    transitions = Transitions(config.source, config.connect_timeout_seconds, config.past_rows)
-    live = LivePage(view, reading, transitions, _page_config(config), stop, prober.quorum_sentence)
+    transitions = Transitions(config.source, config.connect_timeout_seconds, memory)
+    live = LivePage(memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence)
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, follower, transitions, prober, delivery):
@@ -103,14 +103,14 @@ class _App:
     def __init__(  # noqa: PLR0913 (all parts of the pages)
         self,
         config: ServeConfig,
-        view: View,
+        memory: Memory,
         reading: ReadingCounts,
         follower: Follower,
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: PartitionsPage | None,
     ) -> None:
         self._config = config
-        self._view = view
+        self._memory = memory
         self._reading = reading
         self._follower = follower
         self._alerts = alerts
@@ -133,11 +133,11 @@ class _App:
         metrics, jmx = CollectorRegistry(), CollectorRegistry()
         figures = page.figures if page else None
         stale_after_ms = config.alertmanager.stale_after_ms
-        metrics.register(ViewCollector(self._view, self._reading, limits, stale_after_ms, self._alerts, figures))
+        metrics.register(MemoryCollector(self._memory, self._reading, limits, stale_after_ms, self._alerts, figures))
         for collector in self._beside:
             metrics.register(collector)
         jmx.register(
-            JmxCollector(self._view, self._reading, config.broker_detail_limit, config.jmx_port, stale_after_ms)
+            JmxCollector(self._memory, self._reading, config.broker_detail_limit, config.jmx_port, stale_after_ms)
         )
         return Starlette(
             routes=[
@@ -169,7 +169,7 @@ class _App:
     def _brokers(self, request: Request) -> Response:
         # Prometheus keeps the targets that it has when it is refused, and drops the ones that an answer lacks.
         chosen, state = request.query_params.get("cluster"), self._reading.snapshot()
-        of_now = [known for known in self._view.snapshot() if not known.is_replayed]
+        of_now = [known for known in self._memory.clusters() if not known.is_replayed]
         clusters = [known for known in of_now if chosen in (None, known.cluster)]
         silent = [known.cluster for known in clusters if not (known.ready and state.vouches_for(known.cluster))]
         if not clusters or not (state.source_up and state.caught_up):
@@ -195,7 +195,7 @@ class _App:
             return PlainTextResponse("the exporter is still reading the outputs\n", status_code=503)
         if state.newer:
             return PlainTextResponse("a newer Kontrast wrote the outputs. Upgrade this exporter\n", status_code=503)
-        known = self._view.snapshot()
+        known = self._memory.clusters()
         if all(each.gauges is None for each in known):
             return PlainTextResponse("no cluster is known yet (`kontrast status` has the reason)\n", status_code=503)
         lacking = [each.cluster for each in known if state.lacks_rows_of(each.cluster)]

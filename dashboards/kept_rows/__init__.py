@@ -1,1 +1,1 @@
-"""Current state from the job's outputs, read in a thread and kept as the newest row of each subject."""
+"""Follower of the job's outputs in a thread, with counts of its reading."""

@@ -1,4 +1,4 @@
-"""Follower of the streaming job's outputs into the view, in a separate thread."""
+"""Follower of the streaming job's outputs into a target, in a separate thread."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ class FollowerTarget(Protocol):
 
 
 class Follower:
-    """Thread that reads a source into a view. `failure` is set when it gives up.
+    """Thread that reads a source into a target. `failure` is set when it gives up.
 
     It gives up a source that never answers within `connect_timeout_seconds`. It retries for ever once the source has
     answered.
     """
 
     def __init__(
-        self, source: OutputsSource, view: FollowerTarget, reading: ReadingCounts, connect_timeout_seconds: float
+        self, source: OutputsSource, target: FollowerTarget, reading: ReadingCounts, connect_timeout_seconds: float
     ) -> None:
         self.failure: ServeError | None = None
         self._source = source
-        self._view = view
+        self._target = target
         self._reading = reading
         self._connect_timeout_seconds = connect_timeout_seconds
         # The ends of the outputs from the newest row of the job, which creates every output before its first row.
@@ -144,7 +144,7 @@ class Follower:
     def _take_chunk(self, chunk: Chunk) -> None:
         if chunk.begins_anew:
             _logger.warning("output %s was replaced, reading the new one from its beginning", chunk.output)
-            self._view.forget(chunk.output)
+            self._target.forget(chunk.output)
             self._reading.nothing_newer(chunk.output)
             self._reading.starts_over(chunk.output)
         if chunk.after_gap:
@@ -153,7 +153,7 @@ class Follower:
         for line in chunk.lines:
             self._take_line(chunk, line)
         if chunk.thinned or chunk.after_gap:
-            self._view.lacks_rows_before(chunk.output)
+            self._target.lacks_rows_before(chunk.output)
 
     def _take_line(self, chunk: Chunk, line: bytes) -> None:
         try:
@@ -165,7 +165,7 @@ class Follower:
                 self._note_newer(error.cluster, chunk.output)
             return
         if isinstance(row, JobRow):
-            self._view.apply(row)
+            self._target.apply(row)
             self._ends = {output: (end.identity, end.offset) for output, end in row.ends.items()}
             return
         self._reading.row(row.cluster, chunk.output)
@@ -173,19 +173,19 @@ class Follower:
             # Earlier unreadable rows no longer count, because they are void or this row replaces them.
             self._reading.nothing_newer(chunk.output, row.cluster)
         if isinstance(row, BeginningRow):
-            self._view.forget(chunk.output, row.cluster, for_good=row.forgotten)
+            self._target.forget(chunk.output, row.cluster, for_good=row.forgotten)
             self._reading.begins(chunk.output, row.cluster)
             if row.forgotten:
                 self._reading.forget(row.cluster)
             return
-        if self._view.apply(row) and chunk.live and self._view.is_live(row.cluster):
+        if self._target.apply(row) and chunk.live and self._target.is_live(row.cluster):
             now = time.time()
-            observed_ms = row.time_ms + self._view.clock_behind_ms(row.cluster)
+            observed_ms = row.time_ms + self._target.clock_behind_ms(row.cluster)
             self._reading.lag(row.cluster, now - observed_ms / 1000, zxid=row.zxid, at_seconds=now)
 
     def _note_newer(self, cluster: str, output: str) -> None:
         if self._reading.newer_row(cluster, output):
-            self._view.know(cluster)
+            self._target.know(cluster)
             what = "a newer Kontrast wrote %s of cluster %s. Upgrade this exporter to export them"
             _logger.error(what, output, cluster)
 

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, TopicPartition
-from controller.contract.metadata_rows import PartitionRow, TopicRow
+from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
-from controller.restore.context_of_rows import context_of_rows
-from controller.restore.stored_context import new_context
 from controller.rules.migration_phases import MigrationPhase
 from controller.view.migration import DONE
 from controller.view.types import Context
-from dashboards.kept_rows.cluster_at import ClusterAt, cluster_at
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import ClusterSnapshot, TopicSize, View
 from dashboards.page.asked import now_ms
 from dashboards.page.config import PageConfig
 from dashboards.page.leases import Leases
-from dashboards.page.overview import Overview, OverviewMaker, WayToKRaft, oldest, picture_with, unread, why_unread
-from dashboards.page.partition_groups import PartitionGroup, PartitionLine, Topics, partition_line
+from dashboards.page.overview import Overview, OverviewMaker, WayToKRaft, oldest, unread, why_unread
+from dashboards.page.partition_groups import PartitionGroup, PartitionLine, partition_line
 from dashboards.page.recent import day_begin_ms, hours_of, news_of
+from questions.cluster_rows import ClusterSnapshot, TopicRows
 from questions.doubts import BLINDING, doubts, silent_process
 from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
@@ -33,6 +30,7 @@ from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.subject import Subject
 from questions.explain.topic import explain_topic
+from questions.memory import Memory
 from questions.picture import CONTROLLER_GROUP, Picture, Present
 from questions.state import State
 from questions.whatif.scenario import brokers_in
@@ -83,9 +81,9 @@ class Answers:
     """
 
     def __init__(  # noqa: PLR0913 (one source an argument)
-        self, view: View, reading: ReadingCounts, quorum: Callable[[str], str], config: PageConfig, leases: Leases
+        self, memory: Memory, reading: ReadingCounts, quorum: Callable[[str], str], config: PageConfig, leases: Leases
     ) -> None:
-        self._view = view
+        self._memory = memory
         self._maker = OverviewMaker(config)
         self._reading = reading
         self._quorum = quorum
@@ -94,18 +92,18 @@ class Answers:
 
     def fleet(self) -> tuple[Overview, ...]:
         """Return every cluster, the worst first."""
-        found = [self._overview(each) for each in self._view.snapshot()]
+        found = [self._overview(each) for each in self._memory.clusters()]
         return tuple(sorted(found, key=_worst_first))
 
     def overview(self, cluster: str, at_ms: int | None = None) -> Overview | None:
         """Return the cluster on one screen, if it exists."""
-        found = self._view.cluster(cluster)
+        found = self._memory.cluster(cluster)
         if found is None or at_ms is None:
             return None if found is None else self._overview(found)
-        unknown, then = self.why_unknown(cluster, at_ms), cluster_at(self._view, cluster, at_ms)
+        unknown, then = self.why_unknown(cluster, at_ms), self._memory.cluster(cluster, at_ms)
         if unknown is not None or then is None:
             return unread(cluster, unknown or "no counts are kept")
-        return self.overview_at(then.snapshot, None, at_ms)
+        return self.overview_at(then, None, at_ms)
 
     def present(self, found: ClusterSnapshot, at_ms: int | None = None) -> Present | None:
         """Return the present of a cluster that is shown as current, None for a moment of the past."""
@@ -114,24 +112,25 @@ class Answers:
         now = Present(now_ms(), self._stale_after_ms)
         if not now.is_stale(found.heartbeat_ms):
             return now
-        silent = silent_process(self._view.job(), found.heartbeat_ms, now.now_ms, now.stale_after_ms)
+        silent = silent_process(self._memory.job(), found.heartbeat_ms, now.now_ms, now.stale_after_ms)
         return now._replace(silent=silent)
 
     def doubts(self, cluster: str) -> tuple[str, ...]:
         """Return why the present cluster may be unknown, a sentence each."""
-        found = self._view.cluster(cluster)
+        found = self._memory.cluster(cluster)
         if found is None or found.gauges is None:
             return ()
         own = [row for row in found.open_alerts if row.alert in BLINDING]
-        return doubts(picture_with(found, own, present=self.present(found)))
+        return doubts(found.picture(own, self.present(found)))
 
     def why_unknown(self, cluster: str, at_ms: int | None = None) -> str | None:
         """Return the reason why the cluster's state is unknown, if it is."""
-        found = self._view.cluster(cluster)
+        found = self._memory.cluster(cluster)
         if found is None:
             return "no cluster has this name"
         unknown = self._why_unknown(found)
-        if unknown is None and at_ms is not None and not self._view.was_ready(cluster, at_ms):
+        then = None if unknown is not None or at_ms is None else self._memory.cluster(cluster, at_ms)
+        if then is not None and not then.ready:
             return "Kontrast had not read the cluster completely at that moment"
         return unknown
 
@@ -139,45 +138,51 @@ class Answers:
         """Return a page of topics whose names contain the text in any case. `lacking` lists those with problems."""
         if lacking:
             return self._lacking_topics(cluster, contains, after)
-        names = self._view.topic_names(cluster, contains, after, TOPICS_OF_A_PAGE + 1)
+        names = self._memory.topic_names(cluster, contains, after, TOPICS_OF_A_PAGE + 1)
         shown = names[:TOPICS_OF_A_PAGE]
-        lines = tuple(_topic_line(name, self._view.partitions_of(cluster, name).values()) for name in shown)
-        return TopicList(self.doubts(cluster), lines, shown[-1] if len(names) > len(shown) else None)
+        return self._topic_list(cluster, shown, has_more=len(names) > len(shown))
 
     def clusters_like(self, name: str) -> list[str]:
         """Return the clusters with a similar name, the nearest first."""
-        return near(name, (found.cluster for found in self._view.snapshot()))
+        return near(name, (found.cluster for found in self._memory.clusters()))
 
     def topics_like(self, cluster: str, name: str) -> list[str]:
         """Return the topics with a similar name, the nearest first. Of many, only those from its first letter on."""
-        names = self._view.topic_names(cluster, "", "", _MOST_NAMES)
+        names = self._memory.topic_names(cluster, "", "", _MOST_NAMES)
         if len(names) == _MOST_NAMES:
-            names = self._view.topic_names(cluster, "", name[:1], _MOST_NAMES)
+            names = self._memory.topic_names(cluster, "", name[:1], _MOST_NAMES)
         return near(name, names)
 
     def partitions_like(self, cluster: str, tp: TopicPartition) -> list[str]:
         """Return the partitions of this number in topics with a similar name, the nearest first."""
         topics = self.topics_like(cluster, tp.topic)
-        return [f"{name}-{tp.partition}" for name in topics if tp.partition in self._view.partitions_of(cluster, name)]
+        found = self._topics(cluster, topics)
+        return [f"{name}-{tp.partition}" for name in topics if name in found and tp.partition in found[name].partitions]
 
     def subjects_like(self, cluster: str, subject: Subject) -> list[str]:
         """Return existing partitions or topics with a similar name, none for a subject that exists."""
         topic, tp = subject.topic, subject.partition
-        if topic is None or self._view.partitions_of(cluster, topic):
+        if topic is None or self._memory.partitions_of(cluster, topic):
             return []
-        if tp is not None and tp.partition in self._view.partitions_of(cluster, tp.topic):
+        if tp is not None and tp.partition in self._memory.partitions_of(cluster, tp.topic):
             return []
         return (self.partitions_like(cluster, tp) if tp is not None else []) or self.topics_like(cluster, topic)
 
     def _lacking_topics(self, cluster: str, contains: str, after: str) -> TopicList:
-        rows = self._view.partitions(cluster).values()
-        names = {row.topic for row in rows if row.problem is not None and contains.lower() in row.topic.lower()}
-        sizes = self._view.topic_sizes(cluster, names)
-        ranked = sorted(sizes, key=lambda name: self._maker.rank(name, sizes[name].row))
-        first = ranked.index(after) + 1 if after in sizes else 0
+        found = {
+            name: topic.row
+            for name, topic in self._topics(cluster, None).items()
+            if contains.lower() in name.lower() and any(row.problem is not None for row in topic.partitions.values())
+        }
+        ranked = sorted(found, key=lambda name: self._maker.rank(name, found[name]))
+        first = ranked.index(after) + 1 if after in found else 0
         shown = ranked[first : first + TOPICS_OF_A_PAGE]
-        lines = tuple(_topic_line(name, self._view.partitions_of(cluster, name).values()) for name in shown)
-        return TopicList(self.doubts(cluster), lines, shown[-1] if len(ranked) > first + len(shown) else None)
+        return self._topic_list(cluster, shown, has_more=len(ranked) > first + len(shown))
+
+    def _topic_list(self, cluster: str, shown: list[str], *, has_more: bool) -> TopicList:
+        topics = self._topics(cluster, shown)
+        lines = tuple(_topic_line(name, topics[name].partitions.values()) for name in shown if name in topics)
+        return TopicList(self.doubts(cluster), lines, shown[-1] if has_more else None)
 
     def topic(self, cluster: str, topic: str, first: int = 0, at_ms: int | None = None) -> TopicAnswer | None:
         """Return the topic, if it exists, with its partitions from `first` on."""
@@ -185,7 +190,7 @@ class Answers:
         picture = None if found is None else self._picture_of_topic(found, topic, at_ms)
         if found is None or picture is None or picture.topic(topic) is None:
             return None
-        rows = [row for row in found.partitions if row.partition >= first]
+        rows = [row for number, row in sorted(found.topics[topic].partitions.items()) if number >= first]
         more = rows[PARTITIONS_OF_A_PAGE].partition if len(rows) > PARTITIONS_OF_A_PAGE else None
         lines = tuple(map(partition_line, rows[:PARTITIONS_OF_A_PAGE]))
         return TopicAnswer(explain_topic(picture, topic), lines, more)
@@ -198,68 +203,52 @@ class Answers:
 
     def broker(self, cluster: str, broker: BrokerId, at_ms: int | None = None) -> BrokerAnswer | None:
         """Return the broker's explanation, if the cluster mentions it."""
-        # A broker hosts some thousands of 200,000 partitions, so leave out the others early.
-        held_now = [row for row in self._view.partitions(cluster).values() if broker in row.replicas]
-        at_moment = cluster_at(self._view, cluster, at_ms, held_now)
-        found = None if at_moment is None else at_moment.snapshot
-        if at_moment is None or found is None or found.gauges is None:
+        found = self._memory.cluster(cluster, at_ms, None)
+        if found is None or found.gauges is None:
             return None
         known = {row.broker: row.registered for row in found.brokers}
         if broker not in known and broker not in found.gauges.replicas_by_broker:
             return None
-        holding = [row for row in at_moment.partitions if broker in row.replicas]
-        about = [row for row in found.open_alerts if broker in (row.broker, *row.brokers)]
-        explanation = explain_broker(self._picture(found, about, at_ms, holding), broker)
         lost = [row for row in (*found.unusable, *found.under_min_isr) if broker in row.replicas]
-        return BrokerAnswer(explanation, self._maker.groups(lost, self._sizes(cluster, lost, at_ms)))
+        groups = self._maker.groups(lost, found.topics)
+        about = [row for row in found.open_alerts if broker in (row.broker, *row.brokers)]
+        explanation = explain_broker(self._picture(_with_replicas_on(found, broker), about, at_ms), broker)
+        return BrokerAnswer(explanation, groups)
 
     def controller(self, cluster: str, at_ms: int | None = None) -> Explanation | None:
         """Return the controller's explanation, if the cluster exists."""
-        at_moment = cluster_at(self._view, cluster, at_ms, topics=self._view.topics(cluster))
-        if at_moment is None or at_moment.snapshot.gauges is None:
+        found = self._memory.cluster(cluster, at_ms, None)
+        if found is None or found.gauges is None:
             return None
-        about = [row for row in at_moment.snapshot.open_alerts if row.group == CONTROLLER_GROUP]
-        deleting = [row for row in at_moment.topics if row.deletion is not None]
-        return explain_controller(self._picture(at_moment.snapshot, about, at_ms, topics=deleting))
+        about = [row for row in found.open_alerts if row.group == CONTROLLER_GROUP]
+        rows = {name: topic.row for name, topic in found.topics.items()}
+        deleting = {name: TopicRows(row, {}) for name, row in rows.items() if row and row.deletion is not None}
+        return explain_controller(self._picture(replace(found, topics=deleting), about, at_ms))
 
     def brokers_in(self, cluster: str, rack: str) -> tuple[BrokerId, ...]:
         """Return the rack's registered brokers. Raise UnknownBrokersError if it has no brokers."""
-        found = self._view.cluster(cluster)
-        return () if found is None or found.gauges is None else brokers_in(picture_with(found, ()).context, rack)
+        found = self._memory.cluster(cluster)
+        return () if found is None or found.gauges is None else brokers_in(found.picture(()).context, rack)
 
     def whole_context(self, cluster: str) -> Context | None:
         """Return the cluster with every partition, for simulations. This takes seconds for 200,000 partitions."""
-        found = self._view.cluster(cluster)
-        if found is None or found.gauges is None:
+        found = self._memory.cluster(cluster, topics=None)
+        return None if found is None or found.gauges is None else found.picture().context
+
+    def _with_topic(self, cluster: str, topic: str, at_ms: int | None) -> ClusterSnapshot | None:
+        """Return the cluster with the topic, if that has partitions."""
+        found = self._memory.cluster(cluster, at_ms, (topic,))
+        if found is None or found.gauges is None or topic not in found.topics:
             return None
-        metadata = (*found.cluster_rows, *self._view.topics(cluster), *self._view.partitions(cluster).values())
-        return context_of_rows(new_context(cluster), metadata, found.gauges)
+        return found if found.topics[topic].partitions else None
 
-    def _with_topic(self, cluster: str, topic: str, at_ms: int | None) -> ClusterAt | None:
-        """Return the cluster with the topic's partitions in their order, if it has some."""
-        partitions = self._view.partitions_of(cluster, topic).values()
-        found = cluster_at(self._view, cluster, at_ms, partitions, self._view.topics(cluster, topic))
-        rows = () if found is None else [row for row in found.partitions if row.topic == topic]
-        if found is None or not rows or found.snapshot.gauges is None:
-            return None
-        topics = tuple(row for row in found.topics if row.topic == topic)
-        return ClusterAt(found.snapshot, tuple(sorted(rows, key=lambda row: row.partition)), topics)
+    def _picture_of_topic(self, found: ClusterSnapshot, topic: str, at_ms: int | None) -> Picture:
+        return self._picture(found, _naming(topic, found.open_alerts), at_ms)
 
-    def _picture_of_topic(self, found: ClusterAt, topic: str, at_ms: int | None) -> Picture:
-        about = _naming(topic, found.snapshot.open_alerts)
-        return self._picture(found.snapshot, about, at_ms, found.partitions, found.topics)
-
-    def _picture(  # noqa: PLR0913 (parts of a picture)
-        self,
-        found: ClusterSnapshot,
-        about: Iterable[AlertRow],
-        at_ms: int | None,
-        partitions: Iterable[PartitionRow] = (),
-        topics: Iterable[TopicRow] = (),
-    ) -> Picture:
+    def _picture(self, found: ClusterSnapshot, about: Iterable[AlertRow], at_ms: int | None) -> Picture:
         """Return a picture with the alerts about its subject, and those that hide the cluster."""
         alerts = [row for row in found.open_alerts if row.alert in BLINDING]
-        return picture_with(found, [*alerts, *oldest(about)], partitions, topics, self.present(found, at_ms))
+        return found.picture([*alerts, *oldest(about)], self.present(found, at_ms))
 
     def _why_unknown(self, found: ClusterSnapshot) -> str | None:
         state = self._reading.snapshot()
@@ -273,16 +262,13 @@ class Answers:
 
     def overview_at(self, found: ClusterSnapshot, present: Present | None, at_ms: int | None = None) -> Overview:
         """Return the overview of this snapshot, of now or of the moment `at_ms` if `present` is None."""
-        sizes = self._sizes(found.cluster, (*found.unusable, *found.under_min_isr), at_ms)
-        return self._maker.overview(found, sizes, present)
+        names = {row.topic for row in (*found.unusable, *found.under_min_isr)}
+        return self._maker.overview(found, self._topics(found.cluster, names, at_ms), present)
 
-    def _sizes(self, cluster: str, rows: Iterable[PartitionRow], at_ms: int | None) -> Topics:
-        names = {row.topic for row in rows}
-        if at_ms is None:
-            return self._view.topic_sizes(cluster, names)
-        then = cluster_at(self._view, cluster, at_ms, topics=self._view.topics(cluster))
-        rows_then = () if then is None else then.topics
-        return {row.topic: TopicSize(row, row.partitions) for row in rows_then if row.topic in names}
+    def _topics(self, cluster: str, names: Collection[str] | None, at_ms: int | None = None) -> Mapping[str, TopicRows]:
+        """Return those of these topics that exist, None for all."""
+        found = None if names == set() else self._memory.cluster(cluster, at_ms, names)
+        return {} if found is None else found.topics
 
     def _overview(self, found: ClusterSnapshot) -> Overview:
         unknown = self._why_unknown(found)
@@ -293,12 +279,13 @@ class Answers:
         assert shown_ms is not None, "a cluster that was read has a heartbeat"
         since = made.state.since if made.state.state is State.UNKNOWN else None
         unknown_since_ms = None if since is None else since.ms
-        kept_since_ms = self._view.kept_since_ms(found.cluster) or shown_ms
-        alerts = self._view.alert_changes(found.cluster, day_begin_ms(shown_ms), shown_ms)
-        return replace(
+        kept = self._memory.kept(found.cluster)
+        kept_since_ms = shown_ms if kept is None else kept.since_ms
+        alerts = self._memory.alert_changes(found.cluster, day_begin_ms(shown_ms), shown_ms)
+        return msgspec.structs.replace(
             made,
             hours=hours_of(alerts, found.open_alerts, kept_since_ms, unknown_since_ms, shown_ms),
-            news=news_of(self._view.newest_events(found.cluster)),
+            news=news_of(self._memory.newest_events(found.cluster)),
             migration=self._way_to_kraft(found),
             lease=self._leases.held(found.cluster, now_ms()),
         )
@@ -328,6 +315,16 @@ def _naming(topic: str, alerts: Iterable[AlertRow]) -> list[AlertRow]:
         return topic in (row.topic, *row.examples) or any(example.startswith(begins) for example in row.examples)
 
     return list(filter(names, alerts))
+
+
+def _with_replicas_on(found: ClusterSnapshot, broker: BrokerId) -> ClusterSnapshot:
+    """Return the cluster with the broker's partitions, which are some thousands of 200,000."""
+    hosted: dict[str, TopicRows] = {}
+    for name, topic in found.topics.items():
+        rows = {number: row for number, row in topic.partitions.items() if broker in row.replicas}
+        if rows:
+            hosted[name] = TopicRows(None, rows)
+    return replace(found, topics=hosted)
 
 
 def _topic_line(name: str, rows: Collection[PartitionRow]) -> TopicLine:

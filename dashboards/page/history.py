@@ -15,12 +15,12 @@ from controller.contract.effect_rows import Transition
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
-from dashboards.kept_rows.cluster_at import kept, snapshot_as_of
 from dashboards.kept_rows.transitions import Transitions
-from dashboards.kept_rows.view import ClusterSnapshot, View
 from dashboards.page.answers import Answers
 from dashboards.page.overview import Overview
+from questions.cluster_rows import ClusterSnapshot
 from questions.explain.subject import Subject
+from questions.memory import Memory
 from questions.picture import Origin, Picture
 from questions.timeline.events import Event
 from questions.timeline.selection import HistorySpan, Selection, is_in_a_timeline
@@ -75,14 +75,14 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 class Histories:
     """Histories of the followed clusters, from memory."""
 
-    def __init__(self, view: View, answers: Answers, transitions: Transitions) -> None:
+    def __init__(self, memory: Memory, answers: Answers, transitions: Transitions) -> None:
         self._answers = answers
-        self._view = view
+        self._memory = memory
         self._transitions = transitions
 
     def history(self, cluster: str, asked: AskedMoment) -> History | None:
         """Return the past around the nearest kept moment, if any."""
-        past = kept(self._view, cluster)
+        past = self._memory.kept(cluster)
         if past is None:
             return None
         since_ms, newest_ms = past
@@ -90,9 +90,8 @@ class Histories:
         lasts_ms = asked.window_seconds * 1000
         end_ms = min(newest_ms, at_ms + lasts_ms // 2)
         begin_ms = max(since_ms, end_ms - lasts_ms)
-        state = self._view.as_of(cluster, at_ms)
-        assert state is not None, "a cluster that was there a moment ago"
-        then = snapshot_as_of(state, at_ms)
+        then = self._memory.cluster(cluster, at_ms)
+        assert then is not None, "a cluster that was there a moment ago"
         timeline, notes = self._timeline(then, asked.subject, begin_ms, end_ms)
         if asked.at_ms is not None and asked.at_ms < since_ms:
             notes.insert(0, OLDEST)
@@ -114,7 +113,7 @@ class Histories:
 
     def _overview(self, then: ClusterSnapshot, at_ms: int, *, is_now: bool) -> Overview:
         """Return the cluster at the moment, or as it is known now if no moment is asked for."""
-        now = self._view.cluster(then.cluster) if is_now else None
+        now = self._memory.cluster(then.cluster) if is_now else None
         if now is None:
             return self._answers.overview_at(then, None, at_ms)
         return self._answers.overview_at(now, self._answers.present(now))
@@ -123,9 +122,8 @@ class Histories:
         self, then: ClusterSnapshot, subject: Subject | None, begin_ms: int, end_ms: int
     ) -> tuple[Timeline | None, list[str]]:
         cluster = then.cluster
-        changed = self._view.changed(cluster, begin_ms, end_ms)
-        steps = self._transitions.between(cluster, begin_ms, end_ms)
-        incomplete = self._transitions.why_incomplete()
+        incomplete = self._transitions.follow()
+        changed = self._memory.changes(cluster, begin_ms, end_ms)
         notes = [] if incomplete is None else [incomplete]
         # Brokers, a controller and affected partitions that did not change have a lane, too.
         unchanged = [
@@ -134,7 +132,7 @@ class Histories:
             *then.under_min_isr,
             *([then.controller] if then.controller else []),
         ]
-        rows = {(row.generation, row.seq, row.ordinal): row for row in (*changed, *steps)}
+        rows = {(row.generation, row.seq, row.ordinal): row for row in changed}
         rows |= {(row.generation, row.seq, row.ordinal): row for row in unchanged if row.time_ms < begin_ms}
         every = [rows[place] for place in sorted(rows) if is_in_a_timeline(rows[place])]
         story = _beginnings_and_newest(every)

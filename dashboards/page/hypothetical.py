@@ -11,9 +11,9 @@ from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
 from controller.view.types import Context
-from dashboards.kept_rows.view import View
 from dashboards.page.answers import Answers
 from questions.known_brokers import UnknownBrokersError
+from questions.memory import Memory
 from questions.picture import Origin, Picture
 from questions.restartable import Restartable, restartable
 from questions.whatif.consequences import PartitionChange, is_offline
@@ -63,8 +63,8 @@ class WhatIf(msgspec.Struct, frozen=True):
 class Hypothetical:
     """Simulator of losses on clusters, for one thread. It keeps the newest cluster."""
 
-    def __init__(self, view: View, answers: Answers) -> None:
-        self._view = view
+    def __init__(self, memory: Memory, answers: Answers) -> None:
+        self._memory = memory
         self._answers = answers
         self._kept: tuple[tuple[str, int], Context] | None = None  # one, because 200,000 partitions are some hundred MB
 
@@ -88,7 +88,7 @@ class Hypothetical:
         self, cluster: str, broker: BrokerId, accepted_topics: Collection[str], accepted_absent: Collection[BrokerId]
     ) -> Restartable | None:
         """Judge a broker's restart, if the cluster has rows. Raise UnknownBrokersError."""
-        found, context = self._view.cluster(cluster), self._context(cluster)
+        found, context = self._memory.cluster(cluster), self._context(cluster)
         if found is None or found.heartbeat_ms is None or context is None:
             return None
         picture = Picture(
@@ -102,7 +102,7 @@ class Hypothetical:
         return restartable(picture, broker, accepted_topics=accepted_topics, accepted_absent=accepted_absent)
 
     def _context(self, cluster: str) -> Context | None:
-        version = (cluster, self._view.changes(cluster, PartitionRow.output))
+        version = (cluster, self._memory.version(cluster, PartitionRow.output))
         if self._kept is None or self._kept[0] != version:
             self._kept = None  # never two at once
             context = self._answers.whole_context(cluster)

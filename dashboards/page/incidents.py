@@ -16,11 +16,11 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from controller.contract.problem import Problem
 from controller.view.returns import Waiting
-from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.page.config import PageConfig
 from dashboards.page.partition_groups import PartitionGroup
 from questions import incidents as question
 from questions.check import Finding, finding_of
+from questions.cluster_rows import ClusterSnapshot
 from questions.picture import Beginning, Picture
 from questions.state import Counts
 from wording.facts import Fact, keep_up

@@ -13,17 +13,15 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
-from controller.restore.stored_context import new_context
 from dashboards.alerting.active_alerts import stale_row
-from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.page.config import PageConfig
 from dashboards.page.incidents import Incident, card_of, troubles_of, within
 from dashboards.page.partition_groups import PartitionGroup, Topics, groups_of
 from dashboards.page.recent import News
 from dashboards.page.topic_ranks import TopicRanks
 from questions.check import Finding, Health, finding_of, health_of
+from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
-from questions.gathering import picture_of_rows
 from questions.incidents import incidents_in, is_own
 from questions.picture import Picture, Present
 from questions.restartable import Lease
@@ -126,7 +124,7 @@ class OverviewMaker:
         unknown, gauges = why_unread(found), found.gauges
         if unknown is not None or gauges is None:
             return unread(found.cluster, unknown or "no counts are kept")
-        picture = picture_with(found, oldest(found.open_alerts), present=present)
+        picture = found.picture(oldest(found.open_alerts), present)
         groups = self.groups((*found.unusable, *found.under_min_isr), topics)
         troubled = tuple(zip(groups, troubles_of(groups), strict=True))
         incidents = incidents_in(picture, [trouble for _, trouble in troubled])
@@ -176,21 +174,6 @@ def why_unread(found: ClusterSnapshot) -> str | None:
     if found.ready and found.controller is not None:
         return None
     return "no complete read of the cluster has arrived yet (see `kontrast status`)"
-
-
-def picture_with(
-    found: ClusterSnapshot,
-    alerts: Collection[AlertRow],
-    partitions: Iterable[PartitionRow] = (),
-    topics: Iterable[TopicRow] = (),
-    present: Present | None = None,
-) -> Picture:
-    """Make the cluster's picture with these alerts, partitions and topics. It must have gauges."""
-    assert found.gauges is not None, "a cluster that was not read"
-    metadata = (*found.cluster_rows, *topics, *partitions)
-    empty = new_context(found.cluster)
-    picture = picture_of_rows(empty, metadata, found.gauges, alerts, as_of_ms=found.heartbeat_ms)
-    return msgspec.structs.replace(picture, present=present)
 
 
 def oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:

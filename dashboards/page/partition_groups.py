@@ -10,8 +10,8 @@ import msgspec
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
-from dashboards.kept_rows.view import TopicSize, problem_since_ms
 from dashboards.page.topic_ranks import TopicRanks
+from questions.cluster_rows import TopicRows, problem_since_ms
 from wording.facts import Fact
 from wording.sentences import listed, one_of
 
@@ -57,8 +57,8 @@ class PartitionGroup(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[PartitionLine, ...]
 
 
-Topics = Mapping[str, TopicSize]
-_NO_TOPIC: Final = TopicSize(None, 0)
+Topics = Mapping[str, TopicRows]
+_NO_TOPIC: Final = TopicRows(None, {})
 
 
 def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -> tuple[PartitionGroup, ...]:
@@ -123,7 +123,7 @@ def _needs(brokers: tuple[BrokerId, ...], lacking: int) -> str:
     return f"Needs {one_of(brokers)}." if lacking == 1 else f"Needs {lacking} of {listed(brokers)}."
 
 
-def _group(key: tuple[str, str, str], rows: list[PartitionRow], size: TopicSize) -> PartitionGroup:
+def _group(key: tuple[str, str, str], rows: list[PartitionRow], in_topic: TopicRows) -> PartitionGroup:
     topic, problem, says = key
     needs, lacking = needs_of(rows[0])
     return PartitionGroup(
@@ -134,7 +134,7 @@ def _group(key: tuple[str, str, str], rows: list[PartitionRow], size: TopicSize)
         needs=needs,
         lacking=lacking,
         count=len(rows),
-        of=max(size.partitions, len(rows)),
+        of=max(len(in_topic.partitions), len(rows)),
         since_ms=min(map(problem_since_ms, rows)),
         partitions=tuple(map(partition_line, rows[:_EXAMPLES])),
     )

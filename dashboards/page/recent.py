@@ -13,8 +13,8 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow
 from controller.contract.row import Row
-from dashboards.kept_rows.replaced import Replacement
 from questions.doubts import BLINDING
+from questions.past import Change
 from questions.state import State
 from wording.facts import Departure
 from wording.sentences import event_of
@@ -99,13 +99,13 @@ def _without(span: tuple[int, int, State], unknown: Iterable[tuple[int, int]]) -
         yield begin_ms, end_ms, state
 
 
-def news_of(changes: Sequence[Replacement]) -> tuple[News, ...]:
+def news_of(changes: Sequence[Change]) -> tuple[News, ...]:
     """Return the newest changes, the newest first."""
     said = map(_news, sorted(changes, key=lambda change: change.row.time_ms)[::-1])
     return tuple(news for news in said if news is not None)[:_NEWS_OF_A_PAGE]
 
 
-def _news(change: Replacement) -> News | None:
+def _news(change: Change) -> News | None:
     row = change.row
     if isinstance(row, BrokerRow):
         left = Departure.SHUT_DOWN if row.left_in_order else Departure.CRASHED

@@ -19,10 +19,8 @@ from starlette.staticfiles import StaticFiles
 
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from dashboards.drawn_timeline.picture import STYLE
-from dashboards.kept_rows.cluster_at import kept
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
-from dashboards.kept_rows.view import View
 from dashboards.page import interface
 from dashboards.page.answers import Answers, BrokerAnswer, TopicAnswer, TopicList
 from dashboards.page.asked import NUMBER, found, named, now_ms, number
@@ -39,6 +37,7 @@ from dashboards.page.templates import render, segment
 from dashboards.serving.pool import Pool
 from questions.explain.explanation import Explanation
 from questions.known_brokers import UnknownBrokersError
+from questions.memory import Memory
 from wording.suggestions import did_you_mean
 from wording.times import moment
 
@@ -81,20 +80,20 @@ class LivePage:
 
     def __init__(  # noqa: PLR0913 (parts of the page)
         self,
-        view: View,
+        memory: Memory,
         reading: ReadingCounts,
         transitions: Transitions,
         config: PageConfig,
         stop: threading.Event,
         quorum: Callable[[str], str],
     ) -> None:
-        self._view = view
+        self._memory = memory
         self._stop = stop
         self._config = config
         leases = Leases()
-        self._answers = Answers(view, reading, quorum, config, leases)
-        self._histories = Histories(view, self._answers, transitions)
-        self._hypothetical = Hypothetical(view, self._answers)
+        self._answers = Answers(memory, reading, quorum, config, leases)
+        self._histories = Histories(memory, self._answers, transitions)
+        self._hypothetical = Hypothetical(memory, self._answers)
         self._restarts = Restarts(self._hypothetical, leases, self._refuse_unknown, config)
         self._newest_pages = NewestPages()
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
@@ -206,7 +205,7 @@ class LivePage:
 
     def _overview(self, request: Request) -> Overview:
         cluster, at_ms = named(request, "cluster"), self._moment(request).at_ms
-        if at_ms is None and _asked_ms(request) is not None and self._view.cluster(cluster) is not None:
+        if at_ms is None and _asked_ms(request) is not None and self._memory.cluster(cluster) is not None:
             raise HTTPException(404, _nothing_kept(cluster))
         overview = self._answers.overview(cluster, at_ms)
         return found(overview, f"There is no cluster {cluster}.", lambda: self._answers.clusters_like(cluster))
@@ -221,9 +220,9 @@ class LivePage:
     def _search(self, request: Request) -> Found:
         words = request.query_params.get("of", "")
         if "cluster" not in request.path_params:
-            return search(self._view, words)
+            return search(self._memory, words)
         self._refuse_unknown(request)
-        return search(self._view, words, named(request, "cluster"))
+        return search(self._memory, words, named(request, "cluster"))
 
     def _topic(self, request: Request) -> TopicAnswer:
         at_ms = self._known_moment(request)
@@ -280,7 +279,7 @@ class LivePage:
             named(request, "cluster"),
             request.query_params.get("of", ""),
         )
-        parts = page_of(self._view, cluster, words, at_ms)
+        parts = page_of(self._memory, cluster, words, at_ms)
         then = "" if at_ms is None else f"?at={at_ms}"
         if parts is None:
             parts, then = ("clusters", cluster, "search"), f"?of={segment(words)}"
@@ -302,7 +301,7 @@ class LivePage:
 
     def _moment(self, request: Request) -> _Moment:
         """Return the nearest kept moment to the requested one, if the cluster has any."""
-        asked_ms, past = _asked_ms(request), kept(self._view, named(request, "cluster"))
+        asked_ms, past = _asked_ms(request), self._memory.kept(named(request, "cluster"))
         if asked_ms is None or past is None:
             return _Moment()
         return _Moment(past.nearest(asked_ms), OLDEST if asked_ms < past.since_ms else "")
@@ -319,12 +318,12 @@ class LivePage:
         cluster = named(request, "cluster")
         unknown = self._answers.why_unknown(cluster, at_ms)
         if unknown is not None:
-            if self._view.cluster(cluster) is not None:
+            if self._memory.cluster(cluster) is not None:
                 raise HTTPException(503, f"Cluster {cluster}: {unknown}.")
             found(None, f"Cluster {cluster}: {unknown}.", lambda: self._answers.clusters_like(cluster))
 
     def _version(self, cluster: str | None) -> int:
-        return self._view.changes(cluster, *FOLLOWED_OUTPUTS)
+        return self._memory.version(cluster, *FOLLOWED_OUTPUTS)
 
     async def _changes(self, request: Request) -> Response:
         """Stream a server-sent event for each change of the shown state."""

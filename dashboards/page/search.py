@@ -11,9 +11,10 @@ import msgspec
 
 from controller.contract.ids import BrokerId
 from controller.rules.partitioner import partition_for_key
-from dashboards.kept_rows.view import ClusterSnapshot, View
 from dashboards.page.subjects import subject_of
+from questions.cluster_rows import ClusterSnapshot
 from questions.key import KeyFormat, key_bytes
+from questions.memory import Memory
 from wording.sentences import counted
 
 _MOST_HITS: Final = 12
@@ -39,34 +40,34 @@ class Found(msgspec.Struct, frozen=True):
     more: bool
 
 
-def search(view: View, words: str, cluster: str | None = None) -> Found:
+def search(memory: Memory, words: str, cluster: str | None = None) -> Found:
     """Search one cluster, or all clusters by names of clusters and topics."""
     words = words.strip()
-    hits = islice(_hits(view, words, cluster), _MOST_HITS + 1) if words else iter(())
+    hits = islice(_hits(memory, words, cluster), _MOST_HITS + 1) if words else iter(())
     found = list(hits)
     return Found(words, tuple(found[:_MOST_HITS]), len(found) > _MOST_HITS)
 
 
-def _hits(view: View, words: str, cluster: str | None) -> Iterator[Hit]:
+def _hits(memory: Memory, words: str, cluster: str | None) -> Iterator[Hit]:
     if cluster is not None:
-        one = view.cluster(cluster)
+        one = memory.cluster(cluster)
         if one is not None:
-            yield from _in_cluster(view, one, words, is_only=True)
+            yield from _in_cluster(memory, one, words, is_only=True)
         return
-    every = view.snapshot()
+    every = memory.clusters()
     for found in every:
         if words.lower() in found.cluster.lower():
             yield Hit("cluster", found.cluster, counted(len(found.brokers), "broker"), ("clusters", found.cluster))
     for found in every:
-        yield from _in_cluster(view, found, words, is_only=False)
+        yield from _in_cluster(memory, found, words, is_only=False)
 
 
-def _in_cluster(view: View, found: ClusterSnapshot, words: str, *, is_only: bool) -> Iterator[Hit]:
+def _in_cluster(memory: Memory, found: ClusterSnapshot, words: str, *, is_only: bool) -> Iterator[Hit]:
     page = ("clusters", found.cluster)
     where = "" if is_only else f" of {found.cluster}"
     key = _KEY.fullmatch(words)
     if key is not None:
-        yield from _of_key(view, found.cluster, key["topic"], key["key"])
+        yield from _of_key(memory, found.cluster, key["topic"], key["key"])
         return
     if is_only and len(words) > 2 and words.lower() in "controller":
         yield Hit("controller", "controller", "its state and its writes", (*page, "controller"))
@@ -76,17 +77,18 @@ def _in_cluster(view: View, found: ClusterSnapshot, words: str, *, is_only: bool
     subject = subject_of(words)
     if subject is not None and subject.partition is not None:
         tp = subject.partition
-        row = view.partitions_of(found.cluster, tp.topic).get(tp.partition)
+        row = memory.partitions_of(found.cluster, tp.topic).get(tp.partition)
         if row is not None:
             yield Hit("partition", str(tp) + where, _led(row.leader), (*page, "topics", tp.topic, str(tp.partition)))
-    names = view.topic_names(found.cluster, words, "", _MOST_OF_A_CLUSTER)
-    sizes = view.topic_sizes(found.cluster, names)
-    for name in _best_first(sizes, words):
-        yield Hit("topic", name + where, counted(sizes[name].partitions, "partition"), (*page, "topics", name))
+    names = memory.topic_names(found.cluster, words, "", _MOST_OF_A_CLUSTER)
+    with_topics = memory.cluster(found.cluster, topics=names)
+    topics = {} if with_topics is None else with_topics.topics
+    for name in _best_first(topics, words):
+        yield Hit("topic", name + where, counted(len(topics[name].partitions), "partition"), (*page, "topics", name))
 
 
-def _of_key(view: View, cluster: str, topic: str, key: str) -> Iterator[Hit]:
-    partitions = view.partitions_of(cluster, topic)
+def _of_key(memory: Memory, cluster: str, topic: str, key: str) -> Iterator[Hit]:
+    partitions = memory.partitions_of(cluster, topic)
     if not partitions:
         return
     number = partition_for_key(key_bytes(key, KeyFormat.UTF8), len(partitions))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from controller.contract.ids import TopicPartition
-from dashboards.kept_rows.cluster_at import cluster_at
-from dashboards.kept_rows.view import View
 from questions.explain.subject import Subject, read_subject
+from questions.memory import Memory
 
 
-def page_of(view: View, cluster: str, words: str, at_ms: int | None = None) -> tuple[str, ...] | None:
+def page_of(memory: Memory, cluster: str, words: str, at_ms: int | None = None) -> tuple[str, ...] | None:
     """Return the path of a subject's page: orders-7, partition orders-7, topic orders, broker 3, controller 1.
 
     Return None if the name is unknown at the kept moment, by default now. The cluster's own page explains an alert's
@@ -23,19 +21,14 @@ def page_of(view: View, cluster: str, words: str, at_ms: int | None = None) -> t
         return (*page, "brokers", str(subject.broker))
     assert subject.topic is not None, "a subject that is nothing"
     tp = subject.partition
-    if tp is not None and tp in _partitions_of(view, cluster, tp.topic, at_ms):
+    found = memory.cluster(cluster, at_ms, {subject.topic, *([tp.topic] if tp is not None else [])})
+    topics = {} if found is None else found.topics
+    if tp is not None and tp.topic in topics and tp.partition in topics[tp.topic].partitions:
         return (*page, "topics", tp.topic, str(tp.partition))
-    found = cluster_at(view, cluster, at_ms)
-    if _partitions_of(view, cluster, subject.topic, at_ms):
+    if subject.topic in topics and topics[subject.topic].partitions:
         return (*page, "topics", subject.topic)
-    alerts = () if found is None else found.snapshot.open_alerts
+    alerts = () if found is None else found.open_alerts
     return page if any(row.subject == subject.words for row in alerts) else None
-
-
-def _partitions_of(view: View, cluster: str, topic: str, at_ms: int | None) -> set[TopicPartition]:
-    found = cluster_at(view, cluster, at_ms, view.partitions_of(cluster, topic).values())
-    rows = () if found is None else found.partitions
-    return {TopicPartition(row.topic, row.partition) for row in rows if row.topic == topic}
 
 
 def subject_of(words: str) -> Subject | None:

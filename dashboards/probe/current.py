@@ -8,7 +8,8 @@ import time
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import ClusterSnapshot, View
+from questions.cluster_rows import ClusterSnapshot
+from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2
 _HEARTBEAT_PATIENCE_SECONDS = 15.0
@@ -21,9 +22,9 @@ class NothingNewError(Exception):
 class CurrentRows:
     """The newest rows of one cluster, as long as they are vouched for."""
 
-    def __init__(self, cluster: str, view: View, reading: ReadingCounts) -> None:
+    def __init__(self, cluster: str, memory: Memory, reading: ReadingCounts) -> None:
         self.cluster = cluster
-        self.view = view
+        self.memory = memory
         self._reading = reading
 
     def after(self, time_ms: int, stop: threading.Event) -> ClusterSnapshot:
@@ -38,7 +39,7 @@ class CurrentRows:
 
     def now(self) -> ClusterSnapshot:
         """Return the present cluster. Raise NothingNewError while it is not ready."""
-        for snapshot in self.view.snapshot():
+        for snapshot in self.memory.clusters():
             is_ready = snapshot.ready and self._reading.snapshot().vouches_for(self.cluster)
             if snapshot.cluster == self.cluster and is_ready and gauges_of(snapshot).session == "connected":
                 return snapshot

@@ -18,13 +18,14 @@ from controller.contract.metadata_rows import BrokerRow
 from dashboards.alerting.active_alerts import ActiveAlerts, Source
 from dashboards.errors import ServeError
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import ClusterSnapshot, View
 from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint, expected_bytes
 from dashboards.probe.comparison import PartitionDifference, PartitionName, differences, lasting
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows, NothingNewError, gauges_of, now_ms
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
 from dashboards.probe.quorum import QuorumProbe, is_asked
+from questions.cluster_rows import ClusterSnapshot
+from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2
 _LOOK_FOR_CLUSTERS_SECONDS = 1.0
@@ -51,12 +52,12 @@ class ProbedBroker:
 class ClusterProbe:
     """The rounds of one cluster, in a thread of its own."""
 
-    def __init__(self, cluster: str, config: ProbeConfig, view: View, reading: ReadingCounts) -> None:
+    def __init__(self, cluster: str, config: ProbeConfig, memory: Memory, reading: ReadingCounts) -> None:
         self.cluster = cluster
         self._config = config
         self._login = config.login_of(cluster)
-        self._view = view
-        self._rows = CurrentRows(cluster, view, reading)
+        self._memory = memory
+        self._rows = CurrentRows(cluster, memory, reading)
         self._lock = threading.Lock()
         self._brokers: dict[BrokerId, ProbedBroker] = {}
         self._alerts: dict[str, AlertRow] = {}
@@ -121,7 +122,7 @@ class ClusterProbe:
 
     def _differences(self, snapshot: ClusterSnapshot, seen: BrokerView) -> dict[PartitionName, PartitionDifference]:
         live = {row.broker for row in snapshot.brokers if row.registered}
-        return differences(self._view.partitions(self.cluster), seen, live)
+        return differences(self._memory.partitions(self.cluster), seen, live)
 
     def _ask(self, broker: ProbedBroker, row: BrokerRow, stop: threading.Event) -> BrokerView | None:
         """Return the broker's metadata answer, or None without one or before its next turn."""
@@ -135,7 +136,7 @@ class ClusterProbe:
             if broker.connection is None:
                 endpoint = choose_endpoint(row.endpoints, self._login)
                 broker.connection = BrokerConnection(endpoint, self._login, self._config.timeout_seconds)
-            seen = broker.connection.view(expected_bytes(self._view.partitions(self.cluster)))
+            seen = broker.connection.view(expected_bytes(self._memory.partitions(self.cluster)))
         except ProbeError as error:
             self._failed(broker, error)
             return None
@@ -205,10 +206,10 @@ def _is_at(endpoint: Endpoint, endpoints: Sequence[str]) -> bool:
 class Prober:
     """One probe per cluster. `failure` is set if a defect ended one."""
 
-    def __init__(self, config: ProbeConfig, view: View, reading: ReadingCounts) -> None:
+    def __init__(self, config: ProbeConfig, memory: Memory, reading: ReadingCounts) -> None:
         self.failure: ServeError | None = None
         self._config = config
-        self._view = view
+        self._memory = memory
         self._reading = reading
         self._probes: dict[str, ClusterProbe] = {}
         self._quorums: dict[str, QuorumProbe] = {}
@@ -217,11 +218,11 @@ class Prober:
 
     def probes(self) -> tuple[ClusterProbe, ...]:
         """Return the running probes of the existing clusters."""
-        return tuple(probe for probe in self._probes.copy().values() if self._view.knows(probe.cluster))
+        return tuple(probe for probe in self._probes.copy().values() if self._memory.knows(probe.cluster))
 
     def quorums(self) -> tuple[QuorumProbe, ...]:
         """Return the running probes of those clusters' quorums."""
-        return tuple(quorum for quorum in self._quorums.copy().values() if self._view.knows(quorum.cluster))
+        return tuple(quorum for quorum in self._quorums.copy().values() if self._memory.knows(quorum.cluster))
 
     def quorum_sentence(self, cluster: str) -> str:
         """Return the last answer of the cluster's KRaft quorum as a sentence, or the reason without one."""
@@ -250,15 +251,15 @@ class Prober:
 
     def _look_for_clusters(self, stop: threading.Event) -> None:
         while not stop.is_set():
-            for snapshot in self._view.snapshot():
+            for snapshot in self._memory.clusters():
                 cluster = snapshot.cluster
                 if self._config.brokers and cluster not in self._probes:
-                    probe = ClusterProbe(cluster, self._config, self._view, self._reading)
+                    probe = ClusterProbe(cluster, self._config, self._memory, self._reading)
                     self._probes[cluster] = probe
                     self._start(f"probe of {cluster}", probe.run)
                 login = self._config.login_of(cluster)
                 if cluster not in self._quorums and is_asked(login, self._config, snapshot.migration):
-                    quorum = QuorumProbe(cluster, self._config, CurrentRows(cluster, self._view, self._reading))
+                    quorum = QuorumProbe(cluster, self._config, CurrentRows(cluster, self._memory, self._reading))
                     self._quorums[cluster] = quorum
                     self._start(f"quorum of {cluster}", quorum.run)
             stop.wait(_LOOK_FOR_CLUSTERS_SECONDS)

@@ -16,7 +16,6 @@ from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
 from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY, ActiveAlerts, Source
 from dashboards.alerting.message import time_text
-from dashboards.kept_rows.view import ClusterSnapshot
 from dashboards.probe import finalization
 from dashboards.probe.broker import ProbeError, choose_endpoint
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
@@ -36,6 +35,7 @@ from migration.nodes.modes import Mode
 from migration.nodes.nodes import Nodes, Quorum
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import NodeError
+from questions.cluster_rows import ClusterSnapshot
 from wording.sentences import counted
 
 SILENT = "silent"
@@ -180,12 +180,12 @@ class QuorumProbe:
         return {subject: lasting[subject] for subject in COMPARED}
 
     def _differences(self, reader: QuorumReader, stop: threading.Event) -> Mapping[Key, BothValues]:
-        rows = self._rows.view.partitions(self._rows.cluster)
+        rows = self._rows.memory.partitions(self._rows.cluster)
         said = reader.read_topics(Expected(frozenset(topic for topic, _ in rows), len(rows)))
         if CopiedSubject.PARTITIONS not in said.sources:
             raise NodeError(said.reasons[CopiedSubject.PARTITIONS])
         self._rows.after(now_ms(), stop)  # rows that lag behind the answer would make every new topic a difference
-        rows = self._rows.view.partitions(self._rows.cluster)
+        rows = self._rows.memory.partitions(self._rows.cluster)
         return {key: one for key, one in differences(_values(rows), said).items() if _is_compared(key, rows)}
 
     def _addresses(self, snapshot: ClusterSnapshot) -> dict[BrokerId, str]:

@@ -17,13 +17,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import View
 from dashboards.page import templates
 from dashboards.page.answers import Answers
 from dashboards.page.config import PageConfig
 from dashboards.page.leases import Leases
 from dashboards.serving.connections import HttpFigures
 from dashboards.serving.http import HttpServer
+from questions.memory import Memory
 from tests.dashboards import page_cases
 from tests.dashboards.page_cases import Story
 from tests.dashboards.recorded_cases import recorded_story
@@ -42,14 +42,14 @@ _CASES = (
 
 def page_of(stories: Iterable[Story]) -> str:
     """Return the page with the components of these clusters."""
-    view, reading = View(), ReadingCounts()
+    memory, reading = Memory(), ReadingCounts()
     reading.source_is(up=True)
     reading.caught_up()
     for story in stories:
         for row in story.rows():
-            view.apply(row)
+            memory.apply(row)
     now_ms = time.time_ns() // 1_000_000
-    overviews = Answers(view, reading, lambda _: "not asked", PageConfig(), Leases()).fleet()
+    overviews = Answers(memory, reading, lambda _: "not asked", PageConfig(), Leases()).fleet()
     environment = templates.ENVIRONMENT.overlay(loader=FileSystemLoader([Path(__file__).parent, _PAGE / "html"]))
     nowhere: dict[str, Any] = {
         "cluster": None,

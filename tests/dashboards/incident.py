@@ -1,8 +1,8 @@
 """Samples of recorded incidents, as a Prometheus would scrape them from Kontrast and the brokers.
 
 Each cluster is one recording, and all are moved to the same time. ZooKeeper's log goes through the real core, its rows
-through the exporter's real view and collectors. A recording has no forwarder and no streaming job, so their own figures
-are set here to round numbers.
+through the exporter's real memory and collectors. A recording has no forwarder and no streaming job, so their own
+figures are set here to round numbers.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from controller.contract.row import Row
 from dashboards.alerting.active_alerts import of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.registry import AlertRegistry
-from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.exporter.watch_page import ForwardingCollector
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import View
 from dashboards.probe.metrics import quorum_collector
 from dashboards.probe.prober import Prober
 from dashboards.probe.quorum import QuorumSeen
 from dashboards.serving.build import BuildCollector
 from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
+from questions.memory import Memory
 from tests.conformance.recording import replay, unpack
 from tests.controller.ensembles import ensemble
 from tests.rows import NEVER_STALE_MS
@@ -194,14 +194,14 @@ WATCH_PAGE = 'job="kontrast-watch",instance="kontrast:9643"'
 class _Quorum:
     """The migration's quorum as `kontrast serve` would see it, with a log that grows by two records a second."""
 
-    def __init__(self, cluster: str, view: View) -> None:
+    def __init__(self, cluster: str, memory: Memory) -> None:
         self.cluster = cluster
         self.now_ms = 0
-        self._view = view
+        self._memory = memory
 
     @property
     def seen(self) -> QuorumSeen | None:
-        row = next((each.migration for each in self._view.snapshot() if each.cluster == self.cluster), None)
+        row = next((each.migration for each in self._memory.clusters() if each.cluster == self.cluster), None)
         if row is None or row.pulse_ms is None:
             return None
         behind = (self.now_ms - row.pulse_ms) * RECORDS_OF_THE_QUORUM_A_SECOND // 1000
@@ -232,11 +232,11 @@ class _Pipeline:
 
     def __init__(self, clusters: Sequence[_Cluster]) -> None:
         self._clusters = clusters
-        self._view, self._reading = View(), ReadingCounts()
+        self._memory, self._reading = Memory(), ReadingCounts()
         self._rows = 0
         self._registry = AlertRegistry(AlertmanagerConfig())
-        self._serve = ViewCollector(self._view, self._reading, LIMITS, NEVER_STALE_MS, self._registry.active)
-        self._quorum = _Quorum("north", self._view)  # the other one's controllers are being stopped
+        self._serve = MemoryCollector(self._memory, self._reading, LIMITS, NEVER_STALE_MS, self._registry.active)
+        self._quorum = _Quorum("north", self._memory)  # the other one's controllers are being stopped
         self._asked = quorum_collector(cast(Prober, _Quorums(self._quorum)))
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
 
@@ -253,10 +253,10 @@ class _Pipeline:
             cluster.forward_until(now * 1000)
             for row in cluster.rows_until(now * 1000):
                 self._take(cluster.name, row)
-        self._view.apply(self._job(now))
+        self._memory.apply(self._job(now))
         self._reading.source_is(up=True)
         self._reading.caught_up()
-        active = (of_outputs(snapshot, certain=snapshot.ready) for snapshot in self._view.snapshot())
+        active = (of_outputs(snapshot, certain=snapshot.ready) for snapshot in self._memory.clusters())
         self._registry.update(active, now * 1000, now * 1000)
         self._quorum.now_ms = now * 1000
         pages = {SERVE_PAGE: (self._serve, self._asked), WATCH_PAGE: (self._watch,)}
@@ -269,7 +269,7 @@ class _Pipeline:
         if row.output not in ("metadata", "alerts", "gauges"):
             return
         self._reading.row(cluster, row.output)
-        if self._view.apply(row):
+        if self._memory.apply(row):
             self._reading.lag(cluster, END_TO_END_LAG_SECONDS, zxid=UNKNOWN_ZXID, at_seconds=0.0)
 
     def _job(self, now: int) -> JobRow:

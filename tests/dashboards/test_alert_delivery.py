@@ -24,7 +24,7 @@ from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.server import run
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import View
+from questions.memory import Memory
 from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.live_incidents import DEPLOY, Pager
@@ -406,22 +406,22 @@ def test_nobody_is_called_about_a_past_nor_about_its_end(alertmanager, serving, 
 
 def test_a_row_of_an_alert_is_looked_at_at_once(rows, monkeypatch):
     monkeypatch.setattr("dashboards.alerting.delivery._LOOK_SECONDS", 3600.0)
-    view, reading = View(), ReadingCounts()
+    memory, reading = Memory(), ReadingCounts()
     reading.caught_up()
-    delivery = Delivery(AlertmanagerConfig(stale_after_seconds=NEVER_STALE), view, reading)
+    delivery = Delivery(AlertmanagerConfig(stale_after_seconds=NEVER_STALE), memory, reading)
     with delivery:
-        view.apply(rows.gauges())
-        view.apply(rows.alert("BrokerDown/1"))
+        memory.apply(rows.gauges())
+        memory.apply(rows.alert("BrokerDown/1"))
         eventually(lambda: delivery._registry.messages())
 
 
 def test_a_cluster_that_is_new_is_given_as_long_for_its_first_heartbeat_as_any(rows):
-    view, reading = View(), ReadingCounts()
-    view.know("north")
+    memory, reading = Memory(), ReadingCounts()
+    memory.know("north")
     reading.caught_up()
-    delivery = Delivery(AlertmanagerConfig(stale_after_seconds=0.2), view, reading)
+    delivery = Delivery(AlertmanagerConfig(stale_after_seconds=0.2), memory, reading)
     eventually(lambda: "north" in delivery.active_alerts())  # it never had one
-    view.know("south")
+    memory.know("south")
     assert "south" not in delivery.active_alerts()
     eventually(lambda: "south" in delivery.active_alerts())
 

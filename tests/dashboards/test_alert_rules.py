@@ -25,10 +25,10 @@ from dashboards.alerting.message import NAME_PREFIX, SEVERITY_LABELS, message_of
 from dashboards.catalogue.alert_metrics import ALERT_SINCE
 from dashboards.catalogue.metric import CLUSTER_LABEL
 from dashboards.catalogue.table import CATALOGUE
-from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import View
+from questions.memory import Memory
 from tests.dashboards.incident import BEGIN, CLUSTERS, END, SCRAPE_SECONDS
 from tests.rows import NEVER_STALE_MS, TIME_MS
 
@@ -131,8 +131,8 @@ def told_of(kind: str, severity: Severity, about: dict[str, object]) -> AlertRow
 def series_of(row: AlertRow) -> str:
     """Return the exporter's series of the alert."""
     messages = {row.cluster: [message_of(row, AlertmanagerConfig())]}
-    collector = ViewCollector(
-        View(), ReadingCounts(), DetailLimits(partitions=9, brokers=9, alerts=9), NEVER_STALE_MS, lambda: messages
+    collector = MemoryCollector(
+        Memory(), ReadingCounts(), DetailLimits(partitions=9, brokers=9, alerts=9), NEVER_STALE_MS, lambda: messages
     )
     (family,) = (family for family in collector.collect() if family.name == ALERT_SINCE.name)
     (sample,) = family.samples

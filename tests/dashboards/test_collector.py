@@ -18,11 +18,11 @@ from dashboards.alerting.message import Message
 from dashboards.alerting.registry import AlertRegistry
 from dashboards.catalogue.metric import METRICS_PAGE, MetricType
 from dashboards.catalogue.table import CATALOGUE
-from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, ReadingCounts
-from dashboards.kept_rows.view import View
+from questions.memory import Memory
 from tests.rows import NEVER_STALE_MS
 
 SERVED = [
@@ -35,10 +35,10 @@ HOSTILE_NAMES = ("a\nb", 'quo"te', "back\\slash\\n", "Grüße-日本", '{x="y"} 
 
 
 class Bench:
-    """A view, a reading that has caught up, and their scrape."""
+    """A memory, a reading that has caught up, and their scrape."""
 
     def __init__(self, *, partitions: int = 500, brokers: int = 500, alerts: int = 500, caught_up: bool = True) -> None:
-        self.view, self.reading = View(), ReadingCounts()
+        self.memory, self.reading = Memory(), ReadingCounts()
         self.reading.source_is(up=True)
         if caught_up:
             self.reading.caught_up()
@@ -46,17 +46,17 @@ class Bench:
         self.registry = CollectorRegistry()
         self._registry = AlertRegistry(AlertmanagerConfig())
         self.registry.register(
-            ViewCollector(self.view, self.reading, limits, NEVER_STALE_MS, self._active_alerts, lambda: FIGURES)
+            MemoryCollector(self.memory, self.reading, limits, NEVER_STALE_MS, self._active_alerts, lambda: FIGURES)
         )
 
     def _active_alerts(self) -> Mapping[str, Sequence[Message]]:
         """Return the alerts of the applied rows."""
-        self._registry.update([of_outputs(each, certain=each.ready) for each in self.view.snapshot()], 0, 0)
+        self._registry.update([of_outputs(each, certain=each.ready) for each in self.memory.clusters()], 0, 0)
         return self._registry.active()
 
     def apply(self, *applied) -> None:
         for row in applied:
-            self.view.apply(row)
+            self.memory.apply(row)
             if isinstance(row, JobRow):
                 continue
             self.reading.row(row.cluster, row.output)

@@ -122,10 +122,10 @@ def test_bombs_stay_within_the_caps(rows):
     counts = dict.fromkeys(range(10_000), 10)
     bench.apply(rows.gauges(leaders_by_broker=counts, replicas_by_broker=counts, under_replicated_by_broker=counts))
     for number in numbers:
-        bench.view.apply(rows.offline("bomb", number))
-        bench.view.apply(rows.alert(f"{number}", subject=f"partition bomb-{number}"))
+        bench.memory.apply(rows.offline("bomb", number))
+        bench.memory.apply(rows.alert(f"{number}", subject=f"partition bomb-{number}"))
     for number in range(10_000):
-        bench.view.apply(rows.broker(number))
+        bench.memory.apply(rows.broker(number))
     text = generate_latest(bench.registry).decode()
     # 7 figures of 1,000 brokers, 2 of 500 partitions, 500 alerts, and the aggregates.
     assert text.count("\n") < 9_000
@@ -177,7 +177,7 @@ def test_an_alert_has_alertmanagers_labels_and_stays_during_a_complete_read(benc
         "other_broker": "",
         "news": "",
     }
-    bench.view.forget("alerts", "north")
+    bench.memory.forget("alerts", "north")
     bench.apply(rows.gauges(ready=False))
     assert list(bench.samples(SINCE)) == [before]
 

@@ -19,8 +19,8 @@ from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from dashboards.exporter.config import ServeConfig
 from dashboards.kept_rows.follower import Follower
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
-from dashboards.kept_rows.view import View
 from outputs import open_outputs
+from questions.memory import Memory
 from streaming.sinks.standing_rows import StandingRows
 from tests.outputs.topics import Topics
 from tests.rows import NEVER_STALE_MS, TIME_MS
@@ -128,29 +128,31 @@ def much_of(rows, tmp_path, **settings):
 
 
 def followed(tmp_path):
-    view, reading = View(), ReadingCounts()
-    with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), view, reading, 60) as follower:
+    memory, reading = Memory(), ReadingCounts()
+    with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), memory, reading, 60) as follower:
         wait_until(lambda: reading.snapshot().caught_up, follower, reading)
-    return view, reading.snapshot()
+    return memory, reading.snapshot()
 
 
 def test_an_exporter_that_starts_late_knows_every_partition_and_broker(tmp_path, rows):
     bound = {"segment_bytes": 10_000, "retain_bytes": 30_000}
     much_of(rows, tmp_path, **bound, standing=StandingRows)
     assert sum(path.stat().st_size for path in (tmp_path / "metadata").glob("*.log")) < 150_000
-    view, reading = followed(tmp_path)
-    assert len(view.partitions("north")) == 100
+    memory, reading = followed(tmp_path)
+    assert len(memory.partitions("north")) == 100
     # Rows from before the partitions' last rows are gone, except those that compaction has not reached yet.
-    assert (view.kept_since_ms("north") or 0) > TIME_MS + 104
-    assert [row.broker for row in view.snapshot()[0].brokers] == [1, 2, 3]
+    kept = memory.kept("north")
+    assert kept is not None
+    assert kept.since_ms > TIME_MS + 104
+    assert [row.broker for row in memory.clusters()[0].brokers] == [1, 2, 3]
     assert reading.vouches_for("north")
     assert sum(reading.gaps.values()) == 0
 
 
 def test_what_an_older_kontrast_dropped_is_counted_and_nothing_is_vouched_for(tmp_path, rows):
     much_of(rows, tmp_path, segment_bytes=10_000, retain_bytes=30_000)
-    view, reading = followed(tmp_path)
-    assert len(view.partitions("north")) < 100
+    memory, reading = followed(tmp_path)
+    assert len(memory.partitions("north")) < 100
     assert reading.gaps["metadata"] == 1
     assert not reading.vouches_for("north")
 
@@ -219,19 +221,19 @@ def wait_until(holds, follower, reading):
 
 def test_kafka_topics_are_followed_from_their_beginning_and_as_they_grow(shared_broker, own_name, rows):
     topics = Topics(shared_broker, own_name, "metadata", "gauges")
-    view, reading = View(), ReadingCounts()
+    memory, reading = Memory(), ReadingCounts()
     topics.produce(rows.offline("orders"), rows.gauges(topics=1))
     topics.delete_key("metadata", b"north/partition/gone/0")
-    with Follower(open_outputs(topics.address, FOLLOWED_OUTPUTS), view, reading, 60) as follower:
+    with Follower(open_outputs(topics.address, FOLLOWED_OUTPUTS), memory, reading, 60) as follower:
         wait_until(lambda: reading.snapshot().caught_up, follower, reading)
-        (cluster,) = view.snapshot()
+        (cluster,) = memory.clusters()
         assert [row.topic for row in cluster.unusable] == ["orders"]
         assert reading.snapshot().lag == {}
         topics.create("alerts")
         past = (rows.partition("orders", cluster="past"), rows.gauges(cluster="past", session="replay"))
         topics.produce(rows.partition("orders"), rows.alert("a"), rows.gauges(topics=2), *past)
         wait_until(lambda: sum(reading.snapshot().rows.values()) == 7, follower, reading)
-        cluster, _ = view.snapshot()
+        cluster, _ = memory.clusters()
         assert (cluster.unusable, len(cluster.open_alerts), cluster.gauges.topics) == ((), 1, 2)
         assert reading.snapshot().lag.keys() == {"north"}  # the lag of a past has no meaning
         assert sum(reading.snapshot().lag["north"].counts) == 3
@@ -244,16 +246,16 @@ def test_a_kafka_that_dies_is_down_until_it_is_back(start_kafka_cluster, rows):
     cluster = start_kafka_cluster(properties={"zookeeper.session.timeout.ms": "2000"})
     (server,) = cluster.bootstrap_servers
     topics = Topics(server, "out", "metadata", "gauges")  # looking for the one that lacks must not hang
-    view, reading = View(), ReadingCounts()
+    memory, reading = Memory(), ReadingCounts()
     topics.produce(rows.gauges())
-    with Follower(open_outputs(topics.address, FOLLOWED_OUTPUTS), view, reading, 60) as follower:
+    with Follower(open_outputs(topics.address, FOLLOWED_OUTPUTS), memory, reading, 60) as follower:
         wait_until(lambda: reading.snapshot().rows, follower, reading)
         cluster.brokers[1].kill()
         wait_until(lambda: not reading.snapshot().source_up, follower, reading)
         cluster.brokers[1].start()
         wait_until(lambda: reading.snapshot().source_up, follower, reading)
         topics.produce(rows.gauges(topics=2))
-        wait_until(lambda: view.snapshot()[0].gauges.topics == 2, follower, reading)
+        wait_until(lambda: memory.clusters()[0].gauges.topics == 2, follower, reading)
         cluster.brokers[1].kill()
     topics.close()
     assert not follower.alive
@@ -274,10 +276,10 @@ def test_what_was_said_of_a_cluster_before_its_beginning_is_void(tmp_path, rows)
     ):
         with JournalWriter(tmp_path / output, batches=True) as journal:
             journal.append_batch(journal.last_batch_id + 1, [encode_row(beginning), encode_row(row)])
-    view, reading = View(), ReadingCounts()
-    with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), view, reading, 60) as follower:
+    memory, reading = Memory(), ReadingCounts()
+    with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), memory, reading, 60) as follower:
         wait_until(lambda: reading.snapshot().caught_up, follower, reading)
-    north, south = view.snapshot()
+    north, south = memory.clusters()
     assert [row.topic for row in north.unusable] == ["still"]
     assert [alert.id for alert in north.open_alerts] == ["new"]
     assert (north.gauges.topics, south.gauges.topics) == (1, 9)
@@ -285,11 +287,11 @@ def test_what_was_said_of_a_cluster_before_its_beginning_is_void(tmp_path, rows)
 
 def test_the_job_s_own_row_is_kept_apart_from_the_clusters(tmp_path, rows):
     write(tmp_path, rows.job(batches=5))
-    view, reading = View(), ReadingCounts()
-    with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), view, reading, 60) as follower:
+    memory, reading = Memory(), ReadingCounts()
+    with Follower(open_outputs(JournalAddress(tmp_path), FOLLOWED_OUTPUTS), memory, reading, 60) as follower:
         wait_until(lambda: reading.snapshot().caught_up, follower, reading)
-    assert view.job().batches == 5
-    assert view.snapshot() == ()
+    assert memory.job().batches == 5
+    assert memory.clusters() == ()
 
 
 NEWER = b'{"kind":"of-tomorrow","v":99,"cluster":"north"}'

@@ -49,8 +49,8 @@ def shown(lines: Iterable[bytes]) -> int:
             if isinstance(row, Row) and not isinstance(row, GaugesRow):
                 bench.apply(Rows().gauges(cluster=row.cluster))  # without them the cluster has no metrics
     jmx = CollectorRegistry()
-    jmx.register(JmxCollector(bench.view, bench.reading, 10_000, 7071, NEVER_STALE_MS))
-    page = PartitionsPage(bench.view, bench.reading, NEVER_STALE_MS)
+    jmx.register(JmxCollector(bench.memory, bench.reading, 10_000, 7071, NEVER_STALE_MS))
+    page = PartitionsPage(bench.memory, bench.reading, NEVER_STALE_MS)
     page.render()
     texts = [
         (generate_latest(bench.registry), parse),

@@ -21,11 +21,11 @@ from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.config import ServeConfig
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
-from dashboards.kept_rows.view import View
 from dashboards.page import interface
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT, PATHS, document
 from dashboards.page.routes import LivePage
+from questions.memory import Memory
 from tests import recorded_moment
 from tests.dashboards.test_restartable import cluster as healthy_cluster
 from tests.docs.scripts import script
@@ -125,9 +125,9 @@ def test_a_refusal_is_as_the_document_says_where_nothing_is_known(tmp_path, star
 
 
 def test_every_path_that_is_served_is_in_the_document():
-    live = LivePage(
-        View(), ReadingCounts(), Transitions(JournalAddress(Path("none")), 1), PageConfig(), threading.Event(), str
-    )
+    memory = Memory()
+    transitions = Transitions(JournalAddress(Path("none")), 1, memory)
+    live = LivePage(memory, ReadingCounts(), transitions, PageConfig(), threading.Event(), str)
     served = {route.path for route in live.routes() if getattr(route, "path", "").startswith(API)}
     assert served - {DOCUMENT} == set(document()["paths"])
 

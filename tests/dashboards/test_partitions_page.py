@@ -15,7 +15,7 @@ from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter import partitions_page
 from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import View
+from questions.memory import Memory
 from tests.rows import NEVER_STALE_MS
 
 HOSTILE = ("a\nb", 'quo"te', "back\\slash\\n", "Grüße-日本", '{x="y"} 1\n# HELP', "a\x00b", " ", "\r\n", "x" * 249)
@@ -143,8 +143,8 @@ class Bench:
     """A page that is rendered by hand."""
 
     def __init__(self) -> None:
-        self.view, self.reading = View(), ReadingCounts()
-        self.page = PartitionsPage(self.view, self.reading, NEVER_STALE_MS)
+        self.memory, self.reading = Memory(), ReadingCounts()
+        self.page = PartitionsPage(self.memory, self.reading, NEVER_STALE_MS)
 
     def text(self) -> str:
         self.page.render()
@@ -154,7 +154,7 @@ class Bench:
 def test_the_past_is_not_shown_while_it_is_being_read(rows):
     bench = Bench()
     for row in (rows.partition("orders"), rows.gauges()):
-        bench.view.apply(row)
+        bench.memory.apply(row)
     assert 'kontrast_page_ready{kafka_cluster="north",page="/metrics/partitions"} 0' in bench.text()
     assert "orders" not in bench.text()
     bench.reading.caught_up()
@@ -165,20 +165,20 @@ def test_while_it_rests_it_shows_nothing_new_but_falls_silent_at_once(rows):
     bench = Bench()
     bench.reading.caught_up()
     for row in (rows.partition("orders"), rows.gauges()):
-        bench.view.apply(row)
+        bench.memory.apply(row)
     bench.page.render()
     for row in (rows.partition("orders", leader=2), rows.partition("payments", cluster="south")):
-        bench.view.apply(row)
-    bench.view.apply(rows.gauges(cluster="south"))
+        bench.memory.apply(row)
+    bench.memory.apply(rows.gauges(cluster="south"))
     bench.page.render(resting=True)
     told = values(b"".join(bench.page.page.text.plain()).decode())
     assert told[of("leader", "orders")] == 1
     assert of("leader", "payments", cluster="south") not in told
     assert told["kontrast_page_ready", "south", None, None] == 0
-    bench.view.apply(rows.gauges(ready=False))
+    bench.memory.apply(rows.gauges(ready=False))
     bench.page.render(resting=True)
     assert b"orders" not in b"".join(bench.page.page.text.plain())
-    bench.view.apply(rows.gauges())
+    bench.memory.apply(rows.gauges())
     told = values(bench.text())
     assert told[of("leader", "orders")] == 2
     assert of("leader", "payments", cluster="south") in told
@@ -187,26 +187,26 @@ def test_while_it_rests_it_shows_nothing_new_but_falls_silent_at_once(rows):
 def test_a_cluster_without_topics_is_ready_and_empty(rows):
     bench = Bench()
     bench.reading.caught_up()
-    bench.view.apply(rows.gauges())
+    bench.memory.apply(rows.gauges())
     assert 'kontrast_page_ready{kafka_cluster="north",page="/metrics/partitions"} 1' in bench.text()
 
 
 def test_only_what_changed_is_rendered_anew_and_nothing_where_nothing_did(rows, monkeypatch):
     bench = Bench()
     bench.reading.caught_up()
-    bench.view.apply(rows.gauges())
+    bench.memory.apply(rows.gauges())
     for number in range(500):
-        bench.view.apply(rows.partition(f"topic-{number}"))
+        bench.memory.apply(rows.partition(f"topic-{number}"))
     bench.text()
     before, rendered = bench.page.page, []
     render = partitions_page._pieces_of
     monkeypatch.setattr(
         partitions_page, "_pieces_of", lambda cluster, changed: rendered.extend(changed) or render(cluster, changed)
     )
-    bench.view.apply(rows.gauges())  # a heartbeat
+    bench.memory.apply(rows.gauges())  # a heartbeat
     bench.page.render()
     assert bench.page.page is before
-    bench.view.apply(rows.partition("topic-7", leader=2))
+    bench.memory.apply(rows.partition("topic-7", leader=2))
     assert values(bench.text())[of("leader", "topic-7")] == 2
     assert 1 <= len(rendered) < 100
     assert len([key for key in values(bench.text()) if key[0] == "kontrast_partition_leader"]) == 500
@@ -215,9 +215,9 @@ def test_only_what_changed_is_rendered_anew_and_nothing_where_nothing_did(rows, 
 def test_a_large_page_comes_whole_to_a_client_without_gzip(rows):
     bench = Bench()
     bench.reading.caught_up()
-    bench.view.apply(rows.gauges())
+    bench.memory.apply(rows.gauges())
     for number in range(8_000):
-        bench.view.apply(rows.partition("a-topic-with-quite-a-long-name", number))
+        bench.memory.apply(rows.partition("a-topic-with-quite-a-long-name", number))
     parts = list(bench.page.page.text.plain()) if bench.text() else []
     assert len(parts) > 2
     assert sum(map(len, parts)) == bench.page.page.text.size

@@ -12,7 +12,6 @@ from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.metrics import delivery_collector
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import View
 from dashboards.probe.comparison import DifferenceKind, PartitionDifference
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows
@@ -22,10 +21,11 @@ from dashboards.probe.prober import ProbedBroker, Prober
 from dashboards.probe.quorum import QuorumProbe, QuorumSeen
 from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
+from questions.memory import Memory
 
 
 def collector_of_a_delivery() -> Collector:
-    delivery = Delivery(AlertmanagerConfig(urls=("http://am:9093",)), View(), ReadingCounts())
+    delivery = Delivery(AlertmanagerConfig(urls=("http://am:9093",)), Memory(), ReadingCounts())
     (sender,) = delivery.senders
     sender.is_up, sender.delivered_ms = True, 1
     return delivery_collector(delivery.senders)
@@ -41,9 +41,9 @@ class OneProbe:
 
 
 def _prober() -> Prober:
-    view = View()
-    view.know("north")
-    return Prober(ProbeConfig(), view, ReadingCounts())
+    memory = Memory()
+    memory.know("north")
+    return Prober(ProbeConfig(), memory, ReadingCounts())
 
 
 def collector_of_a_probe() -> Collector:
@@ -64,10 +64,10 @@ def collector_of_a_quorum() -> Collector:
 
 
 def test_the_quorum_says_in_a_sentence_whether_it_is_finalized():
-    view, reading = View(), ReadingCounts()
-    prober = Prober(ProbeConfig(), view, reading)
+    memory, reading = Memory(), ReadingCounts()
+    prober = Prober(ProbeConfig(), memory, reading)
     assert prober.quorum_sentence("north").startswith("not asked. Name the KRaft controllers in kafka_quorum")
-    probe = QuorumProbe("north", ProbeConfig(), CurrentRows("north", view, reading))
+    probe = QuorumProbe("north", ProbeConfig(), CurrentRows("north", memory, reading))
     prober._quorums["north"] = probe
     assert prober.quorum_sentence("north") == "asked, without an answer yet"
     probe.seen = QuorumSeen({"zookeeper-migrating": 3}, None, None)

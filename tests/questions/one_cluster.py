@@ -30,7 +30,6 @@ from controller.step import steps
 from controller.view.metadata import Metadata, Znode, cluster_metadata
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
-from dashboards.kept_rows.view import View
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API
 from dashboards.page.routes import LivePage
@@ -45,6 +44,7 @@ from questions.gathering import Gathering
 from questions.key import explain_key
 from questions.known_brokers import UnknownBrokersError
 from questions.lint.table import lint
+from questions.memory import Memory
 from questions.picture import Picture
 from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
 from questions.restartable import restartable
@@ -126,12 +126,13 @@ class Cluster:
 
     def page(self) -> Starlette:
         """Return the page that follows the rows."""
-        view, reading = View(), ReadingCounts()
+        memory, reading = Memory(), ReadingCounts()
         for row in self.rows:
-            view.apply(row)
+            memory.apply(row)
         reading.source_is(up=True)
         reading.caught_up()
-        page = LivePage(view, reading, _Stored(self.rows), PageConfig(stale_after_ms=NEVER_STALE_MS), _NO_STOP, str)
+        transitions = _Stored(JournalAddress(Path("none")), 1.0, memory)
+        page = LivePage(memory, reading, transitions, PageConfig(stale_after_ms=NEVER_STALE_MS), _NO_STOP, str)
         return Starlette(routes=page.routes())
 
     def _read(self) -> CompleteRead:
@@ -163,16 +164,9 @@ def _as_watched(record: Record) -> Record:
 
 
 class _Stored(Transitions):
-    """Transitions that are in memory."""
+    """Transitions that the memory has."""
 
-    def __init__(self, rows: tuple[Row, ...]) -> None:
-        super().__init__(JournalAddress(Path("none")), 1.0)
-        self._rows = [row for row in rows if row.output == "transitions" and is_in_a_timeline(row)]
-
-    def between(self, cluster: str, begin_ms: int, end_ms: int) -> list[Any]:
-        return [row for row in self._rows if row.cluster == cluster and begin_ms <= row.time_ms <= end_ms]
-
-    def why_incomplete(self) -> str | None:
+    def follow(self) -> str | None:
         return None
 
 

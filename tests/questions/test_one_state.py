@@ -34,16 +34,16 @@ from controller.contract.row import Row
 from controller.view.types import Context
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
-from dashboards.exporter.collector import ViewCollector
+from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.jmx import JmxCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
-from dashboards.kept_rows.view import View
 from dashboards.page.config import PageConfig
 from dashboards.page.routes import LivePage
 from questions.check import check
 from questions.gathering import worst_first
+from questions.memory import Memory
 from questions.picture import Origin, Picture, Present
 from questions.state import State
 from tests.dashboards import page_cases
@@ -76,21 +76,15 @@ class Faces(NamedTuple):
 
 
 class _NoSteps(Transitions):
-    def __init__(self) -> None:
-        super().__init__(JournalAddress(Path("none")), 1.0)
-
-    def between(self, cluster: str, begin_ms: int, end_ms: int) -> list[Any]:
-        return []
-
-    def why_incomplete(self) -> str | None:
+    def follow(self) -> str | None:
         return None
 
 
 def faces(name: str, context: Context, rows: list[Row], job: JobRow | None = None) -> Faces:
     """Return the faces of a cluster whose rows end at the present."""
-    view, reading = View(), ReadingCounts()
+    memory, reading = Memory(), ReadingCounts()
     for row in (*rows, *([job] if job else [])):
-        view.apply(row)
+        memory.apply(row)
     reading.source_is(up=True)
     reading.caught_up()
     open_alerts: dict[str, AlertRow] = {}
@@ -98,7 +92,7 @@ def faces(name: str, context: Context, rows: list[Row], job: JobRow | None = Non
         if isinstance(row, AlertRow):
             open_alerts[row.id] = row
     alerts = [row for row in open_alerts.values() if not row.ends_subject]
-    found = view.cluster(name)
+    found = memory.cluster(name)
     assert found is not None
     assert found.heartbeat_ms is not None
     now_ms = time.time_ns() // 1_000_000
@@ -110,10 +104,11 @@ def faces(name: str, context: Context, rows: list[Row], job: JobRow | None = Non
         as_of_ms=found.heartbeat_ms,
         present=Present(now_ms, STALE_AFTER_MS, silent),
     )
-    live = LivePage(view, reading, _NoSteps(), PageConfig(), threading.Event(), str)
+    transitions = _NoSteps(JournalAddress(Path("none")), 1.0, memory)
+    live = LivePage(memory, reading, transitions, PageConfig(), threading.Event(), str)
     registry = CollectorRegistry()
-    registry.register(ViewCollector(view, reading, LIMITS, STALE_AFTER_MS, dict))
-    registry.register(JmxCollector(view, reading, 500, None, STALE_AFTER_MS))
+    registry.register(MemoryCollector(memory, reading, LIMITS, STALE_AFTER_MS, dict))
+    registry.register(JmxCollector(memory, reading, 500, None, STALE_AFTER_MS))
     exposition = generate_latest(registry).decode()
     metrics: dict[str, dict[tuple[str, ...], float]] = {}
     for family in text_string_to_metric_families(exposition):

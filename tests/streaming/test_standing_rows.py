@@ -10,7 +10,7 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.metadata_rows import BeginningRow, BrokerRow, PartitionRow, TopicRow
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
-from dashboards.kept_rows.view import View
+from questions.memory import Memory
 from streaming.sinks.standing_rows import StandingRows
 from tests.streaming.cluster_records import life_of
 
@@ -69,24 +69,25 @@ def rows_of(chance: random.Random) -> list[Row]:
 
 
 def seen(lines: list[bytes], rows: dict[bytes, Row]) -> tuple[object, ...]:
-    view = View()
+    memory = Memory()
     for line in lines:
         row = rows[line]
         if isinstance(row, BeginningRow):
             for output in ("metadata", "alerts"):
-                view.forget(output, row.cluster)
+                memory.forget(output, row.cluster)
         else:
-            view.apply(row)
+            memory.apply(row)
+    found = [memory.cluster(each.cluster, topics=None) for each in memory.clusters()]
     return tuple(
         (
             known.cluster,
-            view.partitions(known.cluster),
-            {row.topic: row for row in view.topics(known.cluster)},
+            known.topics,
             known.brokers,
             known.open_alerts,
             known.alert_counts,
         )
-        for known in view.snapshot()
+        for known in found
+        if known is not None
     )
 
 

@@ -15,7 +15,6 @@ from controller.contract.row import Row
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import messages_of
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.view import View
 from dashboards.page.answers import Answers
 from dashboards.page.config import PageConfig
 from dashboards.page.leases import Leases
@@ -26,6 +25,7 @@ from questions.explain.controller import explain_controller
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
+from questions.memory import Memory
 from questions.picture import Picture
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory
@@ -96,13 +96,13 @@ def test_every_kind_has_a_story_and_counts_what_it_can():
 
 def overviews(rows: Iterable[Row]) -> Iterator[Overview]:
     """Yield the page's overview whenever alerts have changed."""
-    view, reading = View(), ReadingCounts()
+    memory, reading = Memory(), ReadingCounts()
     reading.source_is(up=True)
     reading.caught_up()
     config = PageConfig(stale_after_ms=10**15)  # the stories are of 1970
-    answers = Answers(view, reading, lambda _: "not asked", config, Leases())
+    answers = Answers(memory, reading, lambda _: "not asked", config, Leases())
     for row in rows:
-        view.apply(row)
+        memory.apply(row)
         if isinstance(row, AlertRow):
             yield from answers.fleet()
 

@@ -31,8 +31,7 @@ from cli.sources.moments import TIMES, MomentParameter
 from cli.sources.source import ask_as_long_as
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
-from dashboards.kept_rows.cluster_at import cluster_at
-from dashboards.kept_rows.view import ClusterSnapshot
+from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import rows_lost
 from questions.picture import Present
 from transport.printable import printable
@@ -175,12 +174,12 @@ def _doubt(snapshot: ClusterSnapshot | None, present: Present) -> str:
 
 
 def _print(outputs: Followed, shown: _Shown, until: Until | None, address: Address) -> bool:
-    view, snapshots = outputs.view, outputs.view.snapshot()
+    memory, snapshots = outputs.memory, outputs.memory.clusters()
     doubts, counted_to = shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
     if until is not None:
         chosen = [each.cluster for each in snapshots if each.cluster in (shown.clusters or counted_to)]
-        then = [cluster_at(view, cluster, moment_in(view, cluster, until, address)) for cluster in chosen]
-        snapshots = tuple(each.snapshot for each in then if each is not None)
+        then = [memory.cluster(cluster, moment_in(memory, cluster, until, address)) for cluster in chosen]
+        snapshots = tuple(each for each in then if each is not None)
         doubts, counted_to = {}, {each.cluster: each.heartbeat_ms or 0 for each in snapshots}
     rows = shown.rows(snapshots)
     if shown.as_json:
@@ -248,7 +247,7 @@ def _picture(outputs: Followed, shown: _Shown, height: int) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    snapshots = outputs.view.snapshot()
+    snapshots = outputs.memory.clusters()
     rows, doubts, counted_to = shown.rows(snapshots), shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
     said = [*doubts.values(), *([] if outputs.is_up else ["the outputs are unreadable now, and this is older"])]
     fit = max(0, height - len(said) - _LINES_AROUND)
@@ -267,7 +266,7 @@ def _follow_as_lines(outputs: Followed, shown: _Shown, stop: threading.Event) ->
     write: Callable[[AlertRow, str], None] = _write_json if shown.as_json else _write_line
     while True:
         outputs.check()
-        snapshots = outputs.view.snapshot()
+        snapshots = outputs.memory.clusters()
         now = {(row.cluster, row.id): row for row in shown.rows(snapshots)}
         for key, row in now.items():
             if _says(shown_before.get(key)) != _says(row):

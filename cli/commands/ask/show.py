@@ -24,6 +24,7 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BadRowError, OutputRow, decode_row
+from streaming.sinks.standing_rows import StandingRows
 from wording.sentences import counted
 
 _TAIL: Final = 50
@@ -86,10 +87,10 @@ def show(  # noqa: PLR0913 (one parameter an option)
     )
 
     def run(stop: threading.Event) -> None:
-        rows.read(where, output_name, stop)
-        if not rows.has_any and not stop.is_set():
+        chosen = rows.read(where, output_name, stop)
+        if not chosen and not stop.is_set():
             output.say(f"there is no row of {output_name}{rows.asked_for}")
-        for line, row in rows.chosen():
+        for line, row in chosen:
             if as_json:
                 print_json_line(line, flush=False)
             else:
@@ -114,15 +115,18 @@ class _Rows:
     most: int | None
     bad: int = 0
     last_error: str = ""
-    _newest: dict[str, tuple[bytes, OutputRow]] = field(default_factory=dict)
-    _in_order: deque[tuple[bytes, OutputRow]] = field(default_factory=deque)
+    _standing: StandingRows = field(default_factory=StandingRows)
+    _in_order: deque[bytes] = field(default_factory=deque)
 
-    def read(self, where: Where, output_name: str, stop: threading.Event) -> None:
+    def read(self, where: Where, output_name: str, stop: threading.Event) -> list[tuple[bytes, OutputRow]]:
         for line, is_void in lines_until_now(where, output_name, stop):
             if is_void:
-                self._newest.clear()
+                self._standing = StandingRows()
             if line is not None:
                 self._take(line)
+        lines = self._standing.lines() if self.in_force else self._in_order
+        rows = [(line, decode_row(line)) for line in lines]
+        return [each for each in rows if not (self.in_force and isinstance(each[1], BeginningRow))]
 
     @property
     def asked_for(self) -> str:
@@ -131,43 +135,22 @@ class _Rows:
         in_cluster = f" in cluster {self.cluster}" if self.cluster else ""
         return of_topic + in_cluster + (" that is in force" if self.in_force else "")
 
-    @property
-    def has_any(self) -> bool:
-        return bool(self._newest or self._in_order)
-
-    def chosen(self) -> Iterator[tuple[bytes, OutputRow]]:
-        yield from self._newest.values() if self.in_force else self._in_order
-
     def _take(self, line: bytes) -> None:
         try:
             row = decode_row(line)
         except BadRowError as error:
             self.bad, self.last_error = self.bad + 1, str(error)
             return
-        if self.in_force and isinstance(row, BeginningRow):
-            for key in [key for key, (_, known) in self._newest.items() if _cluster_of(known) == row.cluster]:
-                del self._newest[key]
-        elif not self._is_asked_for(row):
-            return
-        elif self.in_force:
-            self._replace(line, row)
-        else:
-            self._in_order.append((line, row))
+        if self.in_force and (isinstance(row, BeginningRow) or self._is_asked_for(row)):
+            self._standing.add(line)
+        elif not self.in_force and self._is_asked_for(row):
+            self._in_order.append(line)
             if self.most is not None and len(self._in_order) > self.most:
                 self._in_order.popleft()
 
-    def _replace(self, line: bytes, row: OutputRow) -> None:
-        self._newest.pop(row.subject_key(), None)  # the newest last
-        if isinstance(row, JobRow) or not row.ends_subject:
-            self._newest[row.subject_key()] = (line, row)
-
     def _is_asked_for(self, row: OutputRow) -> bool:
-        of_cluster = self.cluster is None or _cluster_of(row) == self.cluster
+        of_cluster = self.cluster in (None, getattr(row, "cluster", None))  # a row of the job has none
         return of_cluster and (self.topic is None or _tells_of(row, self.topic))
-
-
-def _cluster_of(row: OutputRow) -> str | None:
-    return None if isinstance(row, JobRow) else row.cluster
 
 
 def _tells_of(row: OutputRow, topic: str) -> bool:

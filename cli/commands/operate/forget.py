@@ -26,8 +26,8 @@ from cli.settings.config import (
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from controller.contract.records import Record, RecordKind
-from dashboards.kept_rows.view import ClusterSnapshot
 from ingest import forgetting
+from questions.cluster_rows import ClusterSnapshot
 from streaming.config import StreamConfig
 from transport.address import Address, JournalAddress, KafkaAddress
 from wording.sentences import counted
@@ -111,8 +111,8 @@ class _Known:
         if self._outputs is not None:
             with followed(Where(self._outputs, self._timeout_seconds), _OUTPUTS) as outputs:
                 outputs.wait_until_read(stop)
-                self.shown = outputs.view.cluster(self.cluster)
-                self._others = [snapshot.cluster for snapshot in outputs.view.snapshot()]
+                self.shown = outputs.memory.cluster(self.cluster)
+                self._others = [snapshot.cluster for snapshot in outputs.memory.clusters()]
         self.stopped = stop.is_set()
 
     def require(self) -> None:

@@ -33,8 +33,8 @@ from dashboards.catalogue.metric import CLUSTER_LABEL
 from dashboards.catalogue.process_metrics import BUILD_INFO
 from dashboards.catalogue.watch_metrics import WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
 from dashboards.exporter.config import ServeConfig
-from dashboards.kept_rows.view import ClusterSnapshot
 from outputs import OutputsError, SourceDownError, open_changes
+from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import rows_lost
 from questions.picture import Present
 from transport.address import Address, JournalAddress, KafkaAddress
@@ -107,7 +107,7 @@ def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
 
 
 def _parts(settings: Settings, outputs: Followed, where: Where) -> Iterator[Part]:
-    snapshots, job = outputs.view.snapshot(), outputs.view.job()
+    snapshots, job = outputs.memory.clusters(), outputs.memory.job()
     watchers = _watchers(settings)
     known = {snapshot.cluster: snapshot for snapshot in snapshots}
     present = Present(time.time_ns() // 1_000_000, where.stale_after_ms)

@@ -1,0 +1,58 @@
+"""The rule by which a reader of an output keeps the newest row of each subject."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, MutableMapping
+from typing import Final, Generic, Protocol, TypeVar
+
+REMEMBERED_REMOVALS: Final = 100_000  # as a guard against repeated rows
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class Placed(Protocol):
+    """A row, or what is kept of one, with its place among the rows of its cluster."""
+
+    @property
+    def generation(self) -> int:
+        """Return the generation of its cause."""
+
+    @property
+    def seq(self) -> int:
+        """Return the number of its cause in the generation."""
+
+    @property
+    def ordinal(self) -> int:
+        """Return its number among the rows of its cause."""
+
+
+_Row = TypeVar("_Row", bound=Placed)
+
+
+class NewestRows(Generic[_Key, _Row]):
+    """The newest row of each subject. Rows can repeat or arrive late, so their places decide."""
+
+    def __init__(self, rows: MutableMapping[_Key, _Row] | None = None) -> None:
+        self.rows: MutableMapping[_Key, _Row] = {} if rows is None else rows
+        self._removed: dict[_Key, tuple[int, int, int]] = {}
+
+    def apply(self, key: _Key, row: _Row, *, removes: bool = False) -> bool:
+        """Apply a row. Return False if a newer one of its subject is known."""
+        known, place = self.rows.get(key), (row.generation, row.seq, row.ordinal)
+        newest = self._removed.get(key) if known is None else (known.generation, known.seq, known.ordinal)
+        if newest is not None and place <= newest:
+            return False
+        self._removed.pop(key, None)
+        if removes:
+            self.rows.pop(key, None)
+            self._removed[key] = place
+            if len(self._removed) > REMEMBERED_REMOVALS:
+                del self._removed[next(iter(self._removed))]
+        else:
+            self.rows[key] = row
+        return True
+
+    def clear(self) -> None:
+        """Forget every row, because all of them are void."""
+        self.rows.clear()
+        self._removed.clear()

@@ -1,0 +1,344 @@
+"""Newest rows of one cluster, as they are or were at a moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from controller.contract.alert_row import AlertRow
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import PartitionId
+from controller.contract.metadata_rows import (
+    BrokerRow,
+    ControllerRow,
+    MetadataRow,
+    MigrationRow,
+    PartitionRow,
+    TopicRow,
+)
+from controller.contract.newest_rows import NewestRows
+from controller.contract.problem import UNUSABLE_WORDS, Problem
+from controller.contract.row import Row
+from controller.restore.context_of_rows import context_of_rows
+from controller.restore.stored_context import CHUNK_COUNT, new_context
+from questions.doubts import hidden_by, silence
+from questions.gathering import worst_first
+from questions.past import Change, Past, Replaced
+from questions.picture import Origin, Picture, Present
+
+# Parts of a cluster's partitions, by topic. After a change, only its part is rendered again.
+PARTITION_SEGMENTS: Final = 64
+_REMEMBERED_ENDINGS: Final = 1_000  # resolved alerts, because the sender of an alert must also send its end
+
+_KEYS: Final[Mapping[type[Row], Callable[[Any], Hashable]]] = MappingProxyType(
+    {
+        PartitionRow: attrgetter("topic", "partition"),
+        TopicRow: attrgetter("topic"),
+        BrokerRow: attrgetter("broker"),
+        ControllerRow: attrgetter("cluster"),
+        MigrationRow: attrgetter("cluster"),
+        AlertRow: attrgetter("id"),
+        GaugesRow: attrgetter("cluster"),
+    }
+)
+
+_Row = TypeVar("_Row", bound=Row)
+_PartitionKey = tuple[str, PartitionId]
+
+
+class TopicRows(NamedTuple):
+    """A topic's settings, if they are known, and its partitions."""
+
+    row: TopicRow | None
+    partitions: Mapping[PartitionId, PartitionRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSnapshot:
+    """One cluster at one moment, with the topics that were asked for."""
+
+    cluster: str
+    gauges: GaugesRow | None  # unset until the first, or if none of a past moment is kept
+    controller: ControllerRow | None
+    migration: MigrationRow | None  # unset until the first one
+    brokers: tuple[BrokerRow, ...]  # every known one, registered or not
+    unusable: tuple[PartitionRow, ...]  # the longest unusable first
+    under_min_isr: tuple[PartitionRow, ...]  # partitions with a leader that reject acks=all, the longest refusing first
+    open_alerts: tuple[AlertRow, ...]  # not resolved, the oldest first
+    resolved_alerts: tuple[AlertRow, ...]  # the newest only
+    topics: Mapping[str, TopicRows]
+    clock_behind_ms: int = 0  # how far the forwarder's clock is behind the job's, 0 if they agree
+
+    @property
+    def is_replayed(self) -> bool:
+        """Return whether it is the past of a cluster, published by `kontrast replay`."""
+        return self.gauges is not None and self.gauges.is_replayed
+
+    @property
+    def metadata(self) -> Iterator[MetadataRow]:
+        """Yield the rows of metadata, of topics those that were asked for."""
+        yield from self.brokers
+        yield from (row for row in (self.controller, self.migration) if row is not None)
+        for topic in self.topics.values():
+            if topic.row is not None:
+                yield topic.row
+            yield from topic.partitions.values()
+
+    @property
+    def alert_counts(self) -> Mapping[tuple[str, str, str], int]:
+        """Return the number of open alerts by name, severity and state."""
+        return Counter((row.alert, row.severity.value, row.state) for row in self.open_alerts)
+
+    @property
+    def heartbeat_ms(self) -> int | None:
+        """Return the time of the newest heartbeat, by the job's clock if the forwarder's is wrong."""
+        return None if self.gauges is None else self.gauges.time_ms + self.clock_behind_ms
+
+    @property
+    def ready(self) -> bool:
+        """Return whether the rows follow from a complete read of the cluster."""
+        return self.gauges is not None and self.gauges.ready
+
+    def picture(self, alerts: Collection[AlertRow] | None = None, present: Present | None = None) -> Picture:
+        """Return the picture with these of the open alerts, by default all. The cluster must have gauges."""
+        assert self.gauges is not None, "a cluster that was not read"
+        empty = new_context(self.cluster, chunk_count=max(1, min(CHUNK_COUNT, len(self.topics))))
+        return Picture(
+            origin=Origin.HISTORY,
+            context=context_of_rows(empty, self.metadata, self.gauges),
+            alerts=worst_first(self.open_alerts if alerts is None else alerts),
+            story=None,
+            as_of_ms=self.gauges.time_ms + self.clock_behind_ms,
+            present=present,
+            is_replayed=self.is_replayed,
+        )
+
+    def is_seen(self, present: Present) -> bool:
+        """Return whether Kontrast sees the cluster now. A replayed past is complete, and never ends."""
+        return self.ready and not self.is_silent(present) and hidden_by(self.open_alerts) is None
+
+    def is_silent(self, present: Present) -> bool:
+        """Return whether no heartbeat arrives any more."""
+        heard_ms = self.heartbeat_ms
+        return heard_ms is not None and silence(heard_ms, present, is_replayed=self.is_replayed) is not None
+
+
+def segment_of(topic: str) -> int:
+    """Return the segment of this topic's partitions, the same as long as the process lives."""
+    return hash(topic) % PARTITION_SEGMENTS
+
+
+def problem_since_ms(row: PartitionRow) -> int:
+    """Return the start of the partition's issue, in milliseconds since 1970."""
+    return row.time_ms if row.problem_since_ms is None else row.problem_since_ms
+
+
+class _Partitions(MutableMapping[_PartitionKey, PartitionRow]):
+    """Partitions by topic and number. A key for each would take a seventh of the memory of all rows."""
+
+    def __init__(self) -> None:
+        self.by_topic: dict[str, dict[PartitionId, PartitionRow]] = {}
+        self._names: list[str] | None = None
+
+    def names(self) -> list[str]:
+        """Return names of topics, in order."""
+        if self._names is None:
+            self._names = sorted(self.by_topic)
+        return self._names
+
+    def get(self, key: _PartitionKey, default: Any = None) -> Any:  # noqa: ANN401 (as a dict's)
+        rows = self.by_topic.get(key[0])
+        return default if rows is None else rows.get(key[1], default)
+
+    def __getitem__(self, key: _PartitionKey) -> PartitionRow:
+        return self.by_topic[key[0]][key[1]]
+
+    def __setitem__(self, key: _PartitionKey, row: PartitionRow) -> None:
+        rows = self.by_topic.get(key[0])
+        if rows is None:
+            rows = self.by_topic[key[0]] = {}
+            self._names = None
+        rows[key[1]] = row
+
+    def __delitem__(self, key: _PartitionKey) -> None:
+        topic, number = key
+        del self.by_topic[topic][number]
+        if not self.by_topic[topic]:
+            del self.by_topic[topic]
+            self._names = None
+
+    def __iter__(self) -> Iterator[_PartitionKey]:
+        return ((topic, number) for topic, rows in self.by_topic.items() for number in rows)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_topic.values()))
+
+    def clear(self) -> None:
+        self.by_topic, self._names = {}, None
+
+
+class _OldestFirst(Generic[_Row]):
+    """Some rows of a kind, sorted when they are asked for and kept sorted until one changes."""
+
+    def __init__(
+        self, kind: type[_Row], belongs: Callable[[_Row], bool], order: Callable[[_Row], tuple[object, ...]]
+    ) -> None:
+        self.kind = kind
+        self._belongs = belongs
+        self._order = order
+        self._rows: dict[Hashable, _Row] = {}
+        self._in_order: tuple[_Row, ...] | None = ()
+
+    def file(self, key: Hashable, row: _Row) -> None:
+        """Take the newest row of a subject in, if it belongs here."""
+        if not row.ends_subject and self._belongs(row):
+            self._rows[key] = row
+            self._in_order = None
+        elif self._rows.pop(key, None) is not None:
+            self._in_order = None
+
+    def clear(self) -> None:
+        self._rows, self._in_order = {}, ()
+
+    def in_order(self, then: Mapping[Hashable, Any]) -> tuple[_Row, ...]:
+        """Return the rows in their order, at a moment with the rows `then` of changed subjects."""
+        if then:
+            rows = [row for row in _held(self._rows, then).values() if self._belongs(row)]
+            return tuple(sorted(rows, key=self._order))
+        if self._in_order is None:
+            self._in_order = tuple(sorted(self._rows.values(), key=self._order))
+        return self._in_order
+
+
+def _by_age_of_problem(row: PartitionRow) -> tuple[object, ...]:
+    return (problem_since_ms(row), row.topic, row.partition)
+
+
+class ClusterRows:
+    """The newest row of each subject of one cluster, with its past."""
+
+    def __init__(self, past: Past) -> None:
+        self.past = past
+        self.partitions = _Partitions()
+        self.changes: Counter[str] = Counter()  # by output
+        self.changed_segments: set[int] = set()
+        self.resolved: dict[str, AlertRow] = {}
+        self.forgotten = False  # by an operator, so it is no cluster until a row arrives
+        self._newest: dict[type[Row], NewestRows[Any, Any]] = {kind: NewestRows() for kind in _KEYS}
+        self._newest[PartitionRow] = NewestRows(self.partitions)
+        self._unusable = _OldestFirst(PartitionRow, lambda row: row.problem in UNUSABLE_WORDS, _by_age_of_problem)
+        self._under_min_isr = _OldestFirst(
+            PartitionRow, lambda row: row.problem == Problem.UNDER_MIN_ISR.value, _by_age_of_problem
+        )
+        self._open_alerts = _OldestFirst(AlertRow, lambda _: True, lambda row: (row.since_ms, row.id))
+        self._ordered: tuple[_OldestFirst[Any], ...] = (self._unusable, self._under_min_isr, self._open_alerts)
+
+    @property
+    def is_gone(self) -> bool:
+        """Return whether the cluster was forgotten, with only alerts' endings since."""
+        return self.forgotten and not any(newest.rows for newest in self._newest.values())
+
+    def apply(self, row: Row) -> bool:
+        """Apply a row. Return False if a newer one of its subject is known."""
+        kind = type(row)
+        newest = self._newest.get(kind)
+        if newest is None:
+            return False
+        key = _KEYS[kind](row)
+        before = newest.rows.get(key)
+        if not newest.apply(key, row, removes=row.ends_subject):
+            return False
+        for ordered in self._ordered:
+            if ordered.kind is kind:
+                ordered.file(key, row)
+        if isinstance(row, PartitionRow):
+            self.changed_segments.add(segment_of(row.topic))
+        elif isinstance(row, AlertRow):
+            self._note_ending(row)
+        self.changes[row.output] += 1
+        self.past.note(Change(before, row, key))
+        return True
+
+    def _note_ending(self, row: AlertRow) -> None:
+        self.resolved.pop(row.id, None)
+        if row.ends_subject:
+            self.resolved[row.id] = row
+            if len(self.resolved) > _REMEMBERED_ENDINGS:
+                del self.resolved[next(iter(self.resolved))]
+
+    def forget(self, output: str, *, for_good: bool) -> None:
+        """Drop the rows of this output."""
+        self.changes[output] += 1
+        self.past.forget(output)
+        self.forgotten = for_good
+        for kind, newest in self._newest.items():
+            if kind.output == output:
+                newest.clear()
+        for ordered in self._ordered:
+            if ordered.kind.output == output:
+                ordered.clear()
+        if output == PartitionRow.output:
+            self.changed_segments = set(range(PARTITION_SEGMENTS))
+        elif output == AlertRow.output and not for_good:
+            self.resolved = {}
+
+    def gauges(self, at_ms: int | None = None) -> GaugesRow | None:
+        """Return the newest gauges, or those of a moment."""
+        if at_ms is None:
+            return next(iter(self._newest[GaugesRow].rows.values()), None)
+        then = self.past.gauges_at(at_ms)
+        return None if then is None else msgspec.structs.replace(then, time_ms=at_ms)
+
+    def snapshot(
+        self, cluster: str, clock_behind_ms: int, at_ms: int | None = None, topics: Collection[str] | None = ()
+    ) -> ClusterSnapshot:
+        """Return the cluster as it is now or was at a kept moment, with some topics, None for all."""
+        then = {} if at_ms is None else self.past.replaced_after(at_ms)
+
+        def held(kind: type[_Row]) -> dict[Any, _Row]:
+            return _held(self._newest[kind].rows, then.get(kind, {}))
+
+        brokers, of_partitions = held(BrokerRow), then.get(PartitionRow, {})
+        return ClusterSnapshot(
+            cluster=cluster,
+            gauges=self.gauges(at_ms),
+            controller=next(iter(held(ControllerRow).values()), None),
+            migration=next(iter(held(MigrationRow).values()), None),
+            brokers=tuple(brokers[broker] for broker in sorted(brokers)),
+            unusable=self._unusable.in_order(of_partitions),
+            under_min_isr=self._under_min_isr.in_order(of_partitions),
+            open_alerts=self._open_alerts.in_order(then.get(AlertRow, {})),
+            resolved_alerts=tuple(self.resolved.values()),
+            topics=self._topics(then, topics),
+            clock_behind_ms=clock_behind_ms if at_ms is None else 0,
+        )
+
+    def _topics(self, then: Replaced, names: Collection[str] | None) -> dict[str, TopicRows]:
+        """Return those of these topics that have a row, None for all."""
+        settings: Mapping[str, TopicRow] = self._newest[TopicRow].rows
+        settings_then: Mapping[Any, Any] = then.get(TopicRow, {})
+        partitions_then: dict[str, dict[PartitionId, Any]] = {}
+        of_partitions: Mapping[Any, Any] = then.get(PartitionRow, {})
+        for (topic, number), row in of_partitions.items():
+            partitions_then.setdefault(topic, {})[number] = row
+        found: dict[str, TopicRows] = {}
+        every = settings.keys() | self.partitions.by_topic.keys() | settings_then.keys() | partitions_then.keys()
+        for name in every if names is None else names:
+            row = settings_then[name] if name in settings_then else settings.get(name)
+            rows = _held(self.partitions.by_topic.get(name, {}), partitions_then.get(name, {}))
+            if row is not None or rows:
+                found[name] = TopicRows(row, rows)
+        return found
+
+
+def _held(now: Mapping[Any, _Row], then: Mapping[Any, Any]) -> dict[Any, _Row]:
+    """Return the rows that held, among those that hold now, and those `then` of the subjects that changed since."""
+    if not then:
+        return dict(now)
+    return {key: row for key, row in {**now, **then}.items() if row is not None}
