@@ -44,8 +44,8 @@ def _broker(data: bytes | None) -> Any:
         listener, _, place = address.strip().partition("://")
         host, _, port = place.rpartition(":")
         if place:
-            host = host if znode.version == 1 else host.strip("[]") or None
-            endpoints.append([listener.upper(), host, int(port)])
+            read = host if znode.version == 1 else host.strip("[]") or None
+            endpoints.append([listener.upper(), read, int(port)])
     return [znode.version, endpoints, znode.rack]
 
 
