@@ -1,4 +1,4 @@
-"""Hypotheses about requests to the controller that no znode shows, with a file for each rule, and one table.
+"""Hypotheses about requests to the controller that no znode shows, with a function for each rule, and one table.
 
 A rule examines a written state that no expected write gives, and proposes possible actions of the controller. Each
 proposal runs the controller's own handlers on a trial of the transaction. `explanation` keeps the first whose trial
