@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from controller.contract.ensemble import Ensemble
-from controller.contract.forwarder_status import ForwarderStatus
+from controller.contract.forwarder_status import Ensemble, ForwarderStatus
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import Record, RecordKind, data_fields
 from ingest.clocks import Clocks

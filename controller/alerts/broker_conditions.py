@@ -22,9 +22,9 @@ from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT
 from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
-from controller.view.gauges import REASSIGNING, never_registered
+from controller.view.gauges import REASSIGNING
+from controller.view.health import is_without_session, never_registered, whereabouts
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
-from controller.view.whereabouts import is_without_session, whereabouts
 from wording.facts import Departure, unknown
 from wording.sentences import counted, listed, plural, verb
 from wording.times import duration

@@ -16,8 +16,8 @@ from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.records import Record
 from controller.contract.znode_table import consequence_of
 from controller.contract.znodes import ConfigZnode, TopicZnode, ZnodeError, decode
-from controller.events import controller_failover, fenced_controller, migration, topic_deletion, unparsable_settings
-from controller.machines import partition_creation, partition_machine
+from controller.events import controller_failover, fenced_controller, flawed_znodes, migration, topic_deletion
+from controller.machines import partition_machine
 from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind, UnknownBroker
 from controller.model.mutable_state import MutableState
@@ -61,7 +61,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
             tx.events.publish_transition("topic", "NonExistent", "Existing", topic=name)
             _note_risks(tx.state, name, created)
         leaked = before.leaked if before.leaked_epoch == tx.header.controller_epoch else ()
-        partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
+        partition_machine.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
 
 
 def decoded(tx: Transaction, name: str, record: Record) -> TopicZnode:
@@ -168,7 +168,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     """Apply a topic's settings, which may come before the topic itself where a tool creates it."""
-    unparsable_settings.note(tx.header, f"/config/topics/{name}", znode.config)
+    flawed_znodes.note_unparsable(tx.header, f"/config/topics/{name}", znode.config)
     topic = tx.state.topic(name) or Topic(exists=False)
     settings = replace(
         topic,

@@ -1,7 +1,7 @@
 """Partition states in ZooKeeper, compared with the states that the controller was expected to write.
 
 A written state matches expected writes, is a leader's ISR change, or is left to `explanation`. The observed state
-always wins.
+always wins. States that a KRaft controller writes are taken as they are, because its actions are not predicted.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import StateZnode
-from controller.events import controller_failover, topic_deletion, unfenced_controller
-from controller.inference import divergences, explanation, kraft_metadata, topic_assignment
-from controller.inference.expected_writes import match_expected_write
+from controller.events import controller_failover, migration, topic_deletion, unfenced_controller
+from controller.inference import divergences, explanation, topic_assignment
+from controller.inference.expected_writes import count_isr_change, match_expected_write
 from controller.inference.isr_change import change_isr, match_across_unread_isr_change
 from controller.inference.read_by_load import shows_failure_read
 from controller.inference.read_together import shows_both_read
 from controller.model.context import FOLLOWING
 from controller.model.leadership import Write
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
+from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
 
 
@@ -56,7 +58,7 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
     before = partition.zk_state
     divergences.note_flaws(tx.state, tp, partition, written)
     if tx.header.led_by_kraft:
-        kraft_metadata.state_written(tx, tp, partition, written)
+        state_written_by_kraft(tx, tp, partition, written)
         return
     deposed = unfenced_controller.resumed_by(tx.header, before, written) if tx.header.former.unfenced else None
     if deposed is not None:
@@ -111,3 +113,24 @@ def state_removed(tx: Transaction, tp: TopicPartition) -> None:
             tx.events.settle(action, seen=False)
     kept = tuple(action for action in partition.queue if not isinstance(action, Write))
     tx.state.put_partition(tp, replace(partition, zk_state=None, queue=kept))
+
+
+def state_written_by_kraft(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    """Take a state that KRaft wrote, and its evidence of brokers that are not registered in ZooKeeper."""
+    before = partition.zk_state
+    tx.header.migration.alive_ms = tx.header.time_ms
+    if before is not None and before.isr != written.isr:
+        count_isr_change(tx.state, before.isr, written.isr)
+    migration.infer_modes(tx, partition, before, written)
+    tx.state.put_partition(
+        tp, _as_shown(tx.state, replace(partition, zk_state=written, queue=(), passed_over=None, cached=None))
+    )
+
+
+def _as_shown(state: MutableState, partition: Partition) -> Partition:
+    led = partition.zk_state is not None and state.is_online(partition.zk_state.leader, partition)
+    states = {
+        replica: ReplicaState.ONLINE if state.is_online(replica, partition) else ReplicaState.OFFLINE
+        for replica in partition.replicas
+    }
+    return replace(partition, state=PartitionState.ONLINE if led else PartitionState.OFFLINE, replica_states=states)

@@ -11,11 +11,13 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId, TopicPartition
+from controller.machines import replica_machine
+from controller.machines.replica_machine import Replica
 from controller.model.leadership import BumpLeaderEpoch, Create, Elect, StateChange
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.election import Strategy, recipients
-from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState
+from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState, ReplicaState
 from controller.transaction.pending_events import PendingEvents
 from controller.transaction.request_batch import RequestBatch
 from controller.transaction.transaction import Transaction
@@ -155,3 +157,13 @@ def bump(tx: Transaction, tp: TopicPartition) -> Partition | None:
         return None
     tx.events.begin_batch()
     return tx.events.queue(tp, partition, BumpLeaderEpoch(*tx.events.place()))
+
+
+def create(tx: Transaction, tps: list[TopicPartition]) -> None:
+    """Bring new partitions and their replicas online."""
+    partitions = {tp: tx.state.partition(tp) for tp in tps}
+    replicas = [Replica(tp, broker) for tp, found in partitions.items() if found for broker in found.replicas]
+    enter_state(tx, tps, PartitionState.NEW)
+    replica_machine.enter_state(tx, replicas, ReplicaState.NEW)
+    bring_online(tx, tps)
+    replica_machine.enter_state(tx, replicas, ReplicaState.ONLINE)

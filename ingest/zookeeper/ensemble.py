@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
-from controller.contract.ensemble import Ensemble, LeftSession, ZooKeeperServer
+from controller.contract.forwarder_status import Ensemble, LeftSession, ZooKeeperServer
 from controller.contract.ids import Zxid
 from ingest.config import IngestConfig
 from ingest.zookeeper.four_letter_words import (

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Final, NamedTuple
 
-from controller.contract.ensemble import LeftSession
+from controller.contract.forwarder_status import LeftSession
 from controller.contract.ids import BrokerId
 from ingest.observed.paths import BROKERS
 

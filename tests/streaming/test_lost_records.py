@@ -11,10 +11,10 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
+from controller.contract.effect_rows import RefusedRow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.outputs import decode_row
 from controller.contract.records import RecordKind
-from controller.contract.refused_row import RefusedRow
 from streaming.errors import StreamError
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.job_in_a_thread import running

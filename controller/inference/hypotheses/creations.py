@@ -13,7 +13,7 @@ from controller.events.controller_failover import load
 from controller.inference.deferral import is_created_by
 from controller.inference.expected_writes import match_expected_write
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.machines import partition_creation, replica_machine
+from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.event import Event, EventKind
 from controller.model.leadership import Create
@@ -49,7 +49,7 @@ def _create_without(tx: Transaction, event: Event, leaving: set[BrokerId]) -> No
     for broker in sorted(leaving):
         controlled_shutdown.ask(tx, broker)
     tx.events.begin(event.kind, event.cause)
-    partition_creation.create(tx, tps)
+    partition_machine.create(tx, tps)
 
 
 def loaded_before_registration(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:

@@ -1,16 +1,22 @@
-"""Znodes that Kafka cannot read: the row and the alert about each, and their memory until they are mended."""
+"""Znodes that Kafka cannot read: the row and the alert about each, and their memory until they are mended.
+
+Settings that some release cannot parse are kept until their znode changes, because the cluster's release decides later
+whether a broker fails at them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
+from controller.contract.effect_rows import RefusedRow
 from controller.contract.records import Record
-from controller.contract.refused_row import RefusedRow
 from controller.contract.znode_table import consequence_of
 from controller.contract.znodes import ZnodeError
 from controller.model.context import Header
+from controller.rules.setting_values import may_be_refused
 from controller.transaction.transaction import Transaction
 
 # A controller fails at the first one, so more are of no use. A broken tool may write very many.
@@ -37,3 +43,13 @@ def forget(header: Header, path: str) -> None:
     """Forget the flaw of a znode that is mended or gone."""
     if path in header.flawed:
         header.flawed = {other: flaw for other, flaw in header.flawed.items() if other != path}
+
+
+def note_unparsable(header: Header, path: str, settings: Mapping[str, str]) -> None:
+    """Note the settings of a znode, none if it is removed."""
+    is_topic = path.startswith("/config/topics/")
+    found = {name: text for name, text in settings.items() if may_be_refused(name, text, is_topic=is_topic)}
+    noted = header.configuration.unparsable
+    if found or path in noted:
+        others = {at: kept for at, kept in noted.items() if at != path}
+        header.configuration.unparsable = {**others, path: found} if found else others
