@@ -25,8 +25,7 @@ from controller.model.topics import Partition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.election import Strategy
 from controller.rules.states import ReplicaState
-from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Transaction
+from controller.transaction.transaction import RequestBatch, Transaction
 
 _ON_THE_WAY_OUT = (
     ReplicaState.OFFLINE,

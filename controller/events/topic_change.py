@@ -22,7 +22,7 @@ from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind, UnknownBroker
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
-from controller.rules.assignment import ReplicaAssignment
+from controller.rules.assignment import ReplicaAssignment, assignment_in
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 from wording.sentences import counted, listed, plural
@@ -218,16 +218,6 @@ def _has_settings(topic: Topic) -> bool:
 def _keep(state: MutableState, name: str, topic: Topic) -> None:
     """Keep the topic, or forget it if it does not exist and leaves neither settings nor states behind."""
     state.put_topic(name, topic if topic.exists or topic.leaked or _has_settings(topic) else None)
-
-
-def assignment_in(znode: TopicZnode, number: PartitionId) -> ReplicaAssignment:
-    """Return the assignment of a partition in a topic's znode. A broker that is listed twice counts once."""
-    replicas = znode.partitions.get(number, ())
-    return ReplicaAssignment(
-        replicas if len(set(replicas)) == len(replicas) else tuple(dict.fromkeys(replicas)),
-        znode.adding_replicas.get(number, ()),
-        znode.removing_replicas.get(number, ()),
-    )
 
 
 def _loaded(topic: Topic, znode: TopicZnode, number: PartitionId) -> Partition:

@@ -20,8 +20,9 @@ from controller.events import (
     topic_change,
     topic_deletion,
 )
-from controller.events.broker_change import forget_unseen_brokers, publish_broker, with_initial_states
+from controller.events.broker_change import forget_unseen_brokers, publish_broker
 from controller.events.controller_change import adopt, publish_controller
+from controller.machines.partition_machine import with_initial_states
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.topics import Topic
 from controller.rules.states import PartitionState, ReplicaState

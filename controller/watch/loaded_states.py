@@ -11,8 +11,8 @@ from controller.contract.ids import PartitionId
 from controller.contract.records import Record, RecordKind
 from controller.contract.znode_table import Place, locate
 from controller.contract.znodes import StateZnode, ZnodeError, decode
-from controller.inference.partition_state import state_in
 from controller.model.context import LOADING, Context
+from controller.model.leadership import state_in
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.timing import CLOCK_STEP_MS

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId, TopicPartition
 from controller.events import controlled_shutdown
-from controller.events.broker_change import trigger_online
 from controller.events.controller_failover import load
 from controller.inference.deferral import is_created_by
 from controller.inference.expected_writes import match_expected_write
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.machines import partition_machine, replica_machine
+from controller.machines.partition_machine import trigger_online
 from controller.machines.replica_machine import Replica
 from controller.model.event import Event, EventKind
 from controller.model.leadership import Create

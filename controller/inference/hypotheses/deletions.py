@@ -8,9 +8,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from controller.events import topic_deletion
-from controller.events.broker_change import with_initial_states
 from controller.events.topic_deletion import failed_unanswered, halted_answered
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.machines.partition_machine import with_initial_states
 from controller.model.event import EventKind
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction
