@@ -20,8 +20,8 @@ from ingest.files.data_directory import Until
 from ingest.files.history import History
 from questions.report.account import EVER_MS, Account, Part, added_up
 from questions.report.cluster_report import ClusterReport, report_of
-from reports.config import ReportConfig, ZooKeeperFiles
-from reports.routed import UNROUTED, Batches, in_batches
+from streaming.report.config import ReportConfig, ZooKeeperFiles
+from streaming.report.routed import UNROUTED, Batches, in_batches
 
 PARTS_SCHEMA: Final = "cluster string, content binary"
 _ARROW: Final = pa.schema([("cluster", pa.string()), ("content", pa.binary())])

@@ -18,9 +18,9 @@ from grafana_foundation_sdk.builders import (
 from grafana_foundation_sdk.models import common, dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards.boards.queries import CLUSTER_LEGEND, newest
 from dashboards.catalogue import pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
+from deploy.boards.queries import CLUSTER_LEGEND, newest
 
 DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 

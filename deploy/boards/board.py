@@ -11,10 +11,10 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
 from controller.rules.election import Strategy
-from dashboards.boards.panels import DATASOURCE, KONTRAST_URL, LIVE_PAGE
-from dashboards.boards.queries import increase, of_clusters
 from dashboards.catalogue import controller_metrics, partition_metrics, pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
+from deploy.boards.panels import DATASOURCE, KONTRAST_URL, LIVE_PAGE
+from deploy.boards.queries import increase, of_clusters
 
 UNCLEAN = f'strategy="Unclean{Strategy.OFFLINE.value}"'
 _DEFAULT_KONTRAST_URL = "http://127.0.0.1:9642"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards.boards.board import section
-from dashboards.boards.panels import Column, Line, graph, listing
-from dashboards.boards.queries import legend, newest
 from dashboards.catalogue import zookeeper_metrics as metrics
+from deploy.boards.board import section
+from deploy.boards.panels import Column, Line, graph, listing
+from deploy.boards.queries import legend, newest
 
 
 def add_ensemble(board: dashboard.Dashboard) -> dashboard.Dashboard:

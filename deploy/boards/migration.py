@@ -5,8 +5,10 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard, table
 
 from controller.contract.alert_kinds.kinds import SECTIONS
-from dashboards.boards.board import new_board, section
-from dashboards.boards.panels import (
+from dashboards.catalogue import alert_metrics, controller_metrics, migration_metrics, migration_quorum_metrics
+from dashboards.catalogue.metric import CLUSTER_LABEL
+from deploy.boards.board import new_board, section
+from deploy.boards.panels import (
     ANY_IS_BAD,
     ANY_IS_DOUBTFUL,
     Column,
@@ -18,9 +20,7 @@ from dashboards.boards.panels import (
     timeline,
     words,
 )
-from dashboards.boards.queries import age, legend, newest
-from dashboards.catalogue import alert_metrics, controller_metrics, migration_metrics, migration_quorum_metrics
-from dashboards.catalogue.metric import CLUSTER_LABEL
+from deploy.boards.queries import age, legend, newest
 
 ALERTS = "The way to KRaft"  # the section of the kinds
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard, timeseries
 
-from dashboards.boards import shared
-from dashboards.boards.board import new_board, section
-from dashboards.boards.panels import ANY_IS_DOUBTFUL, Limits, Line, graph, number
-from dashboards.boards.queries import JMX_ACTIVE_CONTROLLERS, age, increase, jmx, legend, newest, of_clusters, quantile
-from dashboards.boards.zookeeper import add_ensemble
 from dashboards.catalogue import alert_metrics, broker_metrics, controller_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
+from deploy.boards import shared
+from deploy.boards.board import new_board, section
+from deploy.boards.panels import ANY_IS_DOUBTFUL, Limits, Line, graph, number
+from deploy.boards.queries import JMX_ACTIVE_CONTROLLERS, age, increase, jmx, legend, newest, of_clusters, quantile
+from deploy.boards.zookeeper import add_ensemble
 
 # Changes that Kontrast missed are no evidence about the controller.
 _DIVERGENCES = newest(controller_metrics.DIVERGENCES, "kind", matchers=('kind!~"missed_changes|records_missing"',))

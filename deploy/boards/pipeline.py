@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards.boards import shared
-from dashboards.boards.board import new_board, section
-from dashboards.boards.panels import (
+from dashboards.catalogue import job_metrics, pipeline_metrics, process_metrics, watch_metrics
+from deploy.boards import shared
+from deploy.boards.board import new_board, section
+from deploy.boards.panels import (
     ANY_IS_DOUBTFUL,
     NONE_IS_BAD,
     YES_NO,
@@ -18,8 +19,7 @@ from dashboards.boards.panels import (
     number,
     words,
 )
-from dashboards.boards.queries import age, increase, legend, newest, quantile, rate
-from dashboards.catalogue import job_metrics, pipeline_metrics, process_metrics, watch_metrics
+from deploy.boards.queries import age, increase, legend, newest, quantile, rate
 
 _LATE = Limits(orange=15, red=60)
 

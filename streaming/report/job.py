@@ -23,12 +23,12 @@ from controller.contract.records import LATEST_MS
 from controller.contract.row import Row
 from outputs import CHANGES, OutputsError, SourceDownError, open_changes, open_outputs
 from questions.report.cluster_report import ClusterReport
-from reports.accounts import PARTS_SCHEMA, PartsOfFiles, PartsOfLines, ReportsOfParts
-from reports.config import ReportConfig, ZooKeeperFiles
-from reports.routed import OUTPUTS, SCHEMA, JournalPart, RouteOfJournals, RouteOfTopics
 from streaming.errors import StreamError
 from streaming.java.artifacts import SPARK_KAFKA_CONNECTOR, jars
 from streaming.kafka_options import spark_options
+from streaming.report.accounts import PARTS_SCHEMA, PartsOfFiles, PartsOfLines, ReportsOfParts
+from streaming.report.config import ReportConfig, ZooKeeperFiles
+from streaming.report.routed import OUTPUTS, SCHEMA, JournalPart, RouteOfJournals, RouteOfTopics
 from streaming.sources.records import wait_for_kafka
 from streaming.spark.failure import stream_error
 from streaming.spark.session import spark_session

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import stat, statetimeline, table, timeseries
 
-from dashboards.boards.panels import (
+from dashboards.catalogue import alert_metrics, broker_metrics, controller_metrics, partition_metrics, pipeline_metrics
+from dashboards.catalogue.metric import CLUSTER_LABEL
+from deploy.boards.panels import (
     ANY_IS_BAD,
     ANY_IS_DOUBTFUL,
     Column,
@@ -16,9 +18,7 @@ from dashboards.boards.panels import (
     timeline,
     words,
 )
-from dashboards.boards.queries import legend, newest, quantile, rate
-from dashboards.catalogue import alert_metrics, broker_metrics, controller_metrics, partition_metrics, pipeline_metrics
-from dashboards.catalogue.metric import CLUSTER_LABEL
+from deploy.boards.queries import legend, newest, quantile, rate
 
 _PAGING = newest(alert_metrics.ALERTS_OPEN, "alert", "state", matchers=('severity="page"',))
 _NOBODY = f"{newest(controller_metrics.CONTROLLER_ACTIVE)} == 0"

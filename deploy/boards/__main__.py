@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dashboards.boards import brokers, controller, deletions, migration, overview, partitions, pipeline
-from dashboards.boards.board import board_json
+from deploy.boards import brokers, controller, deletions, migration, overview, partitions, pipeline
+from deploy.boards.board import board_json
 
 _BOARDS = (overview, controller, partitions, brokers, deletions, migration, pipeline)
-DIRECTORY = Path(__file__).parent.parent / "grafana"
+DIRECTORY = Path(__file__).parents[2] / "dashboards" / "grafana"
 
 
 def board_files() -> dict[str, str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards.boards import shared
-from dashboards.boards.board import UNCLEAN, new_board, section
-from dashboards.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Line, graph, number
-from dashboards.boards.queries import JMX_IMBALANCE, increase, jmx, legend, newest
 from dashboards.catalogue import partition_metrics, topic_metrics
+from deploy.boards import shared
+from deploy.boards.board import UNCLEAN, new_board, section
+from deploy.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Line, graph, number
+from deploy.boards.queries import JMX_IMBALANCE, increase, jmx, legend, newest
 
 
 def board() -> dashboard.Dashboard:

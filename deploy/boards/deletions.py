@@ -5,11 +5,11 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from controller.rules.election import Strategy
-from dashboards.boards import shared
-from dashboards.boards.board import new_board, section
-from dashboards.boards.panels import ANY_IS_DOUBTFUL, Line, graph, number
-from dashboards.boards.queries import increase, legend, newest
 from dashboards.catalogue import partition_metrics, topic_metrics
+from deploy.boards import shared
+from deploy.boards.board import new_board, section
+from deploy.boards.panels import ANY_IS_DOUBTFUL, Line, graph, number
+from deploy.boards.queries import increase, legend, newest
 
 _DELETING = 'state=~"deletion_.*"'
 

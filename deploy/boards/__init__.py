@@ -1,4 +1,4 @@
-"""The Grafana boards as code. `python -m dashboards.boards` writes them to `dashboards/grafana/`.
+"""The Grafana boards as code. `python -m deploy.boards` writes them to `dashboards/grafana/`.
 
 They need grafana-foundation-sdk and Python 3.11. Users import the committed JSON, so no module imports this at run
 time.

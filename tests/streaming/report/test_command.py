@@ -17,10 +17,10 @@ from cli.printing.report_lines import write_tables
 from dashboards.drawn_report.page import page_of
 from questions.report.cluster_report import ClusterReport, ReportWindow, TopicAvailability
 from questions.report.report import Report, report_against
-from reports import job
-from reports.config import ReportConfig, ZooKeeperFiles
+from streaming.report import job
+from streaming.report.config import ReportConfig, ZooKeeperFiles
 from tests.kept_texts import assert_as_before
-from tests.reports.conftest import Recorded
+from tests.streaming.report.conftest import Recorded
 
 ANSWERS = Path(__file__).parent / "answers"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards.boards import shared
-from dashboards.boards.board import new_board, section
-from dashboards.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Column, Line, graph, listing, number, timeline
-from dashboards.boards.queries import CLUSTER_LEGEND, newest
 from dashboards.catalogue import alert_metrics, broker_metrics, partition_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
+from deploy.boards import shared
+from deploy.boards.board import new_board, section
+from deploy.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Column, Line, graph, listing, number, timeline
+from deploy.boards.queries import CLUSTER_LEGEND, newest
 
 _BROKER = f"{CLUSTER_LEGEND} broker {{{{broker}}}}"
 _LEADERS = newest(broker_metrics.BROKER_LEADERS, "broker")

@@ -13,9 +13,9 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from controller.contract.outputs import encode_row
 from controller.contract.records import encode_record
 from questions.report.report import reasons_to_doubt
-from reports.config import ReportConfig, ZooKeeperFiles
-from reports.job import reports_of
 from streaming.errors import StreamError
+from streaming.report.config import ReportConfig, ZooKeeperFiles
+from streaming.report.job import reports_of
 from streaming.sinks.standing_rows import StandingRows
 from transport.address import JournalAddress, KafkaAddress
 from transport.journal import JournalWriter
@@ -176,8 +176,8 @@ def test_topics_say_the_same(recorded, shared_broker, own_name, reported, expect
 
 
 def test_with_holes_in_its_offsets_a_topic_is_complete_behind_the_last(recorded, spark, expected):
-    from reports.job import _behind_compaction
-    from reports.routed import SCHEMA
+    from streaming.report.job import _behind_compaction
+    from streaming.report.routed import SCHEMA
 
     def line(output: str, piece: int, time_ms: int) -> tuple:
         return ("bank", "", 1, 1, 0, 0, output, piece, time_ms, b"")

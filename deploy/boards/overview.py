@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards.boards import shared
-from dashboards.boards.board import new_board, section
-from dashboards.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Column, Limits, Line, graph, listing, number
-from dashboards.boards.queries import JMX_OFFLINE, JMX_UNDER_REPLICATED, age, jmx, legend, newest, rate
 from dashboards.catalogue import alert_metrics, broker_metrics, partition_metrics, pipeline_metrics
+from deploy.boards import shared
+from deploy.boards.board import new_board, section
+from deploy.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Column, Limits, Line, graph, listing, number
+from deploy.boards.queries import JMX_OFFLINE, JMX_UNDER_REPLICATED, age, jmx, legend, newest, rate
 
 
 def board() -> dashboard.Dashboard:
