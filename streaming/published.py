@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
@@ -20,7 +21,6 @@ from controller.contract.records import Record
 from controller.contract.row import Row as OutputRow
 from controller.view.gauges import gauges_row
 from controller.view.types import BOOTSTRAPPING, FOLLOWING, Context, Header
-from streaming.packed import pack
 from streaming.python_memory import return_free_memory
 from wording.sentences import counted
 
@@ -158,3 +158,21 @@ class Published:
         return_free_memory(count)
         if self._applied is not None:
             yield self._applied
+
+
+_CODEC = "zstd"
+_LEVEL = 1  # a gigabyte a second
+_SIZE_BYTES = 8
+
+
+def pack(content: bytes) -> bytes:
+    """Compress the content and put its size in front."""
+    packed: bytes = pa.Codec(_CODEC, compression_level=_LEVEL).compress(content, asbytes=True)
+    return len(content).to_bytes(_SIZE_BYTES, "big") + packed
+
+
+def unpack(packed: bytes) -> bytes:
+    """Return the content that was packed."""
+    size = int.from_bytes(packed[:_SIZE_BYTES], "big")
+    content: bytes = pa.decompress(packed[_SIZE_BYTES:], decompressed_size=size, codec=_CODEC, asbytes=True)
+    return content

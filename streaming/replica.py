@@ -39,8 +39,7 @@ from controller.view.types import Context
 from streaming.checkpoint.directory import REBUILD
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
-from streaming.packed import pack, unpack
-from streaming.published import Published
+from streaming.published import Published, pack, unpack
 from streaming.python_memory import leave_pandas_out, without_collector
 from streaming.separation import StreamBroker, refuse_watched_cluster
 from transport.address import JournalAddress

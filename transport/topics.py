@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from transport.address import KafkaAddress
-from transport.complete_read_requests import request_topic
+from transport.segments import JournalError
 
 PARTITIONS = 1  # the order of rows carries meaning
 
@@ -162,3 +163,28 @@ def _for_each(names: Sequence[str], command: str) -> str:
     if len(names) == 1:
         return command.replace("$topic", names[0])
     return f"for topic in {' '.join(names)}; do {command}; done"
+
+
+_FILE = "snapshot-wanted"
+_TOPIC_SUFFIX = ".snapshot-wanted"
+
+
+def request_complete_read(directory: Path) -> None:
+    """Ask the writer of a journal for a complete read. Raise JournalError."""
+    try:
+        (directory / _FILE).touch()
+    except OSError as error:
+        raise JournalError(f"journal {directory}: a complete read cannot be requested: {error.strerror}") from error
+
+
+def complete_read_requested_ns(directory: Path) -> int:
+    """Return when a complete read was requested last, in nanoseconds since 1970, or 0 for never."""
+    try:
+        return (directory / _FILE).stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def request_topic(address: KafkaAddress) -> str:
+    """Return the topic in which any message asks the writers of a stream for a complete read."""
+    return address.topic + _TOPIC_SUFFIX

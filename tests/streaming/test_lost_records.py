@@ -20,8 +20,8 @@ from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
 from transport.address import KafkaAddress
-from transport.complete_read_requests import complete_read_requested_ns, request_topic
 from transport.journal import JournalWriter, end_offset
+from transport.topics import complete_read_requested_ns, request_topic
 
 
 def gauges(streams: Streams) -> list[GaugesRow]:

@@ -8,13 +8,13 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+from streaming.scratch import scratch_directory
 from tests.waiting import eventually
-from transport.scratch import scratch_directory
 
 _HOLDER = """
 import subprocess, sys
 from pathlib import Path
-from transport.scratch import scratch_directory
+from streaming.scratch import scratch_directory
 
 with scratch_directory(Path(sys.argv[1])) as scratch:
     (scratch.directory / "file").write_text("kept while it lives")
