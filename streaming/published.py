@@ -87,15 +87,6 @@ class Line(NamedTuple):
     value: bytes
 
 
-def _key_of(row: OutputRow) -> str:
-    # A topic that was made in ZooKeeper by hand may have any name.
-    return row.subject_key().replace("\n", "\\n")
-
-
-def _outputs_of(row: OutputRow) -> Sequence[str]:
-    return STANDING_OUTPUTS if isinstance(row, BeginningRow) else (row.output,)
-
-
 class Published:
     """The rows of a batch, by output."""
 
@@ -108,9 +99,10 @@ class Published:
     def encoded(self, rows: Iterable[OutputRow]) -> list[Line]:
         """Return all encoded rows, or raise. A journal needs no keys, which cost as much as the values."""
         return [
-            Line(output, "" if self._packed else _key_of(row), encode_row(row))
+            # A topic that was made in ZooKeeper by hand may have any name.
+            Line(output, "" if self._packed else row.subject_key().replace("\n", "\\n"), encode_row(row))
             for row in rows
-            for output in _outputs_of(row)
+            for output in (STANDING_OUTPUTS if isinstance(row, BeginningRow) else (row.output,))
         ]
 
     def add(self, lines: Iterable[Line]) -> None:

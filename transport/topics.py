@@ -139,7 +139,7 @@ def _faults(servers: str, found: ExistingTopic) -> Iterator[_Fault]:
     if topic.retention_ms is not None and kept_ms not in (None, str(topic.retention_ms)):
         has = f"{RETENTION_MS}={kept_ms} in place of {topic.retention_ms}"
         yield _Fault(has, "and reaches back less or more than wanted", alter, is_refused=False)
-    if topic.compacted and "delete" in policy and not _is_unbounded(found.settings):
+    if topic.compacted and "delete" in policy and not all(found.settings.get(bound) == _UNBOUNDED for bound in _BOUNDS):
         yield _Fault(f"{CLEANUP_POLICY}={policy}", "rows that still hold would be dropped when they are old", alter)
     elif topic.unique_keys and policy == "compact":
         yield _Fault(f"{CLEANUP_POLICY}={policy}", "and grows without bound", alter, is_refused=False)
@@ -148,10 +148,6 @@ def _faults(servers: str, found: ExistingTopic) -> Iterator[_Fault]:
         yield _Fault(has, "so a start reads many rows that were replaced", alter, is_refused=False)
     elif not topic.compacted and not topic.unique_keys and "compact" in policy:
         yield _Fault(f"{CLEANUP_POLICY}={policy}", "all messages but the newest of each key would be lost", alter)
-
-
-def _is_unbounded(settings: Mapping[str, str]) -> bool:
-    return all(settings.get(bound) == _UNBOUNDED for bound in _BOUNDS)
 
 
 def _sentence(fault: _Fault, names: Sequence[str]) -> str:

@@ -30,16 +30,12 @@ _STATES = {1: ("well", "green"), 2: ("degraded", "orange"), 3: ("affected", "red
 def state() -> stat.Panel:
     """Return the state of the cluster, as the page shows it."""
     present = " or ".join(
-        f"({newest(pipeline_metrics.CLUSTER_STATE, matchers=(_state_is(word),))} == 1) * {value}"
+        "(" + newest(pipeline_metrics.CLUSTER_STATE, matchers=(f'state="{word}"',)) + f" == 1) * {value}"
         for value, (word, _) in _STATES.items()
     )
     return number("State", "The state that the page and `kontrast check` show.", present).mappings(
         words({value: (word, colour) for value, (word, colour) in _STATES.items()})
     )
-
-
-def _state_is(word: str) -> str:
-    return f'state="{word}"'
 
 
 def active_controller() -> stat.Panel:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from controller.rules.releases import Release
 from migration.preflight.check import Check, Finding, Patch
 from migration.preflight.losses import LOSSES
 from migration.preflight.outages import OUTAGES
@@ -57,7 +56,8 @@ class Report:
 
 def examine(tree: Tree, release: Patch | None = None) -> Report:
     """Return the report on a tree. Without a release it covers all releases with such znodes."""
-    oldest, newest = (release, release) if release else _patches(*tree.releases())
+    first, last = tree.releases()
+    oldest, newest = (release, release) if release else ((*first, 0), (*last, _ANY_PATCH))
     found: list[FailedCheck] = []
     unchecked: list[Unchecked] = []
     for check in CHECKS:
@@ -81,10 +81,6 @@ def examine(tree: Tree, release: Patch | None = None) -> Report:
 
 def _is_needed(path: str, check: Check) -> bool:
     return any(path == read or path.startswith(f"{read}/") for read in check.reads)
-
-
-def _patches(oldest: Release, newest: Release) -> tuple[Patch, Patch]:
-    return (*oldest, 0), (*newest, _ANY_PATCH)
 
 
 AS_OF: Final = "2026-11"  # when the sources were read

@@ -19,7 +19,7 @@ from ingest.errors import IngestError
 from ingest.files.data_directory import Until
 from ingest.files.history import History
 from questions.report.account import EVER_MS, Account, Part, added_up
-from questions.report.cluster_report import ClusterReport, report_of
+from questions.report.cluster_report import report_of
 from streaming.report.config import ReportConfig, ZooKeeperFiles
 from streaming.report.routed import UNROUTED, Batches, in_batches
 
@@ -145,16 +145,15 @@ class ReportsOfParts:
         """Return the reports, in Spark's form."""
         decoder = msgspec.msgpack.Decoder(Part)
         contents = (row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns), strict=True))
+        wholes = (
+            (cluster, added_up(decoder.decode(part) for _, part in parts))
+            for cluster, parts in groupby(contents, key=lambda row: row[0])
+        )
+        since_ms, until_ms = self.config.since_ms, self.config.until_ms
         return in_batches(
-            (
-                (cluster, msgspec.msgpack.encode(self._report(cluster, (decoder.decode(part) for _, part in parts))))
-                for cluster, parts in groupby(contents, key=lambda row: row[0])
-            ),
+            ((name, msgspec.msgpack.encode(report_of(name, whole, since_ms, until_ms))) for name, whole in wholes),
             _ARROW,
         )
-
-    def _report(self, cluster: str, parts: Iterator[Part]) -> ClusterReport:
-        return report_of(cluster, added_up(parts), self.config.since_ms, self.config.until_ms)
 
 
 def _lines(batches: Batches) -> Iterator[_Line]:
