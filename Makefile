@@ -193,7 +193,7 @@ docs-site: build/site-env/installed ## Build the site of docs/ in build/site: st
 	NO_MKDOCS_2_WARNING=1 $(SITE_PYTHON) -m mkdocs build --strict --quiet
 
 boards: install-dev ## Write the Grafana boards, the rules by kind of alert, PrometheusRules, and the words of messages, from their sources
-	.venv/bin/python -m dashboards.boards
+	.venv/bin/python -m deploy.boards
 	.venv/bin/python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
 	.venv/bin/python deploy/alertmanager/message_template.py > deploy/alertmanager/kontrast.tmpl
 	for rules in self cluster; do .venv/bin/python deploy/prometheus/prometheus_rule.py $$rules \

@@ -101,16 +101,13 @@ class Capacity:
     @property
     def retain_bytes(self) -> int:
         """Return the bytes of a journal to keep, a power of two for the days' changes."""
-        return _power_of_two(max(_LEAST_RETAIN_BYTES, self.changes_bytes))
+        # the next power of two
+        return 1 << (max(_LEAST_RETAIN_BYTES, self.changes_bytes) - 1).bit_length()
 
     def _bytes(self, a_partition: int, a_change: int, a_second: int) -> int:
         seconds = self.days * _DAY_SECONDS
         flowing = (self.changes_per_second * a_change + self.clusters * a_second) * seconds
         return round(_KEPT_COMPLETE_READS * self.partitions * a_partition + flowing)
-
-
-def _power_of_two(count: int) -> int:
-    return 1 << (count - 1).bit_length()
 
 
 def shown_bytes(count: int) -> str:

@@ -22,7 +22,7 @@ from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from streaming.errors import StalledError, StreamError
 from streaming.processes import descendants, kill
-from transport.scratch import NoScratchError
+from streaming.scratch import NoScratchError
 
 Part = Callable[[threading.Event], int | None]  # runs until its end or the event, and returns an exit code, else OK
 

@@ -22,7 +22,7 @@ from cli.embedded.process import Child
 from cli.printing import output
 from cli.running import ExitCode
 from cli.service import ALIVE, READY, SOCKET_VARIABLE, WATCHDOG_VARIABLE
-from transport.scratch import NoScratchError, scratch_directory
+from streaming.scratch import NoScratchError, scratch_directory
 
 _LOOK_SECONDS: Final = 0.2
 _READ_BYTES: Final = 64 * 1024

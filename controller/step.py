@@ -10,7 +10,6 @@ from typing import Final
 
 from controller.contract.forwarder_status import REPLAYED, decode_status
 from controller.contract.ids import TopicPartition
-from controller.contract.reassignment_request import requested
 from controller.contract.records import Position, Record, RecordKind
 from controller.contract.row import Row
 from controller.contract.znode_table import Place, ZnodePath, locate
@@ -37,6 +36,7 @@ from controller.events import (
     controlled_shutdown,
     controller_change,
     deletion_requests,
+    flawed_znodes,
     isr_change_notification,
     log_dir_event_notification,
     migration,
@@ -50,16 +50,7 @@ from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
 from controller.model.published_rows import EVERY_CHANGE, Shown
 from controller.transaction.conclusion import Conclusion, Outcome as Outcome
 from controller.transaction.transaction import Transaction
-from controller.watch import (
-    clock_step,
-    complete_read,
-    ensemble,
-    flawed_znodes,
-    forgotten,
-    loaded_states,
-    older_generation,
-    rollback,
-)
+from controller.watch import complete_read, ensemble, generations, loaded_states
 
 _STATES_IN_A_TRANSACTION: Final = 4_096
 _EVENTS_FOR_EACH_RECORD: Final = 256  # in flight. Judging one takes 2 to 5 µs: at most a millisecond for each record
@@ -111,11 +102,11 @@ def _in_one_transaction(context: Context, records: Sequence[Record], shown: Show
     effects: list[Row] = []
     position = context.header.position
     if records[0].kind is RecordKind.FORGOTTEN and records[0].position > position:
-        return forgotten.forget(context, records[0])
+        return generations.forget_cluster(context, records[0])
     for record in records:
         at = record.position
         if at <= position:
-            if tx is None and (refused := older_generation.refuse(context, record)) is not None:
+            if tx is None and (refused := generations.refuse(context, record)) is not None:
                 context = Context(refused.context.header, context.topics, context.replica_index)
                 effects += refused.effects
             continue
@@ -142,8 +133,8 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
         header.feed.lacks_records = True
         tx.state.count(tx.state.happened.divergences, "records_missing")
     if tx.state.clock_set_by_ms:
-        clock_step.note(tx.state, of_another_generation=record.generation != last.generation)
-    older_generation.forget_in_time(header, last)
+        generations.note_clock_step(tx.state, of_another_generation=record.generation != last.generation)
+    generations.forget_in_time(header, last)
     if record.author and record.author == header.term.session and record.cxid > 0:
         header.term.note_sign_of_life(header.time_ms)
     _run_timers(tx, record)
@@ -228,7 +219,7 @@ def _session(tx: Transaction, record: Record) -> None:
     if record.kind is RecordKind.HEARTBEAT:
         header.maintenance = status.maintenance
         ensemble.note(tx.state, status.ensemble)
-    rollback.note(tx.state, status.lost_zxid)
+    ensemble.note_rollback(tx.state, status.lost_zxid)
 
 
 def _snapshot_begin(tx: Transaction, record: Record) -> None:
@@ -308,7 +299,7 @@ def _log_dir_event(tx: Transaction, _: ZnodePath, record: Record) -> None:
 def _reassignment_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
     asked = () if tx.header.triggers.reassign is None else tx.header.triggers.reassign
     try:
-        asked = requested(record.content, tx.header.profile.release)
+        asked = partition_reassignment.requested(record.content, tx.header.profile.release)
     finally:
         partition_reassignment.znode_written(tx, asked, is_new=record.version == 0)
 

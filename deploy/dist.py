@@ -21,7 +21,6 @@ PACKAGES = (
     "migration",
     "outputs",
     "questions",
-    "reports",
     "streaming",
     "transport",
     "wording",

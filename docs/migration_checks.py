@@ -1,4 +1,4 @@
-"""Print `reference/migration-checks.md` from `migration.preflight.checks`. `make docs` runs it."""
+"""Print `reference/migration-checks.md` from `migration.preflight.report`. `make docs` runs it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from migration.preflight.check import Check, Outcome, nothing  # noqa: E402 (needs the path above)
-from migration.preflight.checks import CHECKS  # noqa: E402
-from migration.preflight.lifecycle import AS_OF, LAST_RELEASES  # noqa: E402
+from migration.preflight.report import (  # noqa: E402
+    AS_OF,
+    CHECKS,  # noqa: E402
+    LAST_RELEASES,
+)
 
 _WIDTH = 120
 

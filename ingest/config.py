@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from controller.contract.ensemble import DEFAULT_JUTE_MAXBUFFER
+from controller.contract.forwarder_status import DEFAULT_JUTE_MAXBUFFER
 from ingest.errors import IngestError
 from transport.address import Address, JournalAddress
 from transport.journal import Fsync

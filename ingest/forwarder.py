@@ -17,7 +17,6 @@ import msgspec
 
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import RecordKind
-from ingest.clocks import Clocks
 from ingest.complete_read import read_everything, wait_for_connection
 from ingest.config import IngestConfig
 from ingest.election import ForwardingTerm, open_terms
@@ -28,7 +27,7 @@ from ingest.observed.inbox import Inbox, SessionState
 from ingest.observed.observations import Observation, Value, ZnodeEvent
 from ingest.observed.paths import WATCHED
 from ingest.observed.tree import complete
-from ingest.publisher import DeposedError, Publisher, StoppedError
+from ingest.publisher import Clocks, DeposedError, Publisher, StoppedError
 from ingest.sinks.opening import open_sink
 from ingest.sinks.sink import Sink, SinkFullError, SinkUnavailableError
 from ingest.sweep import Sweep

@@ -7,7 +7,8 @@ import msgspec
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId, ControllerEpoch
 from controller.view.ensemble import ensemble_in_words
-from controller.view.gauges import gauges_row, never_registered, replicas_by_broker
+from controller.view.gauges import gauges_row, replicas_by_broker
+from controller.view.health import never_registered
 from questions.doubts import doubts
 from questions.incidents import incidents_in, troubles_in
 from questions.picture import Beginning, Picture

@@ -28,9 +28,8 @@ from controller.contract.row import Row
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.stored_context import CHUNK_COUNT, new_context
 from questions.doubts import hidden_by, silence
-from questions.gathering import worst_first
 from questions.past import Change, Past, Replaced
-from questions.picture import Origin, Picture, Present
+from questions.picture import Origin, Picture, Present, worst_first
 
 # Parts of a cluster's partitions, by topic. After a change, only its part is rendered again.
 PARTITION_SEGMENTS: Final = 64

@@ -75,7 +75,7 @@ def blindness(picture: Picture) -> Blindness | None:
     return (
         silence(picture.as_of_ms, picture.present, is_replayed=picture.is_replayed)
         or hidden_by(picture.alerts)
-        or _without_rows(picture)
+        or (Blindness(rows_lost(picture.lacking), None, f"Run {_REBUILD}") if picture.lacking else None)
         or _without_complete_read(picture)
     )
 
@@ -104,10 +104,6 @@ def _without_complete_read(picture: Picture) -> Blindness | None:
     if picture.header.phase is FOLLOWING:
         return None
     return Blindness("changes were lost without a complete read since", None, STATUS_STEP)
-
-
-def _without_rows(picture: Picture) -> Blindness | None:
-    return Blindness(rows_lost(picture.lacking), None, f"Run {_REBUILD}") if picture.lacking else None
 
 
 def _capital(sentence: str) -> str:

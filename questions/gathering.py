@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
+from controller.contract.alert_kinds.kinds import SECTIONS
 from controller.contract.alert_row import AlertRow
 from controller.contract.forwarder_status import REPLAYED
 from controller.contract.records import Record, RecordKind
@@ -13,13 +13,12 @@ from controller.contract.row import Row
 from controller.restore.one_read import context_of_read
 from controller.step import steps
 from controller.view.types import Context
-from questions.picture import WORST_FIRST, Origin, Picture
+from questions.picture import Origin, Picture, worst_first
 
 _RESOLVED = "resolved"
 _NODE = RecordKind.NODE
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _OF_TOPICS = frozenset(kind.name for subject in ("Partitions", "Topics") for kind in SECTIONS[subject])
-_KINDS = {name: place for place, name in enumerate(ALERT_KINDS)}  # partitions, brokers, the controller, topics
 
 
 def keep_nothing(_row: Row) -> bool:
@@ -120,10 +119,3 @@ class Gathering:
             is_replayed=self.context.header.feed.session == REPLAYED,
             forbidden=forbidden,
         )
-
-
-def worst_first(alerts: Collection[AlertRow]) -> tuple[AlertRow, ...]:
-    """Return the alerts by severity, then effects on clients before their causes, then oldest first."""
-    return tuple(
-        sorted(alerts, key=lambda row: (WORST_FIRST[row.severity], _KINDS.get(row.alert, 0), row.since_ms, row.id))
-    )

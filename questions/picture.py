@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
 import msgspec
 
+from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import TopicPartition
 from controller.contract.records import Record
@@ -18,6 +19,7 @@ from controller.view.types import Context, Header, Partition, Topic
 
 CONTROLLER_GROUP: Final = "controller"  # of the alerts about it
 WORST_FIRST: Final[Mapping[Severity, int]] = {severity: place for place, severity in enumerate(Severity)}
+_KINDS = {name: place for place, name in enumerate(ALERT_KINDS)}  # partitions, brokers, the controller, topics
 
 
 class Origin(Enum):
@@ -103,3 +105,10 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     def unregistered(self, brokers: Brokers) -> Brokers:
         """Return the brokers among these that are not registered."""
         return tuple(broker for broker in brokers if broker not in self.header.brokers)
+
+
+def worst_first(alerts: Collection[AlertRow]) -> tuple[AlertRow, ...]:
+    """Return the alerts by severity, then effects on clients before their causes, then oldest first."""
+    return tuple(
+        sorted(alerts, key=lambda row: (WORST_FIRST[row.severity], _KINDS.get(row.alert, 0), row.since_ms, row.id))
+    )

@@ -20,10 +20,10 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId
 from controller.view.flawed_znodes import no_controller_because, stopping_starts
-from controller.view.gauges import REASSIGNING, never_registered, replicas_by_broker
+from controller.view.gauges import REASSIGNING, replicas_by_broker
+from controller.view.health import is_without_session, never_registered
 from controller.view.partition_issues import PartitionIssue, parse_group
 from controller.view.types import Context, Header, StoredEvent, Topic
-from controller.view.whereabouts import is_without_session
 from questions.check import counts_in
 from questions.doubts import doubts
 from questions.known_brokers import UnknownBrokersError, refuse_unknown

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -18,9 +21,38 @@ from controller.restore.stored_context import CHUNK_COUNT
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
 from streaming.errors import StreamError
-from streaming.usable_cores import usable_cores
 from transport.address import Address, KafkaAddress
 from transport.journal import RETAIN_BYTES
+
+_OWN_GROUP = Path("/proc/self/cgroup")
+_GROUPS = Path("/sys/fs/cgroup")
+_VERSION_2 = "0::"
+
+
+def usable_cores(own_group: Path = _OWN_GROUP, groups: Path = _GROUPS) -> int:
+    """Return the cores of this process's affinity, within the quota of its control group and those above, at least 1.
+
+    Half a core counts as one, as for Java. Files that cannot be read limit nothing.
+    """
+    return max(1, min([len(os.sched_getaffinity(0)), *_quotas(own_group, groups)]))
+
+
+def _quotas(own_group: Path, groups: Path) -> Iterator[int]:
+    own = ""
+    with suppress(OSError):
+        lines = own_group.read_text().splitlines()
+        own = next((line.removeprefix(_VERSION_2) for line in lines if line.startswith(_VERSION_2)), "")
+    path = groups / own.lstrip("/")
+    for directory in (path, *(each for each in path.parents if each.is_relative_to(groups))):
+        with suppress(OSError, ValueError):  # "max" is no number: there is no quota
+            quota, period = (directory / "cpu.max").read_text().split()
+            yield ceil(int(quota) / int(period))
+    with suppress(OSError, ValueError):
+        first = groups / "cpu"  # version 1, of a container
+        quota, period = ((first / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        if int(quota) > 0:
+            yield ceil(int(quota) / int(period))
+
 
 _LOCAL_MASTER = re.compile(r"local\[(\*|[1-9][0-9]*)\]")
 _JVM_MEMORY = re.compile(r"[1-9][0-9]*[mg]")

@@ -42,6 +42,7 @@ from streaming.errors import StreamError
 from streaming.progress import JobProgress, observed
 from streaming.published import OUTPUT_SCHEMA
 from streaming.replica import ReplicaProcessor
+from streaming.scratch import NoScratchError
 from streaming.separation import StreamBroker
 from streaming.sinks.sink import Batch, Sink, open_sink
 from streaming.sources.complete_read_requests import CompleteReadRequests
@@ -57,7 +58,6 @@ from streaming.watchdog import Watchdog
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import no_room
 from transport.journal import JournalError, JournalFullError
-from transport.scratch import NoScratchError
 
 logger = logging.getLogger("kontrast.streaming")
 

@@ -5,6 +5,7 @@ This module reads /proc, which needs no answer of a hanging process.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
@@ -82,3 +83,17 @@ def _together(uses: list[_Use]) -> ProcessUse:
         threads=sum(use.threads for use in uses),
         resident_bytes=sum(use.resident_bytes for use in uses),
     )
+
+
+_LIBC = ctypes.CDLL(None)  # loaded here, because a child between fork and exec must not load anything
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with(parent: int) -> None:
+    """Let the kernel kill this process when the thread that forked it ends, in the process `parent`.
+
+    Call it between fork and exec.
+    """
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died between fork and prctl
+        os._exit(1)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
@@ -20,7 +21,6 @@ from controller.contract.records import Record
 from controller.contract.row import Row as OutputRow
 from controller.view.gauges import gauges_row
 from controller.view.types import BOOTSTRAPPING, FOLLOWING, Context, Header
-from streaming.packed import pack
 from streaming.python_memory import return_free_memory
 from wording.sentences import counted
 
@@ -87,15 +87,6 @@ class Line(NamedTuple):
     value: bytes
 
 
-def _key_of(row: OutputRow) -> str:
-    # A topic that was made in ZooKeeper by hand may have any name.
-    return row.subject_key().replace("\n", "\\n")
-
-
-def _outputs_of(row: OutputRow) -> Sequence[str]:
-    return STANDING_OUTPUTS if isinstance(row, BeginningRow) else (row.output,)
-
-
 class Published:
     """The rows of a batch, by output."""
 
@@ -108,9 +99,10 @@ class Published:
     def encoded(self, rows: Iterable[OutputRow]) -> list[Line]:
         """Return all encoded rows, or raise. A journal needs no keys, which cost as much as the values."""
         return [
-            Line(output, "" if self._packed else _key_of(row), encode_row(row))
+            # A topic that was made in ZooKeeper by hand may have any name.
+            Line(output, "" if self._packed else row.subject_key().replace("\n", "\\n"), encode_row(row))
             for row in rows
-            for output in _outputs_of(row)
+            for output in (STANDING_OUTPUTS if isinstance(row, BeginningRow) else (row.output,))
         ]
 
     def add(self, lines: Iterable[Line]) -> None:
@@ -158,3 +150,21 @@ class Published:
         return_free_memory(count)
         if self._applied is not None:
             yield self._applied
+
+
+_CODEC = "zstd"
+_LEVEL = 1  # a gigabyte a second
+_SIZE_BYTES = 8
+
+
+def pack(content: bytes) -> bytes:
+    """Compress the content and put its size in front."""
+    packed: bytes = pa.Codec(_CODEC, compression_level=_LEVEL).compress(content, asbytes=True)
+    return len(content).to_bytes(_SIZE_BYTES, "big") + packed
+
+
+def unpack(packed: bytes) -> bytes:
+    """Return the content that was packed."""
+    size = int.from_bytes(packed[:_SIZE_BYTES], "big")
+    content: bytes = pa.decompress(packed[_SIZE_BYTES:], decompressed_size=size, codec=_CODEC, asbytes=True)
+    return content

@@ -18,9 +18,9 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
+from controller.contract.effect_rows import RefusedRow
 from controller.contract.ids import UNKNOWN_ZXID, BrokerId
 from controller.contract.records import BadRecordError, Record, RecordKind, data_fields, decode_record, encode_record
-from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row as OutputRow
 from controller.restore.quarantine import quarantine, quarantines_with
 from controller.restore.stored_context import (
@@ -39,8 +39,7 @@ from controller.view.types import Context
 from streaming.checkpoint.directory import REBUILD
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
-from streaming.packed import pack, unpack
-from streaming.published import Published
+from streaming.published import Published, pack, unpack
 from streaming.python_memory import leave_pandas_out, without_collector
 from streaming.separation import StreamBroker, refuse_watched_cluster
 from transport.address import JournalAddress

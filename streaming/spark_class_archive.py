@@ -11,11 +11,11 @@ from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.java.class_archive import find_archive, spark_jars, written
 from streaming.job import prepare
+from streaming.scratch import scratch_directory
 from streaming.spark.needs import jars_before
 from streaming.spark.session import spark_session
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
-from transport.scratch import scratch_directory
 
 
 def make() -> Path:

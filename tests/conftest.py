@@ -22,6 +22,7 @@ from kazoo.client import KazooClient
 from cli.embedded.cluster import KafkaCluster
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.java.installation import find_java
+from streaming.scratch import scratch_directory
 from tests import recorded_moment
 from tests.durations import Durations, Recorder
 from tests.process_logs import LOGS, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401 (hooks of pytest)
@@ -29,7 +30,6 @@ from tests.rows import Rows
 from tests.shared_servers import STARTS, OwnedServers, SharedServers
 from transport import secret
 from transport.address import JournalAddress
-from transport.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

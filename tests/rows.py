@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controller.contract.alert_row import AlertRow, Severity
-from controller.contract.ensemble import LargeZnode
+from controller.contract.forwarder_status import LargeZnode
 from controller.contract.gauges_row import GaugesRow, Maintenance, ReactionTimes
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse

@@ -1,12 +1,15 @@
-"""Limits of the code, with no circle of imports, files and functions of a page's length, and short names of tests.
+"""Limits of the code: imports without circles and long chains, files and functions of a page's length, short names.
 
-Longer functions are listed, each with its reason.
+Files and functions are bounded from below too, because a reader of many small pieces holds none of them in the head.
+Exceptions are listed, each with its reason.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,38 +20,51 @@ from deploy.dist import PACKAGES
 
 ROOT = Path(__file__).parents[1]
 SOURCES = [file for room in (*PACKAGES, "deploy", "docs") for file in sorted((ROOT / room).rglob("*.py"))]
+PRODUCT = [file for file in SOURCES if "docs" not in file.relative_to(ROOT).parts]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 LINES_OF_A_FILE = 400
+LEAST_LINES_OF_A_MODULE = 40  # that only one module imports
+MODULES_OF_A_CHAIN = 34  # of imports, from a command down to the ids
+LENGTH_WORTH_A_NAME = 24  # of an expression, beyond its call
 LINES_OF_A_FUNCTION = 40
 LENGTH_OF_A_TEST_NAME = 79
 
+SMALL_MODULES = {
+    "cli.start": "the entry point of the installed command",
+    "ingest.sinks.opening": "it ends a circle: each sink imports the protocol, and the opener imports each sink",
+}
 A_TABLE = "panels in the order of the board, without a branch"
 LONG_FUNCTIONS = {
     "cli/commands/ask/place.py place": "twelve lines are its options",
     "cli/commands/ask/report.py report": "thirteen lines are its options",
     "cli/commands/ask/timeline.py timeline": "eleven lines are its options",
     "controller/view/gauges.py gauges_row": "one field of a row a line, without a branch",
-    "dashboards/boards/brokers.py board": A_TABLE,
-    "dashboards/boards/controller.py board": A_TABLE,
-    "dashboards/boards/deletions.py board": A_TABLE,
-    "dashboards/boards/migration.py board": A_TABLE,
-    "dashboards/boards/overview.py board": A_TABLE,
-    "dashboards/boards/panels.py listing": "one panel, an attribute a line",
-    "dashboards/boards/partitions.py board": A_TABLE,
-    "dashboards/boards/pipeline.py _stream": A_TABLE,
-    "dashboards/boards/pipeline.py _truth": A_TABLE,
-    "dashboards/boards/pipeline.py _watch": A_TABLE,
-    "dashboards/boards/zookeeper.py add_ensemble": A_TABLE,
+    "deploy/boards/brokers.py board": A_TABLE,
+    "deploy/boards/controller.py board": A_TABLE,
+    "deploy/boards/deletions.py board": A_TABLE,
+    "deploy/boards/migration.py board": A_TABLE,
+    "deploy/boards/overview.py board": A_TABLE,
+    "deploy/boards/panels.py listing": "one panel, an attribute a line",
+    "deploy/boards/partitions.py board": A_TABLE,
+    "deploy/boards/pipeline.py _stream": A_TABLE,
+    "deploy/boards/pipeline.py _truth": A_TABLE,
+    "deploy/boards/pipeline.py _watch": A_TABLE,
+    "deploy/boards/zookeeper.py add_ensemble": A_TABLE,
     "docs/metrics.py metrics_page": "the page's text in its order",
     "streaming/job.py _start": "ten lines are its signature",
     "transport/journal.py __init__": "one attribute a line",
 }
 
 
-def circles() -> set[frozenset[str]]:
-    """Return the strongly connected components of more than one module, from the graph of all packages."""
-    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    """Return the imports of all packages."""
+    return grimp.build_graph(*PACKAGES, cache_dir=None)
+
+
+def circles(graph: grimp.ImportGraph) -> set[frozenset[str]]:
+    """Return the strongly connected components of more than one module."""
     found = set()
     for module in graph.modules:
         around = graph.find_upstream_modules(module) & graph.find_downstream_modules(module)
@@ -72,8 +88,57 @@ def name(file: Path) -> str:
     return file.relative_to(ROOT).as_posix()
 
 
-def test_no_module_imports_itself_by_way_of_others():
-    assert circles() == set()
+def longest_chain(graph: grimp.ImportGraph) -> list[str]:
+    """Return the longest chain of modules that import one another."""
+
+    @functools.cache
+    def chain(module: str) -> tuple[str, ...]:
+        return (module, *max(map(chain, graph.find_modules_directly_imported_by(module)), key=len, default=()))
+
+    return list(max(map(chain, graph.modules), key=len))
+
+
+def test_no_module_imports_itself_by_way_of_others(graph):
+    assert circles(graph) == set()
+
+
+def test_a_reader_follows_no_long_chain_of_imports(graph):
+    chain = longest_chain(graph)
+    assert len(chain) <= MODULES_OF_A_CHAIN, chain
+
+
+def test_no_module_is_too_small_for_its_only_importer(graph):
+    small = set()
+    for module in graph.modules:
+        file = ROOT / f"{module.replace('.', '/')}.py"  # a package's own file may be small
+        if len(graph.find_modules_that_directly_import(module)) == 1 and file.is_file():
+            small |= {module} if len(file.read_text(encoding="utf-8").splitlines()) < LEAST_LINES_OF_A_MODULE else set()
+    assert small == SMALL_MODULES.keys()
+
+
+def called(call: ast.Call) -> str:
+    return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+
+
+def needless_functions(file: Path) -> Iterator[str]:
+    """Yield private functions without docstring that return hardly more than the text of their one call."""
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    uses = Counter(
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in nodes
+        if isinstance(node, ast.Name | ast.Attribute)
+    )
+    calls = {called(node): ast.unparse(node) for node in nodes if isinstance(node, ast.Call)}
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("_") and not node.decorator_list:
+            body = node.body[0].value if isinstance(node.body[0], ast.Return) else None
+            is_called_once = uses[node.name] == 1 and node.name in calls
+            if body and is_called_once and len(ast.unparse(body)) <= len(calls[node.name]) + LENGTH_WORTH_A_NAME:
+                yield node.name
+
+
+def test_no_private_function_says_hardly_more_than_its_only_call():
+    assert {f"{name(file)} {function}" for file in PRODUCT for function in needless_functions(file)} == set()
 
 
 def test_no_file_is_longer_than_a_person_reads_at_once():

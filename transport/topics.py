@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from transport.address import KafkaAddress
-from transport.complete_read_requests import request_topic
+from transport.segments import JournalError
 
 PARTITIONS = 1  # the order of rows carries meaning
 
@@ -138,7 +139,7 @@ def _faults(servers: str, found: ExistingTopic) -> Iterator[_Fault]:
     if topic.retention_ms is not None and kept_ms not in (None, str(topic.retention_ms)):
         has = f"{RETENTION_MS}={kept_ms} in place of {topic.retention_ms}"
         yield _Fault(has, "and reaches back less or more than wanted", alter, is_refused=False)
-    if topic.compacted and "delete" in policy and not _is_unbounded(found.settings):
+    if topic.compacted and "delete" in policy and not all(found.settings.get(bound) == _UNBOUNDED for bound in _BOUNDS):
         yield _Fault(f"{CLEANUP_POLICY}={policy}", "rows that still hold would be dropped when they are old", alter)
     elif topic.unique_keys and policy == "compact":
         yield _Fault(f"{CLEANUP_POLICY}={policy}", "and grows without bound", alter, is_refused=False)
@@ -147,10 +148,6 @@ def _faults(servers: str, found: ExistingTopic) -> Iterator[_Fault]:
         yield _Fault(has, "so a start reads many rows that were replaced", alter, is_refused=False)
     elif not topic.compacted and not topic.unique_keys and "compact" in policy:
         yield _Fault(f"{CLEANUP_POLICY}={policy}", "all messages but the newest of each key would be lost", alter)
-
-
-def _is_unbounded(settings: Mapping[str, str]) -> bool:
-    return all(settings.get(bound) == _UNBOUNDED for bound in _BOUNDS)
 
 
 def _sentence(fault: _Fault, names: Sequence[str]) -> str:
@@ -162,3 +159,28 @@ def _for_each(names: Sequence[str], command: str) -> str:
     if len(names) == 1:
         return command.replace("$topic", names[0])
     return f"for topic in {' '.join(names)}; do {command}; done"
+
+
+_FILE = "snapshot-wanted"
+_TOPIC_SUFFIX = ".snapshot-wanted"
+
+
+def request_complete_read(directory: Path) -> None:
+    """Ask the writer of a journal for a complete read. Raise JournalError."""
+    try:
+        (directory / _FILE).touch()
+    except OSError as error:
+        raise JournalError(f"journal {directory}: a complete read cannot be requested: {error.strerror}") from error
+
+
+def complete_read_requested_ns(directory: Path) -> int:
+    """Return when a complete read was requested last, in nanoseconds since 1970, or 0 for never."""
+    try:
+        return (directory / _FILE).stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def request_topic(address: KafkaAddress) -> str:
+    """Return the topic in which any message asks the writers of a stream for a complete read."""
+    return address.topic + _TOPIC_SUFFIX

@@ -18,7 +18,7 @@ from cli.printing import output
 from streaming.errors import StreamError
 from streaming.java.artifacts import KAFKA_BROKER, jars
 from streaming.java.class_archive import find_archive, written
-from transport.scratch import scratch_directory
+from streaming.scratch import scratch_directory
 
 _JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"  # additions to each Java's command line
 

@@ -14,8 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cli.embedded.errors import EmbeddedError
-from streaming.processes import descendants
-from transport.parent import die_with
+from streaming.processes import descendants, die_with
 
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 25

@@ -15,7 +15,7 @@ import anyio
 from cli.mcp_server.tools import Question
 from cli.running import ExitCode
 from controller.contract.decoding import JsonDecoder
-from transport.parent import die_with
+from streaming.processes import die_with
 
 _MOST_BYTES: Final = 4 * 1024**2  # more than an assistant can read
 _MOST_ARGUMENT_BYTES: Final = 64 * 1024  # Linux takes up to 128 KiB for an argument

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -18,8 +19,16 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cli.mcp_server.asking import Answer, Commands, NoAnswerError
-from cli.mcp_server.runbooks import runbooks
 from cli.mcp_server.tools import TOOLS, Question, schema_of
+
+_PLACES: Final = (Path(__file__).parents[2] / "docs" / "runbooks", Path(__file__).parent / "runbooks")
+ADDRESS: Final = "kontrast://runbooks/"
+
+
+def runbooks() -> dict[str, Path]:
+    """Return the file of each runbook by its address, such as kontrast://runbooks/KontrastBrokerCrashed."""
+    return {f"{ADDRESS}{file.stem}": file for place in _PLACES for file in sorted(place.glob("*.md"))}
+
 
 _INSTRUCTIONS: Final = (
     "Kontrast watches Kafka clusters in ZooKeeper mode and knows the controller's own rules. Begin with `check`. "

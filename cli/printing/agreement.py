@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from controller.contract.writes import Writes
+from controller.contract.gauges_row import Writes
 from controller.view.types import Header
 from wording.sentences import plural
 

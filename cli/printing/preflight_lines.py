@@ -11,8 +11,7 @@ from rich.console import RenderableType
 from cli.printing.answers import cut, line
 from cli.printing.standard_output import print_json as print_object, print_renderables
 from migration.preflight.check import Check, Outcome, written
-from migration.preflight.lifecycle import AS_OF, LAST_RELEASES
-from migration.preflight.report import FailedCheck, Report
+from migration.preflight.report import AS_OF, LAST_RELEASES, FailedCheck, Report
 
 _SHOWN: Final = 5  # findings of a check in full
 _NAMED: Final = 50  # by znode, as half of a fleet

@@ -13,13 +13,12 @@ from cli.printing.migration_lines import MigrationPast
 from cli.printing.standard_output import print_json, print_line
 from cli.printing.summary_lines import summary_lines
 from controller.contract.alert_row import AlertRow
-from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.effect_rows import RefusedRow, Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import UNKNOWN_ZXID, BrokerId, Zxid
 from controller.contract.metadata_rows import BrokerRow
 from controller.contract.outputs import OUTPUTS
 from controller.contract.records import LATEST_MS, Record, RecordKind
-from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.view.gauges import gauges_row
 from controller.view.types import FOLLOWING, Context

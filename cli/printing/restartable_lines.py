@@ -22,7 +22,7 @@ def restartable_lines(answer: Restartable) -> Iterator[RenderableType]:
         f": {headline(answer)}  as of {exact_moment(answer.as_of_ms)}",
     )
     lease = answer.lease
-    if lease is not None and not _is_held_by_another(answer):
+    if lease is not None and not any(reason.obstacle is Obstacle.LEASE for reason in answer.reasons):
         yield line(f"{lease.holder} holds the lease until {exact_moment(lease.until_ms)}", indent=2)
     for doubt in answer.doubts:
         yield line(doubt, indent=2)
@@ -30,10 +30,6 @@ def restartable_lines(answer: Restartable) -> Iterator[RenderableType]:
         yield line(reason.sentence, indent=2)
         if reason.topics:
             yield line(_topics(reason), indent=4)
-
-
-def _is_held_by_another(answer: Restartable) -> bool:
-    return any(reason.obstacle is Obstacle.LEASE for reason in answer.reasons)
 
 
 def headline(answer: Restartable) -> str:

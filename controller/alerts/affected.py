@@ -19,7 +19,7 @@ from controller.contract.ids import BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.model.tally import IssueGroup
-from controller.view.gauges import never_registered
+from controller.view.health import never_registered
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
 from controller.view.returns import Return, Waiting, order_of_return
 from wording.facts import Fact, down, keep_up, without_trace

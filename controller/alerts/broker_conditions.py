@@ -22,9 +22,9 @@ from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT
 from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
-from controller.view.gauges import REASSIGNING, never_registered
+from controller.view.gauges import REASSIGNING
+from controller.view.health import is_without_session, never_registered, whereabouts
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
-from controller.view.whereabouts import is_without_session, whereabouts
 from wording.facts import Departure, unknown
 from wording.sentences import counted, listed, plural, verb
 from wording.times import duration
@@ -54,7 +54,8 @@ def conditions_of_brokers(
             cost = affected.get(incident.name, _NOTHING)
             for condition in _away(header, incident, missing, cost, pages=incident.name not in paged):
                 several = len(condition.brokers) > 1  # which may hold replicas of the same partitions
-                yield _with_partitions(condition, count_hosted(condition.brokers)) if several else condition
+                count = count_hosted(condition.brokers) if several else condition.partitions
+                yield msgspec.structs.replace(condition, partitions=count)
     yield from _without_session(header)
     for broker, departures_ms in header.departures.unordered.items():
         recent = [at_ms for at_ms in departures_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
@@ -142,19 +143,11 @@ def _without_session(header: Header) -> Iterator[Condition]:
         )
 
 
-def _with_partitions(condition: Condition, count: int) -> Condition:
-    return msgspec.structs.replace(condition, partitions=count)
-
-
 def _nothing_to_spare(affected: Affected, header: Header) -> bool:
     """Return whether one more loss would take partitions offline or stop acks=all, for longer than a restart takes."""
     patience_ms = kinds.UNDER_REPLICATED.patience_ms
     little_left = affected.of(PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT).groups
     return any(group.excuse is None and header.time_ms - group.since_ms >= patience_ms for group in little_left)
-
-
-def _host(brokers: list[BrokerId]) -> str:
-    return plural(len(brokers), "hosts", "host")
 
 
 def _still_pages(condition: Condition, header: Header, *, otherwise: bool) -> bool:
@@ -202,8 +195,8 @@ def _missed(  # noqa: PLR0913 (the parts of the condition)
         subject=incident.name,
         group=incident.name,
         cause=f"{how}: {cost}" + (f" ({excuse})" if excuse else ""),
-        ending=f"the {plural(len(brokers), 'broker is', 'brokers are')} registered again, or {_host(brokers)} no "
-        "replicas",
+        ending=f"the {plural(len(brokers), 'broker is', 'brokers are')} registered again, "
+        f"or {plural(len(brokers), 'hosts', 'host')} no replicas",
         since_ms=min(
             (header.departures.last[broker].time_ms for broker in brokers if broker in header.departures.last),
             default=None,

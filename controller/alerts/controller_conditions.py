@@ -19,8 +19,8 @@ from controller.model.event import EventKind
 from controller.view.advice import unless_harmful
 from controller.view.ensemble import ensemble_in_words
 from controller.view.flawed_znodes import no_controller_because, why_no_controller
+from controller.view.health import whereabouts
 from controller.view.partition_issues import PartitionIssue
-from controller.view.whereabouts import whereabouts
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
 _OVERDUE_NAMED: Final = 5

@@ -9,7 +9,7 @@ from controller.alerts.conditions import Condition
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
-from controller.contract.ensemble import Ensemble, LargeZnode, LeftSession, ZooKeeperServer
+from controller.contract.forwarder_status import Ensemble, LargeZnode, LeftSession, ZooKeeperServer
 from controller.model.context import Header
 from controller.view.ensemble import (
     ZXID_COUNTER,

@@ -25,8 +25,7 @@ from controller.alerts.incidents import brokers_away, follow_incidents, keep_tol
 from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
-from controller.alerts.setting_conditions import conditions_of_settings
-from controller.alerts.topic_conditions import conditions_of_topics
+from controller.alerts.topic_conditions import conditions_of_settings, conditions_of_topics
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.contract.alert_row import AlertRow, Severity

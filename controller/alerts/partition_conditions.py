@@ -31,10 +31,10 @@ from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import Incident
 from controller.model.context import Header
 from controller.view.advice import unless_harmful
-from controller.view.gauges import common_leader, is_without_trace, never_registered
+from controller.view.gauges import common_leader
+from controller.view.health import absence, is_without_trace, never_registered, whereabouts
 from controller.view.migration import never_elected_count
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
-from controller.view.whereabouts import absence, whereabouts
 from wording.facts import Fact
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 

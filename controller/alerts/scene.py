@@ -12,7 +12,7 @@ from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
-from controller.view.whereabouts import whereabouts
+from controller.view.health import whereabouts
 
 _NO_INCIDENT: Final = "partitions"
 

@@ -1,4 +1,4 @@
-"""The rows of the controller's steps: state changes and requests, expected, certain or withdrawn."""
+"""The rows of unreadable znodes, and of the controller's steps: state changes and requests, expected or withdrawn."""
 
 from __future__ import annotations
 
@@ -105,3 +105,14 @@ class Request(Row, frozen=True, gc=False, tag="request", omit_defaults=True):
     partition_states: tuple[RequestedState, ...] = ()
     inferred_by: str = ""  # as in transitions
     inferred_from: str = ""
+
+
+class RefusedRow(Row, frozen=True, kw_only=True, gc=False, tag="refused"):
+    """Znode or record that could not be read, kept whole; the last good value stays in force."""
+
+    output: ClassVar[str] = "refused"
+
+    path: str
+    reason: str
+    data: str | None = None
+    data_base64: str | None = None

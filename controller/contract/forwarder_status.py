@@ -1,4 +1,8 @@
-"""The data of a forwarder's own records, which no znode has: its clock, its session and the maintenance windows."""
+"""The data of a forwarder's own records, which no znode has: its clock, session, maintenance windows and ensemble.
+
+The servers of the ensemble describe themselves, and the row of gauges repeats it. -1 marks a number that a server did
+not give.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,71 @@ from typing import Annotated, Final
 import msgspec
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from controller.contract.ensemble import Ensemble
 from controller.contract.ids import INT64, UNKNOWN_ZXID, Zxid
-from controller.contract.records import TimeMs
+from controller.contract.records import LATEST_MS, Int64, TimeMs
+from controller.contract.row import NOT_KNOWN_MS, Count, MomentMs, RowBrokerId, RowZxid
 from controller.contract.znodes import Brokers
+
+DEFAULT_JUTE_MAXBUFFER = 0xFFFFF
+LEADING = ("leader", "standalone")
+
+_MeanMs = Annotated[float, msgspec.Meta(ge=-1, le=LATEST_MS)]
+
+
+class ZooKeeperServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Answers of one server. Without a mode it serves no client, as far as Kontrast can see."""
+
+    address: str  # HOST:PORT
+    votes: bool = True  # an observer does not
+    mode: str = ""  # leader | follower | observer | standalone | read-only
+    version: str = ""
+    trouble: str = ""  # predicate of the server, why it has no mode or why questions stay open
+    refused: tuple[str, ...] = ()  # questions that it does not allow
+    silent_ms: Int64 = -1  # since it served the last time. Only for a server that is known to have served
+    answer_ms: _MeanMs = -1  # time of the answer to `srvr`
+    latency_ms: _MeanMs = -1  # mean since the server's start
+    fsync_ms: _MeanMs = -1  # mean since the answer before
+    outstanding: Int64 = -1
+    connections: Int64 = -1
+    znodes: Int64 = -1
+    data_bytes: Int64 = -1
+    zxid: RowZxid = UNKNOWN_ZXID
+    followers: Int64 = -1  # of a leader
+    synced_followers: Int64 = -1  # of a leader
+    expired_sessions: Int64 = -1  # since the server's start
+
+
+class LargeZnode(msgspec.Struct, frozen=True, array_like=True):
+    """Size of a znode's data, or of the list of its children, as an answer carries it."""
+
+    path: str
+    size_bytes: Count
+
+
+class LeftSession(msgspec.Struct, frozen=True, array_like=True):
+    """Session that owns a broker's registration and is connected to no server."""
+
+    broker: RowBrokerId
+    session: Int64
+    expires_ms: Int64  # from the answer on, by the server's clock
+
+
+class Ensemble(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The ensemble after one round of questions."""
+
+    asked_ms: MomentMs = NOT_KNOWN_MS  # by the cluster's time
+    interval_ms: Count = 0  # between two rounds
+    servers: tuple[ZooKeeperServer, ...] = ()
+    voters: Count = 0  # that the configuration names, or the address
+    large_znodes: tuple[LargeZnode, ...] = ()  # the largest first
+    jute_maxbuffer_bytes: Count = DEFAULT_JUTE_MAXBUFFER
+    left_sessions: tuple[LeftSession, ...] = ()
+
+    @property
+    def leader(self) -> ZooKeeperServer | None:
+        """Return the leader or the only server."""
+        return next((server for server in self.servers if server.mode in LEADING), None)
+
 
 REPLAYED: Final = "replay"  # the session of records that were made of ZooKeeper's files: they are of the past
 

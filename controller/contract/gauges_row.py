@@ -1,17 +1,40 @@
-"""The row of a cluster's counts, one a heartbeat."""
+"""The row of a cluster's counts, one a heartbeat, and the names of the rules of inference that it counts by."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 
-from controller.contract.ensemble import Ensemble
-from controller.contract.forwarder_status import REPLAYED
+from controller.contract.forwarder_status import REPLAYED, Ensemble
 from controller.contract.ids import NO_BROKER, ControllerEpoch
 from controller.contract.records import Int64
 from controller.contract.row import Count, MomentMs, Row, RowBrokerEpoch, RowBrokerId, RowControllerEpoch, RowZxid
 from controller.contract.znodes import ReassignmentEntry
+
+
+class Writes(msgspec.Struct, frozen=True, array_like=True):
+    """The controller's writes of partition states, by how they were explained."""
+
+    expected: int = 0
+    inferred: int = 0
+    unexplained: int = 0
+
+    def since(self, earlier: Writes) -> Writes:
+        """Writes that came after the earlier count."""
+        return Writes(
+            self.expected - earlier.expected,
+            self.inferred - earlier.inferred,
+            self.unexplained - earlier.unexplained,
+        )
+
+    @property
+    def agreement(self) -> float | None:
+        """Share that the controller's rules explain, expected or inferred; None of no writes."""
+        explained = self.expected + self.inferred
+        counted = explained + self.unexplained
+        return explained / counted if counted else None
+
 
 REACTION_BUCKETS_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
 
@@ -145,3 +168,38 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     def subject_key(self) -> str:
         """Key with one row a cluster."""
         return f"{self.cluster}/gauges"
+
+
+# Rules that explain a written state.
+INFERENCES_BY_WRITE: Final = (
+    "loaded-before-registration",
+    "created-without-broker",
+    "never-poisoned",
+    "deletion-answered",
+    "deletion-unanswered",
+    "completed-without-leader",
+    "elected-after-all",
+    "preferred-election",
+    "log-dir-failed",
+    "shutdown-reached-late",
+    "shutdown-asked",
+    "preferred-election-in-vain",
+    "reassigned-again",
+    "unclean-election",
+    "deletion-found-early",
+    "failover-found-early",
+    "read-together",
+    "read-by-load",
+)
+
+# All: time, a session's end, another controller or a topic's znode shows the others.
+INFERENCES: Final = (
+    *INFERENCES_BY_WRITE,
+    "shutdown-asked-again",
+    "shutdown-asked-before-session-end",
+    "ran-to-fenced-write",
+    "ran-unfenced",
+    "deletion-answered-in-time",
+    "reassignment-completed-unread",
+    "never-missed",
+)

@@ -11,7 +11,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from controller.contract.effect_rows import Request, Transition
+from controller.contract.effect_rows import RefusedRow, Request, Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import (
@@ -23,7 +23,6 @@ from controller.contract.metadata_rows import (
     TopicRow,
 )
 from controller.contract.records import Int64
-from controller.contract.refused_row import RefusedRow
 from controller.contract.row import OUTPUT_VERSION, Row
 
 OutputRow = Union[  # noqa: UP007 (msgspec needs it at run time on 3.10)

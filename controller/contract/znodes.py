@@ -129,20 +129,15 @@ class BrokerZnode(ZnodeContent, frozen=True):
 
 def _check_listeners(endpoints: Iterable[str], protocols: Mapping[str, str] | UnsetType) -> None:
     """Raise ValueError for listeners that Kafka refuses (`CoreUtils.listenerListToEndPoints`, 3.9)."""
-    known = {} if protocols is UNSET else {name.upper(): protocol for name, protocol in protocols.items()}
-    if not _PROTOCOLS.issuperset(known.values()):
+    protocol_of = {each: each for each in _PROTOCOLS} if protocols is UNSET else protocols
+    if not _PROTOCOLS.issuperset(protocol_of.values()):
         raise ValueError("an unknown security protocol")
-    names = set()
+    unnamed = {name.upper() for name in protocol_of}
     for endpoint in _split_as_kafka_does(endpoints):
         match = _ENDPOINT.fullmatch(endpoint)
-        if match is None:
-            raise ValueError(f"{endpoint[:100]!r} is no endpoint")
-        name = match[1].upper()
-        if name not in (_PROTOCOLS if protocols is UNSET else known):
-            raise ValueError(f"listener {name[:100]} has no security protocol")
-        if name in names:
-            raise ValueError(f"listener {name[:100]} is there twice")
-        names.add(name)
+        if match is None or match[1].upper() not in unnamed:
+            raise ValueError(f"{endpoint[:100]!r} is no endpoint, or its listener has no protocol or is there twice")
+        unnamed.remove(match[1].upper())
 
 
 def _split_as_kafka_does(endpoints: Iterable[str]) -> tuple[str, ...]:

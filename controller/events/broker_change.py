@@ -7,7 +7,6 @@ controller only the registered brokers change.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,12 +14,13 @@ from msgspec.structs import replace
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import UNKNOWN_ZXID, BrokerEpoch, BrokerId, TopicPartition
-from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode
 from controller.events import controlled_shutdown, fenced_controller, partition_reassignment, topic_deletion
 from controller.machines import partition_machine, replica_machine
+from controller.machines.partition_machine import trigger_online
 from controller.machines.replica_machine import Replica
+from controller.model import shutdown_requests
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, LOADING, Header
 from controller.model.event import BrokerBounced, BrokersChanged, Event, EventKind
@@ -32,6 +32,7 @@ from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
 from controller.view.gauges import replicas_by_broker
 from controller.view.rows import broker_row
+from wording.sentences import names_of
 
 # A broker that was removed at any hour is still shown on the next working day at the same hour.
 _FORGOTTEN_AFTER_MS = 24 * 3_600_000
@@ -39,7 +40,6 @@ _FORGOTTEN_AFTER_MS = 24 * 3_600_000
 # that had lost a session, 87 sent 2 to 11 and one sent 35. The numbers do not grow with the cluster.
 _REQUESTS_OF_A_START: Final = 15
 _ONLINE, _REPLICA_ONLINE = PartitionState.ONLINE, ReplicaState.ONLINE
-_WAITING = (PartitionState.NEW, PartitionState.OFFLINE)
 
 
 def broker_written(tx: Transaction, broker: BrokerId, znode: BrokerZnode, record: Record) -> None:
@@ -198,11 +198,6 @@ def is_any_back(header: Header, failure: Event) -> bool:
     return not header.brokers.keys().isdisjoint(failure.failed_brokers)
 
 
-def names_of(brokers: Iterable[BrokerId]) -> str:
-    """Return the names of brokers in an event's cause."""
-    return " and ".join(map(str, brokers))
-
-
 def forget_departed(tx: Transaction) -> None:
     """Forget brokers that departed more than a day ago, by the cluster's time, and host no replicas."""
     header = tx.header
@@ -227,17 +222,6 @@ def publish_broker(tx: Transaction, broker: BrokerId, *, forgotten: bool = False
     now, departure = tx.header.brokers.get(broker), tx.header.departures.last.get(broker)
     gone = departure if now is None else None
     tx.rows.effects.append(broker_row(broker, now, gone, tx.header.time_ms, tx.rows.stamp(), forgotten=forgotten))
-
-
-def trigger_online(tx: Transaction) -> int:
-    """Try to elect leaders for New and Offline partitions outside queued topics. Return the number of elections.
-
-    As Kafka 3.9's `triggerOnlinePartitionStateChange`.
-    """
-    waiting = tx.state.unsettled(lambda partition: partition.state in _WAITING)
-    return partition_machine.bring_online(
-        tx, [tp for tp in waiting if not tx.state.topics[tp.topic].queued_for_deletion]
-    )
 
 
 def _bounced(tx: Transaction, broker: BrokerId, now: Broker) -> None:
@@ -353,45 +337,4 @@ def forget_unseen_brokers(header: Header) -> None:
     header.read.brokers = ()
     # No event follows a shutdown that a registration from before the read asked for.
     header.shutdowns.end([broker for broker in header.shutdowns.under_way if not has_asked(header, broker)])
-    controlled_shutdown.keep_attempts(header)
-
-
-def initial_partition_state(state: MutableState, partition: Partition) -> PartitionState:
-    """Return a partition's state when a controller loads it.
-
-    It is New without a state znode, else its leader decides.
-    """
-    return _state_led_by(partition.value(state.header.controller_epoch), _working(state, partition))
-
-
-def _working(state: MutableState, partition: Partition) -> frozenset[BrokerId]:
-    return state.live.difference(partition.offline_dirs) if partition.offline_dirs else state.live
-
-
-def _state_led_by(value: LeaderAndIsr | None, working: frozenset[BrokerId]) -> PartitionState:
-    if value is None:
-        return PartitionState.NEW
-    return _ONLINE if value.leader in working else PartitionState.OFFLINE
-
-
-def with_initial_states(tx: Transaction, partition: Partition, offline_state: ReplicaState) -> Partition:
-    """Return the partition as a controller loads it. Replicas on dead brokers get the state `offline_state`."""
-    working = _working(tx.state, partition)
-    states = _initial_replica_states(partition.replicas, working, offline_state)
-    state = _state_led_by(partition.value(tx.header.controller_epoch), working)
-    if state is partition.state and states == partition.replica_states:
-        return partition
-    return replace(partition, state=state, replica_states=states)
-
-
-@lru_cache(1 << 15)
-def _initial_replica_states(
-    replicas: tuple[BrokerId, ...], live: frozenset[BrokerId], offline_state: ReplicaState
-) -> dict[BrokerId, ReplicaState]:
-    """Return the initial states, shared by all partitions with these replicas.
-
-    The dict is replaced, never changed.
-    """
-    if live.issuperset(replicas):
-        return dict.fromkeys(replicas, _REPLICA_ONLINE)
-    return {replica: _REPLICA_ONLINE if replica in live else offline_state for replica in replicas}
+    shutdown_requests.keep_attempts(header)

@@ -10,7 +10,8 @@ from typing import Final
 from controller.contract.ids import TopicPartition
 from controller.contract.problem import UNUSABLE
 from controller.contract.znodes import ConfigZnode
-from controller.events import broker_change, unparsable_settings
+from controller.events import flawed_znodes
+from controller.machines import partition_machine
 from controller.model.context import LEAST_IN_SYNC, UNCLEAN_ELECTION
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
@@ -23,14 +24,14 @@ _USED: Final = (UNCLEAN_ELECTION, LEAST_IN_SYNC)
 def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     """Apply the dynamic configuration of a broker, or the cluster-wide default."""
     header = tx.header
-    unparsable_settings.note(header, f"/config/brokers/{name}", znode.config)
+    flawed_znodes.note_unparsable(header, f"/config/brokers/{name}", znode.config)
     was_allowed = header.allows_unclean_election
     used = {key: value for key, value in znode.config.items() if key in _USED}
     others = {key: value for key, value in header.configuration.dynamic.items() if key != name}
     header.configuration.dynamic = {**others, name: used} if used else others
     if header.acting and header.allows_unclean_election and not was_allowed:
         tx.events.begin(EventKind.UNCLEAN_LEADER_ELECTION_ENABLE, "unclean leader election was allowed for all topics")
-        broker_change.trigger_online(tx)
+        partition_machine.trigger_online(tx)
 
 
 def judge_again(state: MutableState) -> None:

@@ -20,8 +20,7 @@ from controller.rules import timing
 from controller.rules.election import Strategy
 from controller.rules.states import ReplicaState
 from controller.transaction.certainty import Certainty
-from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Transaction
+from controller.transaction.transaction import RequestBatch, Transaction
 
 # Rules of inference where no write shows an attempt.
 ASKED_AGAIN = "shutdown-asked-again"
@@ -140,11 +139,6 @@ def give_up_on_unanswered(tx: Transaction) -> None:
 
 def _moves_leaders(certainty: Certainty, event: Event) -> bool:
     return any(isinstance(action, Elect) for action in certainty.actions_of(event))
-
-
-def keep_attempts(header: Header) -> None:
-    """Keep the attempts of brokers that the last controller could not shut down. They will ask the new one."""
-    header.shutdowns.expect_no_more([broker for broker in header.shutdowns.attempts if not has_asked(header, broker)])
 
 
 def session_ended(tx: Transaction, broker: BrokerId) -> None:

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from controller.contract.ids import NO_BROKER, BrokerId, PartitionId, TopicPartition
 from controller.events import (
-    controlled_shutdown,
     deletion_requests,
     partition_reassignment,
     replica_leader_election,
     topic_deletion,
 )
-from controller.events.broker_change import initial_partition_state, trigger_online, with_initial_states
 from controller.machines import replica_machine
+from controller.machines.partition_machine import initial_partition_state, trigger_online, with_initial_states
 from controller.machines.replica_machine import Replica
+from controller.model import shutdown_requests
 from controller.model.context import Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StateEntry, StopEntry
@@ -42,7 +42,7 @@ def run(tx: Transaction) -> None:
     header = tx.header
     header.shutdowns.end_all()
     header.deletions.begin_term()
-    controlled_shutdown.keep_attempts(header)
+    shutdown_requests.keep_attempts(header)
     header.triggers.begin_term()
     became = f"broker {header.controller} became controller in epoch {header.controller_epoch}"
     event = tx.events.begin(EventKind.CONTROLLER_FAILOVER, became)

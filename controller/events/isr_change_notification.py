@@ -16,8 +16,7 @@ from controller.model.context import Header
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
 from controller.model.triggers import IsrNotification
-from controller.transaction.request_batch import send_update_metadata
-from controller.transaction.transaction import Transaction
+from controller.transaction.transaction import Transaction, send_update_metadata
 from wording.sentences import counted
 
 # More notifications wait only where no controller reads them.

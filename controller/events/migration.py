@@ -18,7 +18,6 @@ from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode, MigrationZnode
 from controller.events import broker_change, controller_failover
-from controller.machines import migration_machine
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Header
@@ -26,10 +25,24 @@ from controller.model.controllership import Ownership
 from controller.model.migration import Claim, SomeTopics
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
-from controller.rules.migration_phases import WITH_PULSE, MigrationPhase, PhaseEvidence
+from controller.rules.migration_phases import NEXT_PHASE, WITH_PULSE, MigrationPhase, PhaseEvidence
 from controller.transaction.transaction import Transaction
 from controller.view.migration import epoch_raised
 from controller.view.state_epochs import count_state_epochs, never_elected
+
+
+def follow(header: Header, evidence: PhaseEvidence) -> None:
+    """Enter the phase to which the evidence leads. Evidence outside the present phase's list has no effect."""
+    phase = NEXT_PHASE[header.migration.phase].get(evidence)
+    if phase is not None:
+        enter(header, phase)
+
+
+def enter(header: Header, phase: MigrationPhase) -> None:
+    """Enter a phase, as a complete read shows it. Each claim begins its phase again."""
+    migration = header.migration
+    migration.phase, migration.since_ms = phase, header.time_ms
+
 
 # The dual write writes /migration every 483 ms (the median of 908 gaps), whatever the cluster's size. The longest gap
 # that ended by itself was 5.0 s, a pause of ZooKeeper. The death of a KRaft leader caused one of 3.8 s. Between two
@@ -62,7 +75,7 @@ def znode_written(state: MutableState, znode: MigrationZnode, record: Record) ->
         _written_without_controller(state, znode)
     elif znode.kraft_metadata_offset > migration.claim.offset:
         copied = migration.phase is MigrationPhase.CLAIMED
-        migration_machine.follow(header, PhaseEvidence.COPIED if copied else PhaseEvidence.PULSE)
+        follow(header, PhaseEvidence.COPIED if copied else PhaseEvidence.PULSE)
         if copied:
             migration.claim = replace(migration.claim, offset=znode.kraft_metadata_offset)
         brokers_changed(header)
@@ -90,9 +103,9 @@ def _written_without_controller(state: MutableState, znode: MigrationZnode) -> N
         )
         occurrences.note(state, kinds.SECOND_CONTROLLER, cause)
     elif znode.kraft_metadata_offset > 0:
-        migration_machine.follow(state.header, PhaseEvidence.OFFSET_FOUND)
+        follow(state.header, PhaseEvidence.OFFSET_FOUND)
     else:
-        migration_machine.follow(state.header, PhaseEvidence.QUORUM_CAME)
+        follow(state.header, PhaseEvidence.QUORUM_CAME)
 
 
 def epoch_written(state: MutableState) -> None:
@@ -112,7 +125,7 @@ def znode_removed(header: Header) -> None:
     migration = header.migration
     migration.exists, migration.offset = False, -1
     migration.made = migration.configured = SomeTopics()
-    migration_machine.follow(header, PhaseEvidence.ZNODE_DELETED)
+    follow(header, PhaseEvidence.ZNODE_DELETED)
 
 
 def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
@@ -135,7 +148,7 @@ def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
         return
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
     migration.claims_ms = (*migration.claims_ms, header.time_ms)[-_CLAIMS_KEPT:]
-    migration_machine.follow(header, PhaseEvidence.CLAIM_WITH_OFFSET if migration.offset > 0 else PhaseEvidence.CLAIM)
+    follow(header, PhaseEvidence.CLAIM_WITH_OFFSET if migration.offset > 0 else PhaseEvidence.CLAIM)
 
 
 def broker_claimed(tx: Transaction) -> None:
@@ -148,9 +161,9 @@ def broker_claimed(tx: Transaction) -> None:
             _leaves(tx, broker)
         migration.made = migration.configured = SomeTopics()
         occurrences.forget(header, kinds.WRITTEN_PAST_KRAFT)  # no KRaft leader is next that would undo it
-        migration_machine.follow(header, PhaseEvidence.BROKER_CLAIMED)
+        follow(header, PhaseEvidence.BROKER_CLAIMED)
         if not migration.exists:  # deleted before /controller, so this claim completes the way back
-            migration_machine.follow(header, PhaseEvidence.ZNODE_DELETED)
+            follow(header, PhaseEvidence.ZNODE_DELETED)
         for name in migration.deletions_asked:
             topic = tx.state.topic(name)
             if topic is not None and topic.exists:
@@ -173,7 +186,7 @@ def adopt(tx: Transaction) -> None:
         migration.never_elected = never_elected(tx.state.topics, header.controller_epoch, EXAMPLES_NAMED)
     found = _found_phase(header)
     if found is not migration.phase:
-        migration_machine.enter(header, found)
+        enter(header, found)
 
 
 def _found_phase(header: Header) -> MigrationPhase:
@@ -211,9 +224,9 @@ def brokers_changed(header: Header) -> None:
         return
     inferred = len(header.in_kraft_mode)
     if len(header.brokers) > inferred:
-        migration_machine.follow(header, PhaseEvidence.REGISTERED)
+        follow(header, PhaseEvidence.REGISTERED)
     elif inferred:
-        migration_machine.follow(header, PhaseEvidence.NONE_REGISTERED)
+        follow(header, PhaseEvidence.NONE_REGISTERED)
 
 
 def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | None, written: LeaderAndIsr) -> None:
@@ -268,7 +281,7 @@ def judge_pulse(header: Header) -> None:
     """Judge at a heartbeat whether /migration is still written."""
     migration = header.migration
     if migration.phase in WITH_PULSE and header.time_ms - migration.alive_ms >= SILENT_AFTER_MS:
-        migration_machine.follow(header, PhaseEvidence.SILENCE)
+        follow(header, PhaseEvidence.SILENCE)
 
 
 def topic_created(state: MutableState, name: str, *, has_id: bool) -> None:

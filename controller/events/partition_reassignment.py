@@ -7,12 +7,13 @@ topic's znode.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
-from controller.contract.znodes import ReassignmentEntry
+from controller.contract.znodes import ReassignmentEntry, ReassignmentZnode, ZnodeContent, decode
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
 from controller.model.context import Header
@@ -24,8 +25,7 @@ from controller.model.topics import Partition
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.election import Strategy
 from controller.rules.states import ReplicaState
-from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Transaction
+from controller.transaction.transaction import RequestBatch, Transaction
 
 _ON_THE_WAY_OUT = (
     ReplicaState.OFFLINE,
@@ -33,6 +33,25 @@ _ON_THE_WAY_OUT = (
     ReplicaState.DELETION_SUCCESSFUL,
     ReplicaState.NON_EXISTENT,
 )
+_REFUSES_FURTHER_FIELDS: Final = (2, 0)  # by Jackson's data binding
+
+
+class _OldEntry(ReassignmentEntry, frozen=True, forbid_unknown_fields=False):
+    """Partition with its target replicas, and perhaps with fields that Kafka does not read."""
+
+
+class _OldZnode(ZnodeContent, frozen=True):
+    """The request as Kafka reads it up to 1.1."""
+
+    partitions: tuple[_OldEntry, ...]
+
+
+def requested(data: bytes | str | None, release: tuple[int, int]) -> tuple[ReassignmentEntry, ...]:
+    """Return the partitions and target replicas in a request, as this release reads it. Raise ZnodeError."""
+    if release >= _REFUSES_FURTHER_FIELDS:
+        return decode(data, ReassignmentZnode).partitions
+    old = decode(data, _OldZnode).partitions
+    return tuple(ReassignmentEntry(each.topic, each.partition, each.replicas) for each in old)
 
 
 def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:

@@ -16,13 +16,13 @@ from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.records import Record
 from controller.contract.znode_table import consequence_of
 from controller.contract.znodes import ConfigZnode, TopicZnode, ZnodeError, decode
-from controller.events import controller_failover, fenced_controller, migration, topic_deletion, unparsable_settings
-from controller.machines import partition_creation, partition_machine
+from controller.events import controller_failover, fenced_controller, flawed_znodes, migration, topic_deletion
+from controller.machines import partition_machine
 from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind, UnknownBroker
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
-from controller.rules.assignment import ReplicaAssignment
+from controller.rules.assignment import ReplicaAssignment, assignment_in
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 from wording.sentences import counted, listed, plural
@@ -61,7 +61,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
             tx.events.publish_transition("topic", "NonExistent", "Existing", topic=name)
             _note_risks(tx.state, name, created)
         leaked = before.leaked if before.leaked_epoch == tx.header.controller_epoch else ()
-        partition_creation.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
+        partition_machine.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
 
 
 def decoded(tx: Transaction, name: str, record: Record) -> TopicZnode:
@@ -168,7 +168,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
     """Apply a topic's settings, which may come before the topic itself where a tool creates it."""
-    unparsable_settings.note(tx.header, f"/config/topics/{name}", znode.config)
+    flawed_znodes.note_unparsable(tx.header, f"/config/topics/{name}", znode.config)
     topic = tx.state.topic(name) or Topic(exists=False)
     settings = replace(
         topic,
@@ -218,16 +218,6 @@ def _has_settings(topic: Topic) -> bool:
 def _keep(state: MutableState, name: str, topic: Topic) -> None:
     """Keep the topic, or forget it if it does not exist and leaves neither settings nor states behind."""
     state.put_topic(name, topic if topic.exists or topic.leaked or _has_settings(topic) else None)
-
-
-def assignment_in(znode: TopicZnode, number: PartitionId) -> ReplicaAssignment:
-    """Return the assignment of a partition in a topic's znode. A broker that is listed twice counts once."""
-    replicas = znode.partitions.get(number, ())
-    return ReplicaAssignment(
-        replicas if len(set(replicas)) == len(replicas) else tuple(dict.fromkeys(replicas)),
-        znode.adding_replicas.get(number, ()),
-        znode.removing_replicas.get(number, ()),
-    )
 
 
 def _loaded(topic: Topic, znode: TopicZnode, number: PartitionId) -> Partition:

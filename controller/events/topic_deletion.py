@@ -23,8 +23,7 @@ from controller.model.topics import Topic
 from controller.rules import timing
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.certainty import Certainty
-from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Transaction
+from controller.transaction.transaction import RequestBatch, Transaction
 
 ANSWERED_IN_TIME = "deletion-answered-in-time"  # the rule of inference where no write shows the responses
 _TIME_SINCE_ASKED = "the time since StopReplica was sent"

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from controller.contract.ids import BrokerId, ControllerEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events.topic_deletion import ANSWERED_IN_TIME
-from controller.machines import partition_creation
+from controller.machines import partition_machine
 from controller.model.brokers import Broker
 from controller.model.context import Header
 from controller.model.controllership import UnfencedController
@@ -190,7 +190,7 @@ def _create(tx: Transaction, tp: TopicPartition, partition: Partition, known: di
     """Create the partition by its topic's present znode, for a controller that does not know the partition yet."""
     tx.state.put_partition(tp, Partition(partition.replicas, zk_state=partition.zk_state))
     with tx.header.knowing(known):
-        partition_creation.create(tx, [tp])
+        partition_machine.create(tx, [tp])
     created = tx.state.topics[tp.topic].partitions[tp.partition]
     tx.state.put_partition(tp, replace(partition, queue=(*partition.queue, *created.queue)))
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from controller.contract.ids import NO_BROKER, TopicPartition
 from controller.events import broker_change, partition_reassignment, topic_deletion
-from controller.machines import partition_creation
+from controller.machines import partition_machine
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.model.mutable_state import MutableState
 from controller.rules.states import PartitionState
@@ -131,7 +131,7 @@ def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
 
     def again() -> None:
         tx.events.begin_again(event)
-        partition_creation.create(tx, [tp for tp in tps if _is_missing(tx.state, tp)])
+        partition_machine.create(tx, [tp for tp in tps if _is_missing(tx.state, tp)])
 
     return again
 

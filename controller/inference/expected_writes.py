@@ -1,7 +1,7 @@
 """Matching of written states with expected writes.
 
 A written state may be the result of several expected writes, of one out of order, or of one after ISR changes that were
-never read. A state that no expected write gives is left to `explanation`.
+never read. A state that no expected write gives is left to `partition_state`.
 """
 
 from __future__ import annotations

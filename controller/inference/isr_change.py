@@ -20,8 +20,7 @@ from controller.model.event import EventKind
 from controller.model.leadership import AnyAction, StateChange, with_cached_state
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
-from controller.transaction.request_batch import send_update_metadata
-from controller.transaction.transaction import Transaction
+from controller.transaction.transaction import Transaction, send_update_metadata
 
 # Every ISR change needs it, and to find a member in its enum takes Python 3.11 0.2 µs.
 _ALTER_PARTITION_RECEIVED: Final = EventKind.ALTER_PARTITION_RECEIVED

@@ -12,12 +12,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
-from controller.events.broker_change import names_of
 from controller.model.event import Event, EventKind
 from controller.model.leadership import StateChange
 from controller.model.mutable_state import MutableState
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
+from wording.sentences import names_of
 
 RULE: Final = "never-missed"
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from controller.events.broker_change import trigger_online, without_online_leader
+from controller.events.broker_change import without_online_leader
 from controller.machines import partition_machine
+from controller.machines.partition_machine import trigger_online
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr
 from controller.rules import timing

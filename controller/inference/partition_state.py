@@ -1,7 +1,9 @@
 """Partition states in ZooKeeper, compared with the states that the controller was expected to write.
 
-A written state matches expected writes, is a leader's ISR change, or is left to `explanation`. The observed state
-always wins.
+A written state matches expected writes, is a leader's ISR change, or is explained by a rule of inference. Each
+hypothesis runs the controller's own handlers on a trial of the transaction, and Kontrast takes it only if they write
+exactly the written state. Otherwise the write stays unexplained, without a guess. The observed state always wins.
+States that a KRaft controller writes are taken as they are, because its actions are not predicted.
 """
 
 from __future__ import annotations
@@ -13,22 +15,22 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import StateZnode
-from controller.events import controller_failover, topic_deletion, unfenced_controller
-from controller.inference import divergences, explanation, kraft_metadata, topic_assignment
-from controller.inference.expected_writes import match_expected_write
+from controller.events import controller_failover, fenced_controller, migration, topic_deletion, unfenced_controller
+from controller.inference import deferral, divergences, expected_writes, isr_change, topic_assignment
+from controller.inference.expected_writes import count_isr_change, match_expected_write
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.inference.hypotheses.table import RULES, Rule
 from controller.inference.isr_change import change_isr, match_across_unread_isr_change
 from controller.inference.read_by_load import shows_failure_read
 from controller.inference.read_together import shows_both_read
 from controller.model.context import FOLLOWING
-from controller.model.leadership import Write
+from controller.model.event import EventKind
+from controller.model.leadership import StateChange, Write, state_in
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
+from controller.rules.states import PartitionState, ReplicaState
+from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction
-
-
-def state_in(znode: StateZnode, version: int) -> LeaderAndIsr:
-    """Return the state that a znode of this version shows."""
-    recovering = znode.leader_recovery_state == 1
-    return LeaderAndIsr(znode.leader, znode.leader_epoch, znode.isr, znode.controller_epoch, version, recovering)
 
 
 def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, version: int) -> None:
@@ -56,7 +58,7 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
     before = partition.zk_state
     divergences.note_flaws(tx.state, tp, partition, written)
     if tx.header.led_by_kraft:
-        kraft_metadata.state_written(tx, tp, partition, written)
+        state_written_by_kraft(tx, tp, partition, written)
         return
     deposed = unfenced_controller.resumed_by(tx.header, before, written) if tx.header.former.unfenced else None
     if deposed is not None:
@@ -77,7 +79,7 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
     elif before is not None and match_across_unread_isr_change(tx, tp, before, written):
         tx.state.count_write()
     else:
-        explanation.explain(tx, tp, written)
+        explain(tx, tp, written)
 
 
 def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
@@ -111,3 +113,106 @@ def state_removed(tx: Transaction, tp: TopicPartition) -> None:
             tx.events.settle(action, seen=False)
     kept = tuple(action for action in partition.queue if not isinstance(action, Write))
     tx.state.put_partition(tp, replace(partition, zk_state=None, queue=kept))
+
+
+def state_written_by_kraft(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    """Take a state that KRaft wrote, and its evidence of brokers that are not registered in ZooKeeper."""
+    before = partition.zk_state
+    tx.header.migration.alive_ms = tx.header.time_ms
+    if before is not None and before.isr != written.isr:
+        count_isr_change(tx.state, before.isr, written.isr)
+    migration.infer_modes(tx, partition, before, written)
+    tx.state.put_partition(
+        tp, _as_shown(tx.state, replace(partition, zk_state=written, queue=(), passed_over=None, cached=None))
+    )
+
+
+def _as_shown(state: MutableState, partition: Partition) -> Partition:
+    led = partition.zk_state is not None and state.is_online(partition.zk_state.leader, partition)
+    states = {
+        replica: ReplicaState.ONLINE if state.is_online(replica, partition) else ReplicaState.OFFLINE
+        for replica in partition.replicas
+    }
+    return replace(partition, state=PartitionState.ONLINE if led else PartitionState.OFFLINE, replica_states=states)
+
+
+def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
+    """Take the first hypothesis that reproduces the write.
+
+    Otherwise accept the observed state, and count a divergence.
+    """
+    partition = tx.state.partition(tp)
+    assert partition is not None, f"{tp} was written, and is not known"
+    write = ObservedWrite(tp, partition, partition.zk_state, written)
+    if not (fenced_controller.acts(tx.state) and _is_explained(tx, write)):
+        _accept(tx, tp, partition, written)
+
+
+def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
+    deferrable = deferral.deferrable(tx)
+    asks = tx.header.settings.controlled_shutdown_enable
+    for rule in (rule for rule in RULES if asks or not rule.assumes_controlled_shutdown):
+        for hypothesis in rule.propose(tx, write):
+            for deferred in [deferrable, []] if deferrable else [[]]:
+                trial = tx.fork()
+                if _explains(trial, rule, hypothesis, write, deferred):
+                    tx.adopt(trial)
+                    tx.state.count_write(inferred_by=rule.name)
+                    return True
+    return False
+
+
+def _explains(tx: Transaction, rule: Rule, hypothesis: Hypothesis, write: ObservedWrite, deferred: list[int]) -> bool:
+    """Return whether under the hypothesis the controller writes this state, before it handles the deferred events."""
+    tp, before, written = write.tp, write.before, write.written
+    # Up to 2.0 a deposed controller is not fenced, so its writes belong to its own term.
+    epoch = written.controller_epoch
+    with deferral.deferring(tx, deferred), tx.header.in_epoch(epoch), tx.events.inferring(rule.name):
+        hypothesis(tx)
+    if expected_writes.match_expected_write(tx, tp, written):
+        return True
+    return before is not None and isr_change.match_across_unread_isr_change(tx, tp, before, written)
+
+
+def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
+    divergences.note_unexplained(tx.state, tp, partition, written)
+    tx.state.count_write(explained=False)
+    tx.events.begin(
+        EventKind.UNEXPLAINED, f"partition {tp} was written, but no rule of the controller explains the write"
+    )
+    for action in reversed(partition.queue):
+        tx.events.withdraw(tp, action)
+        if isinstance(action, StateChange) and action.replica is None:
+            partition = before_state_change(partition, action)
+    partition = replace(partition, queue=())
+    before = partition.zk_state
+    if (
+        before is None
+        or before.leader != written.leader
+        or _state_shown(tx.state, partition, written) != partition.state
+    ):
+        partition = _in_shown_state(tx, tp, partition, written)
+    tx.state.put_partition(tp, replace(partition, zk_state=written))
+
+
+def _state_shown(state: MutableState, partition: Partition, written: LeaderAndIsr) -> PartitionState:
+    return PartitionState.ONLINE if state.is_online(written.leader, partition) else PartitionState.OFFLINE
+
+
+def _in_shown_state(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Partition:
+    """Return the partition in its znode's state, by legal state changes. A partition under deletion stays as it is.
+
+    A written state does not restore a partition that the controller has deleted.
+    """
+    topic = tx.state.topic(tp.topic)
+    if partition.state is PartitionState.NON_EXISTENT and (topic is None or topic.queued_for_deletion):
+        return partition
+    shown = _state_shown(tx.state, partition, written)
+    by_way_of = [PartitionState.NEW] if partition.state is PartitionState.NON_EXISTENT else []
+    for state in (*by_way_of, shown):
+        tx.events.begin_batch()
+        change = StateChange(
+            *tx.events.place(), replica=None, from_state=partition.state, to_state=state, written=True, value=written
+        )
+        partition = tx.events.queue(tp, replace(partition, state=state), change)
+    return partition

@@ -15,7 +15,6 @@ from typing import Final
 from controller.contract.ids import NO_LEADER, BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import broker_change, controller_failover
-from controller.events.broker_change import names_of
 from controller.inference.expected_writes import match_under
 from controller.machines.replica_machine import Replica
 from controller.model.context import Header
@@ -24,6 +23,7 @@ from controller.model.leadership import Elect, RemoveFromIsr
 from controller.model.mutable_state import MutableState
 from controller.rules import timing
 from controller.transaction.transaction import Transaction
+from wording.sentences import names_of
 
 RULE: Final = "read-by-load"
 

@@ -12,10 +12,11 @@ from typing import Final
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import partition_reassignment
-from controller.events.broker_change import is_any_back, names_of, on_broker_failure, on_broker_startup
+from controller.events.broker_change import is_any_back, on_broker_failure, on_broker_startup
 from controller.inference.expected_writes import match_expected_write, match_under
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.transaction.transaction import Transaction
+from wording.sentences import names_of
 
 RULE: Final = "read-together"
 

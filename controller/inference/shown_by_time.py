@@ -1,19 +1,203 @@
 """Conclusions from time that passes without a write, about writes that the controller owes or will never make.
 
 `step` judges them before each record, while events are in flight.
+
+A write is expected in vain if the controller did two things at once, or in another order. Later events give it up
+(`expected_writes`). Without a later event it would be due for ever, and the controller overdue. It is needless once the
+controller has acted after its cause, is silent since, and the cluster is well.
+
+A broker may have registered again before the controller read /brokers/ids, which then never missed it. ZooKeeper shows
+a departure and the registration after it. A controller reads only the present brokers when it handles its event, or
+loads the cluster. If it was busy for that long it handles neither, and no write is due. Up to 2.1 it does not even
+compare registrations. From 2.2 on it handles such a broker as bounced, and further departures in the same time cost
+nothing more. No write shows this, so time does. A controller that hung for so long would have lost its session. It
+either had no reason to write, or acted otherwise since. ZooKeeper names live leaders meanwhile, so the conclusion hides
+no outage.
 """
 
 from __future__ import annotations
 
-from controller.events import controlled_shutdown
-from controller.inference import expected_writes, needless_writes, never_missed, owed_removals
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from controller.contract.ids import NO_BROKER, TopicPartition
+from controller.events import broker_change, controlled_shutdown, controller_failover
+from controller.inference import expected_writes, owed_removals
+from controller.inference.expected_writes import give_up
+from controller.inference.led_meanwhile import RULE, count_as_online, count_as_online_after
+from controller.model.context import Header
+from controller.model.event import BrokersChanged, Event, EventKind
+from controller.model.leadership import RemoveFromIsr
+from controller.model.mutable_state import MutableState
+from controller.model.topics import Partition
 from controller.transaction.transaction import Transaction
+from wording import sentences
 
 
 def judge(tx: Transaction) -> None:
     """Draw the conclusions that are due, those that explain more before those that give up."""
     owed_removals.judge(tx)
-    never_missed.judge(tx)
+    judge_never_missed(tx)
     controlled_shutdown.give_up_on_unanswered(tx)
     expected_writes.give_up_on_overtaken(tx)
-    needless_writes.judge(tx)
+    judge_needless(tx)
+
+
+def judge_needless(tx: Transaction) -> None:
+    """Give up the needless writes of this term's events that the controller has had its time for."""
+    header = tx.header
+    acted_ms = header.term.acted_ms
+    if not (header.acting and header.has_outlasted_a_hang(acted_ms)):
+        return
+    for event_id, event in list(header.events.items()):
+        is_past = event.epoch == header.term.epoch and event.time_ms <= acted_ms
+        if is_past and event.writes_due and mends_nothing(tx, event):
+            _keep_from_shutting_down(tx, event)
+            waiting = tx.certainty.waiting(event)
+            for tp in waiting:
+                give_up(tx, tp, event_id)
+                _forget_shown_assignments(tx.state, tp)
+            count_as_online_after(tx, event, waiting)
+
+
+def _keep_from_shutting_down(tx: Transaction, event: Event) -> None:
+    """Count brokers as staying whose inferred controlled shutdown did not take them out of their ISRs."""
+    if event.kind is EventKind.CONTROLLED_SHUTDOWN:
+        stay = {action.replica for action in tx.certainty.actions_of(event) if isinstance(action, RemoveFromIsr)}
+        tx.header.shutdowns.end(stay)
+
+
+def mends_nothing(tx: Transaction, event: Event) -> bool:
+    """Return whether the cluster is as it should be without the event's due writes."""
+    if event.kind is EventKind.REPLICA_LEADER_ELECTION and tx.header.triggers.preferred is not None:
+        return False
+    for tp in tx.certainty.waiting(event):
+        topic = tx.state.topics[tp.topic]
+        partition = topic.partitions[tp.partition]
+        is_due = any(action.event == event.id and action.writes for action in partition.queue)
+        if is_due and (topic.queued_for_deletion or _is_wanting(tx.header, partition)):
+            return False
+    return True
+
+
+def _is_wanting(header: Header, partition: Partition) -> bool:
+    value = partition.zk_state
+    if value is None or partition.reassigning or not _are_shown(partition):
+        return True
+    works = header.brokers.keys() - set(partition.offline_dirs)
+    return not works >= {value.leader, *value.isr}
+
+
+def _are_shown(partition: Partition) -> bool:
+    """Return whether the topic's znode has the assignment that the controller has still to write there."""
+    shown = partition.zk_assignment or partition.assignment
+    return all(assignment == shown for assignment in partition.pending_assignments)
+
+
+def _forget_shown_assignments(state: MutableState, tp: TopicPartition) -> None:
+    partition = state.partition(tp)
+    if partition is not None and partition.pending_assignments and _are_shown(partition):
+        state.put_partition(tp, replace(partition, pending_assignments=()))
+
+
+def judge_never_missed(tx: Transaction) -> None:
+    """Take back departures and registrations that the controller has had its time for, and never handled."""
+    header = tx.header
+    starts = [event for event in header.events.values() if _waits(header, event)] if header.acting else []
+    starts = [start for start in starts if _leads_meanwhile(tx, start)]
+    if not starts:
+        return
+    failures = [event for event in header.events.values() if event.failed_brokers and event.writes_due]
+    for failure in reversed(failures):
+        after = {start.started_broker: start for start in reversed(starts) if start.id > failure.id}
+        back = [after[broker] for broker in failure.failed_brokers if broker in after]
+        if back and _had_no_reason_to_write(header, back) and not _is_held_up(tx, failure):
+            _never_left(tx, tx.events.open_event(failure.id), back)
+            return  # the next record judges others, which may have changed
+    for start in starts:
+        if not start.writes_due or _is_held_up(tx, start):
+            continue
+        if start.bounced_broker != NO_BROKER:
+            if _had_no_reason_to_write(header, [start]):
+                tx.requests.undo(start.id)
+                broker_change.touch_hosted(tx.state, start.bounced_broker)
+                return
+        elif not any(start.started_broker in failure.failed_brokers for failure in failures):
+            tx.requests.undo(start.id)
+            with tx.events.inferring(RULE):
+                controller_failover.load_with(tx, start.started_broker)
+            return
+
+
+def _waits(header: Header, start: Event) -> bool:
+    """Return whether the event is the startup or bounce of a present broker, whose time is over without a write.
+
+    Time alone counts an event without writes as begun, once the writes of older events are late.
+    """
+    if (
+        start.first_write_ms
+        or start.taken_up
+        or not {start.started_broker, start.bounced_broker} & header.brokers.keys()
+    ):
+        return False
+    return header.has_outlasted_a_hang(start.time_ms)
+
+
+def _is_held_up(tx: Transaction, event: Event) -> bool:
+    """Return whether the controller has still to write something before it comes to this event."""
+    before = [other for other in tx.events.open_events() if other.id < event.id and other.writes_due]
+    return not all(mends_nothing(tx, other) for other in before)
+
+
+def _leads_meanwhile(tx: Transaction, start: Event) -> bool:
+    """Return whether ZooKeeper names a live leader of each partition that the startup would elect a leader for."""
+    for tp in tx.certainty.waiting(start):
+        partition = tx.state.topics[tp.topic].partitions[tp.partition]
+        if any(action.event == start.id and action.writes for action in partition.queue):
+            value = partition.zk_state
+            if value is None or not tx.state.is_online(value.leader, partition):
+                return False
+    return True
+
+
+def _may_be_loaded(header: Header, start: Event) -> bool:
+    """Return whether the controller may have loaded the registration, in its usual time or after a hang."""
+    term = header.term
+    if term.began_ms <= 0:
+        return False
+    hung = term.acted_ms < term.began_ms and start.time_ms - term.began_ms <= header.longest_hang_ms
+    return hung or controller_failover.may_have_read(header, start)
+
+
+def _had_no_reason_to_write(header: Header, starts: Sequence[Event]) -> bool:
+    """Return whether the controller would have written since the brokers are back, if it had to."""
+    if not header.profile.notices_bounces or all(_may_be_loaded(header, start) for start in starts):
+        return True
+    acted_ms = header.term.acted_ms
+    return acted_ms >= max(start.time_ms for start in starts) and header.has_outlasted_a_hang(acted_ms)
+
+
+def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> None:
+    """Take back departures with their returns. Brokers that left with them and are still away left on their own."""
+    back = [start.started_broker for start in starts]
+    for start in sorted(starts, key=lambda start: -start.id):
+        tx.requests.undo(start.id)
+    if failure.begun:
+        hosted = [tp for broker in back for tp in tx.state.hosted_by(broker)]
+        for tp in hosted:
+            tx.events.undo_in(tp, failure.id)
+        count_as_online(tx, hosted)
+    else:
+        tx.requests.undo(failure.id)
+        _fail_again(tx, failure)
+    for broker in back:
+        broker_change.touch_hosted(tx.state, broker)
+
+
+def _fail_again(tx: Transaction, failure: Event) -> None:
+    left = {broker: was for broker, was in failure.failed_brokers.items() if broker not in tx.header.brokers}
+    if left:
+        event = tx.events.begin(EventKind.BROKER_CHANGE, f"broker {sentences.names_of(left)} left")
+        event.detail = BrokersChanged(left)
+        broker_change.on_broker_failure(tx, tuple(left))

@@ -15,14 +15,13 @@ from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import TopicZnode
 from controller.events import controller_failover, fenced_controller, partition_reassignment, unfenced_controller
-from controller.events.topic_change import assignment_in
 from controller.inference import deferral
 from controller.model.context import Header
 from controller.model.event import EventKind
 from controller.model.leadership import Create
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
-from controller.rules.assignment import ReplicaAssignment
+from controller.rules.assignment import ReplicaAssignment, assignment_in
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction
 

@@ -7,18 +7,23 @@ As Kafka 3.9's `ZkPartitionStateMachine`, with the legal states from `rules/stat
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.machines import replica_machine
+from controller.machines.replica_machine import Replica
 from controller.model.leadership import BumpLeaderEpoch, Create, Elect, StateChange
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.election import Strategy, recipients
-from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState
+from controller.rules.states import PARTITION_VALID_PREVIOUS, PartitionState, ReplicaState
 from controller.transaction.pending_events import PendingEvents
-from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Transaction
+from controller.transaction.transaction import RequestBatch, Transaction
+
+_WAITING = (PartitionState.NEW, PartitionState.OFFLINE)
 
 
 def enter_state(tx: Transaction, tps: Iterable[TopicPartition], target: PartitionState) -> None:
@@ -155,3 +160,63 @@ def bump(tx: Transaction, tp: TopicPartition) -> Partition | None:
         return None
     tx.events.begin_batch()
     return tx.events.queue(tp, partition, BumpLeaderEpoch(*tx.events.place()))
+
+
+def create(tx: Transaction, tps: list[TopicPartition]) -> None:
+    """Bring new partitions and their replicas online."""
+    partitions = {tp: tx.state.partition(tp) for tp in tps}
+    replicas = [Replica(tp, broker) for tp, found in partitions.items() if found for broker in found.replicas]
+    enter_state(tx, tps, PartitionState.NEW)
+    replica_machine.enter_state(tx, replicas, ReplicaState.NEW)
+    bring_online(tx, tps)
+    replica_machine.enter_state(tx, replicas, ReplicaState.ONLINE)
+
+
+def trigger_online(tx: Transaction) -> int:
+    """Try to elect leaders for New and Offline partitions outside queued topics. Return the number of elections.
+
+    As Kafka 3.9's `triggerOnlinePartitionStateChange`.
+    """
+    waiting = tx.state.unsettled(lambda partition: partition.state in _WAITING)
+    return bring_online(tx, [tp for tp in waiting if not tx.state.topics[tp.topic].queued_for_deletion])
+
+
+def initial_partition_state(state: MutableState, partition: Partition) -> PartitionState:
+    """Return a partition's state when a controller loads it.
+
+    It is New without a state znode, else its leader decides.
+    """
+    return _state_led_by(partition.value(state.header.controller_epoch), _working(state, partition))
+
+
+def _working(state: MutableState, partition: Partition) -> frozenset[BrokerId]:
+    return state.live.difference(partition.offline_dirs) if partition.offline_dirs else state.live
+
+
+def _state_led_by(value: LeaderAndIsr | None, working: frozenset[BrokerId]) -> PartitionState:
+    if value is None:
+        return PartitionState.NEW
+    return PartitionState.ONLINE if value.leader in working else PartitionState.OFFLINE
+
+
+def with_initial_states(tx: Transaction, partition: Partition, offline_state: ReplicaState) -> Partition:
+    """Return the partition as a controller loads it. Replicas on dead brokers get the state `offline_state`."""
+    working = _working(tx.state, partition)
+    states = _initial_replica_states(partition.replicas, working, offline_state)
+    state = _state_led_by(partition.value(tx.header.controller_epoch), working)
+    if state is partition.state and states == partition.replica_states:
+        return partition
+    return replace(partition, state=state, replica_states=states)
+
+
+@lru_cache(1 << 15)
+def _initial_replica_states(
+    replicas: tuple[BrokerId, ...], live: frozenset[BrokerId], offline_state: ReplicaState
+) -> dict[BrokerId, ReplicaState]:
+    """Return the initial states, shared by all partitions with these replicas.
+
+    The dict is replaced, never changed.
+    """
+    if live.issuperset(replicas):
+        return dict.fromkeys(replicas, ReplicaState.ONLINE)
+    return {replica: ReplicaState.ONLINE if replica in live else offline_state for replica in replicas}

@@ -20,8 +20,7 @@ from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.states import ReplicaState
 from controller.transaction.pending_events import PendingEvents
-from controller.transaction.request_batch import Receivers, RequestBatch
-from controller.transaction.transaction import Transaction
+from controller.transaction.transaction import Receivers, RequestBatch, Transaction
 
 _NEW: Final = ReplicaState.NEW
 _ONLINE: Final = ReplicaState.ONLINE

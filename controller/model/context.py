@@ -19,20 +19,30 @@ from controller.contract.znodes import ConfigZnode, Flaw
 from controller.model.alert_state import AlertState
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker, Departures, Shutdowns
-from controller.model.configuration import Configuration
 from controller.model.controllership import FormerControllers, InItsName, Ownership, Term
 from controller.model.damaged_topics import DamagedTopics
-from controller.model.ensemble import EnsembleState
 from controller.model.event import StoredEvent
 from controller.model.migration import Migration
 from controller.model.tally import CountingRules, Reactions, Tally
 from controller.model.topics import Topics
 from controller.model.triggers import Deletions, Triggers
 from controller.model.wall_clock import shown_ms
-from controller.model.watch_state import Clocks, CompleteRead, Feed
-from controller.rules.releases import NEWEST, Profile, Release, profile_of
+from controller.model.watch_state import Clocks, CompleteRead, EnsembleState, Feed
+from controller.rules.releases import NEWEST, Evidence, Profile, Release, profile_of
 from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
 from controller.rules.timing import CONTEXT_LOADED, UNFINISHED, Time
+
+
+class Configuration(msgspec.Struct, array_like=True):
+    """Sources of the profile and the settings in force."""
+
+    profile_is_set: bool = False  # by the operator, otherwise it follows from the evidence
+    evidence: Evidence = Evidence()
+    given: dict[str, bool | int] = {}  # static settings of the brokers, from the operator
+    dynamic: dict[str, dict[str, str]] = {}  # the used settings of /config/brokers, by broker id or <default>
+    unparsable: dict[str, dict[str, str]] = {}  # by znode, settings in /config that some release cannot parse
+    unclean_as_judged: bool = False  # whether unclean elections were allowed when partitions were last judged
+
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 LEAST_IN_SYNC = "min.insync.replicas"

@@ -16,6 +16,7 @@ import msgspec
 
 from controller.contract.ids import NO_LEADER, BrokerId, ControllerEpoch, LeaderEpoch, PartitionId
 from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.contract.znodes import StateZnode
 from controller.rules.election import (
     Elected,
     Strategy,
@@ -216,3 +217,9 @@ def fold(
         if action.writes:
             value = action.apply(value, controller_epoch) or value
     return value
+
+
+def state_in(znode: StateZnode, version: int) -> LeaderAndIsr:
+    """Return the state that a znode of this version shows."""
+    recovering = znode.leader_recovery_state == 1
+    return LeaderAndIsr(znode.leader, znode.leader_epoch, znode.isr, znode.controller_epoch, version, recovering)

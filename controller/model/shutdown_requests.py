@@ -20,3 +20,8 @@ def closes(header: Header, broker: BrokerId) -> bool:
 def has_closed(header: Header, broker: BrokerId, by_ms: int) -> bool:
     """Return whether a broker that is still registered had sent its last ControlledShutdown by then."""
     return closes(header, broker) and header.shutdowns.last_asked_ms.get(broker, 0) <= by_ms
+
+
+def keep_attempts(header: Header) -> None:
+    """Keep the attempts of brokers that the last controller could not shut down. They will ask the new one."""
+    header.shutdowns.expect_no_more([broker for broker in header.shutdowns.attempts if not has_asked(header, broker)])

@@ -1,4 +1,4 @@
-"""Contexts that differ from another one in one respect, for questions about a cluster that could be."""
+"""Contexts that differ from another one in one respect or by a request, for questions about a cluster that could be."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from controller.contract.ids import BrokerId, PartitionId
+from controller.contract.ids import BrokerId, PartitionId, Zxid
+from controller.contract.records import Record, RecordKind
+from controller.events import controlled_shutdown
 from controller.model.context import Context
-from controller.model.gauge_counts import GaugeCounts
+from controller.model.published_rows import Shown
+from controller.model.tally import GaugeCounts
 from controller.model.topics import Partition
+from controller.transaction.conclusion import Conclusion, Outcome
+from controller.transaction.transaction import Transaction
 
 
 def with_partitions(context: Context, kept: Mapping[str, Mapping[PartitionId, Partition]]) -> Context:
@@ -32,3 +37,23 @@ def without_departures(context: Context, brokers: Collection[BrokerId]) -> Conte
     header, last = context.header.copy(), context.header.departures.last
     header.departures.last = {broker: departure for broker, departure in last.items() if broker not in brokers}
     return msgspec.structs.replace(context, header=header)
+
+
+def request_shutdown(context: Context, broker: BrokerId, *, shows_steps: bool = True) -> Outcome:
+    """Let a broker send its ControlledShutdown request now, one millisecond after the last record.
+
+    A caller can do without the rows of transitions and requests (`shows_steps`).
+    """
+    header = context.header
+    request = Record(
+        cluster=header.cluster,
+        generation=header.position.generation,
+        seq=header.position.seq + 1,
+        kind=RecordKind.HEARTBEAT,
+        observed_ms=header.wall_ms + 1,
+        zxid=Zxid(header.zxid + 1),
+    )
+    tx = Transaction(context, request, Shown(steps=shows_steps))
+    conclusion = Conclusion(tx)
+    controlled_shutdown.ask(tx, broker)
+    return conclusion.finish()

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from controller.contract.ids import BrokerId
+from controller.contract.ids import BrokerId, PartitionId
+from controller.contract.znodes import TopicZnode
 
 
 class ReplicaAssignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -59,3 +60,13 @@ def _without(replicas: Sequence[BrokerId], others: Iterable[BrokerId]) -> tuple[
         else:
             kept.append(replica)
     return tuple(kept)
+
+
+def assignment_in(znode: TopicZnode, number: PartitionId) -> ReplicaAssignment:
+    """Return the assignment of a partition in a topic's znode. A broker that is listed twice counts once."""
+    replicas = znode.partitions.get(number, ())
+    return ReplicaAssignment(
+        replicas if len(set(replicas)) == len(replicas) else tuple(dict.fromkeys(replicas)),
+        znode.adding_replicas.get(number, ()),
+        znode.removing_replicas.get(number, ()),
+    )

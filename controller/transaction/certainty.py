@@ -80,13 +80,41 @@ from controller.contract.effect_rows import FINAL
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.event import Batch, Event
-from controller.model.leadership import AnyAction, AnyEntry, StateChange, StateEntry, StopEntry, Write
+from controller.model.leadership import (
+    AnyAction,
+    AnyEntry,
+    AnyUnwritten,
+    Done,
+    StateChange,
+    StateEntry,
+    StopEntry,
+    Write,
+)
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules import timing
 from controller.transaction.pending_events import PendingEvents
 from controller.transaction.pending_requests import PendingRequests, RequestContents
-from controller.transaction.set_aside import SetAside
+
+
+class SetAside:
+    """State changes and entries of requests, by topic and partition, each with the state that it was done with."""
+
+    __slots__ = ("_numbers", "batches", "by_topic")
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self.batches = tuple(batches)
+        self._numbers = {batch.at_batch for batch in batches}
+        self.by_topic: dict[str, list[Done]] = {}
+
+    def takes(self, entry: AnyEntry) -> bool:
+        """Return whether the entry belongs to one of these batches."""
+        return entry.at_batch in self._numbers
+
+    def add(self, tp: TopicPartition, action: AnyUnwritten, value: LeaderAndIsr | None) -> None:
+        """Add an action of the partition in this state."""
+        self.by_topic.setdefault(tp.topic, []).append((tp.partition, action, value))
+
 
 replace = msgspec.structs.replace
 

@@ -13,8 +13,7 @@ from typing import Final
 
 from controller.contract.ids import BrokerId
 from controller.contract.problem import UNUSABLE
-from controller.model.gauge_counts import ByBroker, GaugeCounts
-from controller.model.tally import CountingRules
+from controller.model.tally import ByBroker, CountingRules, GaugeCounts
 from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.rules.states import ReplicaState
 from controller.view.health import is_under_replicated, needed_in_sync

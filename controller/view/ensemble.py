@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.contract.ensemble import Ensemble, ZooKeeperServer
+from controller.contract.forwarder_status import Ensemble, ZooKeeperServer
 from controller.model.context import Header
 from wording.sentences import counted, joined, plural
 from wording.times import time_of_day

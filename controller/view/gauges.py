@@ -7,14 +7,15 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.alert_kinds.brokers import BROKER_UNKNOWN
-from controller.contract.gauges_row import GaugesRow, Maintenance
+from controller.contract.gauges_row import ClusterStatus, GaugesRow, Maintenance, PendingEvent
 from controller.contract.ids import BrokerId
 from controller.contract.row import Stamp
+from controller.contract.znodes import ReassignmentEntry
 from controller.model.context import FOLLOWING, Header
-from controller.model.gauge_counts import ByBroker
+from controller.model.event import Event
+from controller.model.tally import ByBroker
+from controller.rules.releases import release_word
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState
-from controller.view.cluster_status import status_of
 
 REASSIGNING: Final = "reassigning"  # the groups of `partition_issues` whose partitions are being reassigned
 
@@ -22,27 +23,6 @@ REASSIGNING: Final = "reassigning"  # the groups of `partition_issues` whose par
 def replicas_by_broker(header: Header) -> ByBroker:
     """Return the number of replicas on each broker, registered or not."""
     return header.tally.gauges.replicas_on
-
-
-def never_registered(header: Header, broker: BrokerId) -> bool:
-    """Return whether nothing in ZooKeeper shows that the broker ever ran, though replicas are assigned to it."""
-    return header.knows_all_topics and is_without_trace(header, broker)
-
-
-def is_without_trace(header: Header, broker: BrokerId) -> bool:
-    """Return whether the topics that were read do not show that the broker ever ran.
-
-    It was not seen to leave, and each of its replicas is being added, or of a partition that was never created. This
-    stays so until it registers, although a controller up to 2.3 forgets at a failover which replicas are being added.
-    """
-    if broker in header.brokers or broker in header.departures.last:
-        return False
-    counts = header.tally.gauges
-    hosted = counts.replicas_on.get(broker, 0)
-    is_told = any(
-        alert.kind == BROKER_UNKNOWN.name and broker in alert.brokers for alert in header.alerts.open.values()
-    )
-    return hosted > 0 and (is_told or hosted == counts.unproven_on.get(broker, 0))
 
 
 def common_leader(header: Header, lagging: Collection[BrokerId]) -> BrokerId | None:
@@ -126,3 +106,38 @@ def gauges_row(header: Header, stamp: Stamp) -> GaugesRow:
             if window.until_ms > wall_ms
         ),
     )
+
+
+_NAMED_EVENTS: Final = 50
+_NAMED_ENTRIES: Final = 200  # each takes some 60 bytes of every heartbeat's row
+
+
+def status_of(header: Header) -> ClusterStatus:
+    """Return the status as of now."""
+    term, configuration = header.term, header.configuration
+    pending = [event for event in header.events.values() if event.writes_due]
+    return ClusterStatus(
+        read_ms=header.read.began_ms,
+        acts=header.acting,
+        term_epoch=term.epoch,
+        term_broker=term.broker,
+        duplicate_topic_ids=term.duplicate_topic_ids,
+        reassign=_first(header.triggers.reassign),
+        preferred=_first(header.triggers.preferred),
+        reassign_unwatched=header.triggers.reassign_unwatched,
+        poisoned=dict(header.former.poisoned),
+        shutting_down=header.shutdowns.under_way,
+        pending=tuple(map(_pending, pending[:_NAMED_EVENTS])),
+        release=release_word(header.profile.release) if configuration.profile_is_set else "",
+        evidence=msgspec.structs.asdict(configuration.evidence),
+        settings=configuration.given,
+        dynamic_settings=configuration.dynamic,
+    )
+
+
+def _first(entries: tuple[ReassignmentEntry, ...] | None) -> tuple[ReassignmentEntry, ...] | None:
+    return None if entries is None else entries[:_NAMED_ENTRIES]
+
+
+def _pending(event: Event) -> PendingEvent:
+    return PendingEvent(event.id, event.kind.value, event.cause, event.zxid, event.time_ms, event.writes_due)

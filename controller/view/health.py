@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.alert_kinds.brokers import BROKER_UNKNOWN
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
@@ -14,9 +15,73 @@ from controller.model.context import Header
 from controller.model.tally import CountingRules
 from controller.model.topics import Partition, Topic
 from controller.rules.election import elect_offline
-from controller.view.whereabouts import whereabout
-from wording.facts import Fact
+from wording.facts import Departure, Fact, down, without_trace
 from wording.sentences import bracketed, joined, one_of
+
+
+def is_without_session(broker: BrokerId, header: Header) -> bool:
+    """Return whether the broker's znode is persistent, so that a person or tool wrote it and no process owns it."""
+    registered = header.brokers.get(broker)
+    return registered is not None and not registered.session and not registered.inferred
+
+
+def never_registered(header: Header, broker: BrokerId) -> bool:
+    """Return whether nothing in ZooKeeper shows that the broker ever ran, though replicas are assigned to it."""
+    return header.knows_all_topics and is_without_trace(header, broker)
+
+
+def is_without_trace(header: Header, broker: BrokerId) -> bool:
+    """Return whether the topics that were read do not show that the broker ever ran.
+
+    It was not seen to leave, and each of its replicas is being added, or of a partition that was never created. This
+    stays so until it registers, although a controller up to 2.3 forgets at a failover which replicas are being added.
+    """
+    if broker in header.brokers or broker in header.departures.last:
+        return False
+    counts = header.tally.gauges
+    hosted = counts.replicas_on.get(broker, 0)
+    is_told = any(
+        alert.kind == BROKER_UNKNOWN.name and broker in alert.brokers for alert in header.alerts.open.values()
+    )
+    return hosted > 0 and (is_told or hosted == counts.unproven_on.get(broker, 0))
+
+
+def absence(brokers: Iterable[BrokerId], header: Header) -> str:
+    """Return that unregistered brokers are down, or have never registered, as a clause."""
+    absent = sorted(brokers)
+    strangers = [broker for broker in absent if is_without_trace(header, broker)]
+    lost = [broker for broker in absent if broker not in strangers]
+    said = [down(lost)] if lost else []
+    said += [without_trace(strangers, _searched(header))] if strangers else []
+    return ", and ".join(said)
+
+
+def _searched(header: Header) -> str:
+    return "ZooKeeper" if header.knows_all_topics else "this topic"
+
+
+def whereabouts(brokers: Iterable[BrokerId], header: Header) -> tuple[str, ...]:
+    """Return a sentence for each broker on whether it is live or how it left."""
+    return tuple(whereabout(broker, header) for broker in sorted(brokers))
+
+
+def whereabout(broker: BrokerId, header: Header, *, knows_past: bool = True) -> str:
+    """Return whether a broker is live or how it left. Without the past, an absent one is not registered."""
+    knows_past = knows_past and header.knows_past
+    if is_without_session(broker, header):
+        return f"broker {broker} is registered by a znode of no session, so no process is this broker"
+    if broker in header.brokers:
+        leaving = ", and shutting down" if broker in header.shutdowns.under_way else ""
+        return f"broker {broker} is live{leaving}"
+    if is_without_trace(header, broker):
+        return without_trace((broker,), _searched(header))
+    departure = header.departures.last.get(broker)
+    if departure is None:
+        return f"broker {broker} {Departure.NEVER_REGISTERED.value if knows_past else 'is not registered'}"
+    is_known = not header.led_by_kraft  # which shuts brokers down without a trace in ZooKeeper
+    how = Departure.SHUT_DOWN if departure.in_order else Departure.CRASHED if is_known else Departure.LEFT
+    return f"broker {broker} {how.value}" + (f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen")
+
 
 _UNDER_REPLICATED: Final = Problem.UNDER_REPLICATED
 _UNDER_MIN_ISR: Final = Problem.UNDER_MIN_ISR

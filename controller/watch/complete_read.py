@@ -20,13 +20,14 @@ from controller.events import (
     topic_change,
     topic_deletion,
 )
-from controller.events.broker_change import forget_unseen_brokers, publish_broker, with_initial_states
+from controller.events.broker_change import forget_unseen_brokers, publish_broker
 from controller.events.controller_change import adopt, publish_controller
+from controller.machines.partition_machine import with_initial_states
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.topics import Topic
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
-from controller.watch import rollback
+from controller.watch import ensemble
 
 _OFFLINE: Final = ReplicaState.OFFLINE
 
@@ -51,7 +52,7 @@ def begin(tx: Transaction) -> None:
     header.triggers.isr_notifications = {}
     header.triggers.reassign, header.triggers.preferred = None, None
     header.migration.exists, header.migration.offset, header.migration.deletions_asked = False, -1, ()
-    rollback.note(tx.state, newest if 0 <= tx.state.record.zxid < newest else UNKNOWN_ZXID)
+    ensemble.note_rollback(tx.state, newest if 0 <= tx.state.record.zxid < newest else UNKNOWN_ZXID)
 
 
 def end(tx: Transaction) -> None:

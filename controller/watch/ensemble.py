@@ -1,4 +1,7 @@
-"""The forwarder's newest description of the ZooKeeper ensemble, and sessions that expired after a pause."""
+"""The forwarder's newest description of the ZooKeeper ensemble, sessions that expired after a pause, and lost changes.
+
+Records are ordered by generation and number, so after a rollback the next complete read replaces everything.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ensemble import Ensemble
-from controller.contract.ids import UNKNOWN_ZXID
-from controller.model.ensemble import EnsembleState, Pace
+from controller.contract.forwarder_status import Ensemble
+from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.model.mutable_state import MutableState
+from controller.model.watch_state import EnsembleState, Pace
 from controller.view.ensemble import ZXID_COUNTER
 from wording.sentences import counted, listed, plural
 from wording.times import duration
@@ -76,3 +79,16 @@ def _pause(before: Ensemble, newest: Ensemble) -> str:
         if server.answer_ms >= _PAUSED_ANSWER_MS:
             return f"{server.address} answered after {duration(server.answer_ms)}"
     return ""
+
+
+def note_rollback(state: MutableState, lost_zxid: Zxid) -> None:
+    """Note that ZooKeeper lost the change with this zxid (-1: no change), and forget the term with its older zxids."""
+    if lost_zxid < 0:
+        return
+    header, zxid = state.header, state.record.zxid
+    header.forget_zxids_after(zxid)
+    cause = (
+        f"ZooKeeper came back with older data, at zxid {zxid:#x} after {lost_zxid:#x}: topics, leaders and epochs "
+        "may be old. Brokers may stay disconnected until they are restarted"
+    )
+    occurrences.note(state, kinds.ZOOKEEPER_ROLLED_BACK, cause)

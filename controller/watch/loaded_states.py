@@ -11,14 +11,14 @@ from controller.contract.ids import PartitionId
 from controller.contract.records import Record, RecordKind
 from controller.contract.znode_table import Place, locate
 from controller.contract.znodes import StateZnode, ZnodeError, decode
-from controller.inference.partition_state import state_in
 from controller.model.context import LOADING, Context
+from controller.model.leadership import state_in
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.timing import CLOCK_STEP_MS
 from controller.transaction.conclusion import Conclusion
 from controller.transaction.transaction import Transaction
-from controller.watch import older_generation
+from controller.watch import generations
 
 _PARTITION_STATE: Final = Place.PARTITION_STATE
 
@@ -38,7 +38,7 @@ def load(context: Context, records: Sequence[Record]) -> Context | None:
         return None
     tx.state.count(tx.state.happened.records, RecordKind.NODE.value, len(records))
     tx.state.advance_to(records[-1])
-    older_generation.forget_in_time(tx.header, newest)
+    generations.forget_in_time(tx.header, newest)
     tx.header.zxid = max(tx.header.zxid, max(record.zxid for record in records))
     return Conclusion(tx).finish().context
 

@@ -9,14 +9,18 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from types import MappingProxyType
 
 from dashboards.alerting.alertmanager import Alertmanager, RefusedError, UnreachableError
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Labels, Message
 from dashboards.alerting.registry import AlertRegistry
+from dashboards.catalogue import delivery_metrics
+from dashboards.catalogue.families import Sample, TableCollector, value_of
+from dashboards.catalogue.metric import Metric
 
 _LOOK_SECONDS = 0.1
 # While a broker returns, its alert changes several times within milliseconds. One message suffices.
@@ -175,3 +179,20 @@ class Sender:
                 "delivers alerts to %s again after %.1f s", self.url, time.monotonic() - self._failing_since
             )
             self._failing_since = None
+
+
+# The samples of each metric for one Alertmanager.
+_SAMPLES: Mapping[Metric, Callable[[Sender], Iterable[Sample]]] = MappingProxyType(
+    {
+        delivery_metrics.ALERT_DELIVERIES: lambda sender: [
+            ((result.value,), count) for result, count in sender.results.items()
+        ],
+        delivery_metrics.ALERTMANAGER_UP: value_of(lambda sender: sender.is_up),
+        delivery_metrics.ALERTMANAGER_LAST_DELIVERY: value_of(lambda sender: sender.delivered_ms / 1000 or None),
+    }
+)
+
+
+def delivery_collector(senders: Sequence[Sender]) -> TableCollector[Sender]:
+    """Return a collector of the counts of these senders."""
+    return TableCollector(_SAMPLES, lambda: [((sender.url,), sender) for sender in senders])

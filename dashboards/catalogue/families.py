@@ -17,7 +17,7 @@ from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 from dashboards.catalogue.metric import Metric, MetricType
-from transport.lag import Example, Lag
+from transport.forwarding import Example, Lag
 
 _Source = TypeVar("_Source")
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from controller.contract.gauges_row import GaugesRow
+from controller.contract.gauges_row import INFERENCES, INFERENCES_BY_WRITE, GaugesRow, Writes
 from controller.contract.ids import BrokerId
-from controller.contract.inferences import INFERENCES, INFERENCES_BY_WRITE
 from controller.contract.records import RecordKind
-from controller.contract.writes import Writes
 from controller.rules.election import Strategy
 from controller.rules.states import PartitionState, ReplicaState
 from dashboards.catalogue import (

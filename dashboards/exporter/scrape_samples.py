@@ -23,7 +23,7 @@ from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import ReadyCluster, Scrape
 from questions.cluster_rows import ClusterSnapshot
 from questions.state import State, counts_of, state_by
-from transport.lag import Lag
+from transport.forwarding import Lag
 
 
 def _ready(scrape: Scrape) -> Iterator[Sample]:

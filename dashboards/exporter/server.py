@@ -16,10 +16,11 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.message import Message
-from dashboards.alerting.metrics import delivery_collector
+from dashboards.alerting.sender import delivery_collector
 from dashboards.catalogue.metric import JMX_PAGE, PARTITIONS_PAGE
 from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.config import ServeConfig
@@ -30,9 +31,9 @@ from dashboards.exporter.scrape import DetailLimits
 from dashboards.kept_rows.follower import Follower
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
+from dashboards.page import interface
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT
-from dashboards.page.names_in_paths import NamesInPaths
 from dashboards.page.routes import LivePage
 from dashboards.probe.metrics import broker_view_collector, quorum_collector
 from dashboards.probe.prober import Prober
@@ -221,3 +222,16 @@ _LACKS_ROWS = (
     "rows of {clusters} were dropped or damaged before they were read. Write them again with "
     "`kontrast stream --rebuild`\n"
 )
+
+
+class NamesInPaths:
+    """Middleware that keeps a cluster's name with a slash as one part of the path for routes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on to the application."""
+        if scope["type"] == "http" and scope["path"].startswith(("/clusters/", f"{interface.API}/clusters/")):
+            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        await self._app(scope, receive, send)

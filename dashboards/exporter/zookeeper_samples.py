@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from controller.contract.ensemble import Ensemble, ZooKeeperServer
+from controller.contract.forwarder_status import Ensemble, ZooKeeperServer
 from controller.contract.gauges_row import GaugesRow
 from controller.view.ensemble import ZXID_COUNTER, ensemble_at, voters_in_sync
 from dashboards.catalogue import zookeeper_metrics

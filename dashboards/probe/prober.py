@@ -18,7 +18,7 @@ from controller.contract.metadata_rows import BrokerRow
 from dashboards.alerting.active_alerts import ActiveAlerts, Source
 from dashboards.errors import ServeError
 from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.probe.broker import BrokerConnection, BrokerView, Endpoint, ProbeError, choose_endpoint, expected_bytes
+from dashboards.probe.broker import BrokerConnection, BrokerView, ProbeError, choose_endpoint, expected_bytes
 from dashboards.probe.comparison import PartitionDifference, PartitionName, differences, lasting
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows, NothingNewError, gauges_of, now_ms
@@ -178,7 +178,8 @@ class ClusterProbe:
     def _broker(self, row: BrokerRow) -> ProbedBroker:
         with self._lock:
             broker = self._brokers.setdefault(row.broker, ProbedBroker(row.broker))
-        if broker.connection is not None and not _is_at(broker.connection.endpoint, row.endpoints):
+        known = broker.connection and f"://{broker.connection.endpoint}"
+        if known and not any(text.endswith(known) for text in row.endpoints):
             self._let_go(broker)
         return broker
 
@@ -197,10 +198,6 @@ class ClusterProbe:
         if broker.connection is not None:
             broker.connection.close()
             broker.connection = None
-
-
-def _is_at(endpoint: Endpoint, endpoints: Sequence[str]) -> bool:
-    return any(text.endswith(f"://{endpoint}") for text in endpoints)
 
 
 class Prober:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from controller.contract.ensemble import LargeZnode
+from controller.contract.forwarder_status import LargeZnode
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import RecordKind
 from ingest.observed.observations import Known, Observation, Value, Values

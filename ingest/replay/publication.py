@@ -9,15 +9,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Final, Protocol
 
+from controller.contract.ids import BrokerId
 from controller.contract.records import Record, RecordKind, encode_record
+from controller.contract.znode_table import Place, locate
+from controller.contract.znodes import ClusterIdZnode, ZnodeError, decode
 from ingest.errors import IngestError
 from ingest.replay.pace import Pace
-from ingest.replay.recorded_cluster import RecordedCluster
+from ingest.separation import KafkaIdentity, evidence_of_one, registered_addresses
 from ingest.sinks.sink import SinkUnavailableError
 from transport.address import Address, JournalAddress
 from transport.journal import JournalError, JournalRemovedError, JournalWriter, end_offset
@@ -157,3 +160,38 @@ class _Journal:
 
 def _not_empty(to: Address) -> IngestError:
     return IngestError(f"{to} has records already. Name a new or empty stream for the recorded cluster. or empty")
+
+
+class RecordedCluster:
+    """The cluster by its id and its brokers' addresses, held against the Kafka that its past goes to."""
+
+    def __init__(self, to: Address) -> None:
+        self._to = to
+        self._kafka: KafkaIdentity | None = None
+        self._cluster_id: str | None = None
+        self._addresses: dict[BrokerId, set[str]] = {}
+
+    def refuse(self, kafka: KafkaIdentity) -> None:
+        """Raise IngestError if this Kafka is the cluster, now or when it is known better."""
+        self._kafka = kafka
+        shown = evidence_of_one(kafka, self._cluster_id, lambda broker: self._addresses.get(broker, ()))
+        if shown:
+            raise IngestError(
+                f"{self._to} is in the recorded cluster itself ({shown}), to which Kontrast never writes. "
+                "Use another Kafka, or a journal"
+            )
+
+    def note(self, record: Record) -> None:
+        """Note the record's facts about the cluster. Raise IngestError."""
+        if record.kind is not RecordKind.NODE:
+            return
+        where = locate(record.path)
+        if where.place is Place.CLUSTER_ID:
+            with suppress(ZnodeError):
+                self._cluster_id = decode(record.content, ClusterIdZnode).id
+        elif where.place is Place.BROKER:
+            self._addresses[where.broker] = registered_addresses(record.raw)
+        else:
+            return
+        if self._kafka is not None:
+            self.refuse(self._kafka)

@@ -17,9 +17,9 @@ from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.sinks.sink import SinkFullError, SinkUnavailableError
 from transport.address import JournalAddress
-from transport.complete_read_requests import complete_read_requested_ns
 from transport.journal import JournalError, JournalFullError, JournalRemovedError, JournalWriter
 from transport.segments import newest_lines
+from transport.topics import complete_read_requested_ns
 
 _LOG = logging.getLogger("kontrast.ingest.sinks")
 

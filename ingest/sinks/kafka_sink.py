@@ -30,8 +30,7 @@ from ingest.sinks.sink import SinkUnavailableError
 from outputs.kafka_connections import client_options, error_in_words
 from outputs.kafka_topics import create_topics, existing_topics
 from transport.address import KafkaAddress
-from transport.complete_read_requests import request_topic
-from transport.topics import RequiredTopic, refusal, stream_topics, unfit
+from transport.topics import RequiredTopic, refusal, request_topic, stream_topics, unfit
 
 _LOG = logging.getLogger("kontrast.ingest.kafka")
 

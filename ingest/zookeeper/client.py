@@ -39,8 +39,7 @@ from ingest.observed.paths import is_listed, is_recorded
 from ingest.zookeeper.multi_reads import MultiReads
 from ingest.zookeeper.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
 from ingest.zookeeper.requests import AddWatch, MultiRead
-from ingest.zookeeper.restorable import KAZOO_LOG, RestorableConnection, login_of, tls_of
-from ingest.zookeeper.shared_threads import SharedThreadsHandler
+from ingest.zookeeper.restorable import KAZOO_LOG, RestorableConnection, SharedThreadsHandler, login_of, tls_of
 from ingest.zookeeper.single_reads import SingleReads
 from transport.complaints import Complaints
 from transport.forwarding import Forwarding

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final
+from datetime import datetime, timezone
+from typing import Final, NamedTuple
 
-from controller.contract.ensemble import Ensemble, LeftSession, ZooKeeperServer
-from controller.contract.ids import Zxid
+from controller.contract.forwarder_status import Ensemble, LeftSession, ZooKeeperServer
+from controller.contract.ids import BrokerId, Zxid
 from ingest.config import IngestConfig
+from ingest.observed.paths import BROKERS
 from ingest.zookeeper.four_letter_words import (
     NotServingError,
     RefusedError,
@@ -26,15 +29,12 @@ from ingest.zookeeper.four_letter_words import (
     read_mntr,
     read_srvr,
 )
-from ingest.zookeeper.left_sessions import Sessions, left_sessions, read_dump
-from ingest.zookeeper.members import named_servers, read_members, servers_of
 
 _LOG = logging.getLogger("kontrast.ingest.ensemble")
 
 _MODES: Final = ("leader", "follower", "observer", "standalone")
 # A client whose server left has found another one by then.
 _CONFIRM_SECONDS: Final = 2.0
-_UNKNOWN: Final = Sessions({}, {}, None)
 # The rounds of all clusters of a process. A round of three servers takes some 10 ms, and a server that hangs 2 s, so
 # eight threads keep 40 clusters with a hanging server each within the interval of 10 s.
 _rounds: Final = ThreadPoolExecutor(max_workers=8, thread_name_prefix="ask an ensemble")
@@ -206,3 +206,145 @@ def _described(  # noqa: PLR0913 (the answers of a server)
         synced_followers=number(more.get("zk_synced_followers")),
         expired_sessions=number(more.get("zk_stale_sessions_expired")),
     )
+
+
+_EXPIRY: Final = re.compile(r"expire at \w+ (\w+ +\d+ \d+:\d+:\d+) \S+ (\d+):")
+_SESSION: Final = re.compile(r"(0x[0-9a-f]{1,16})(?:\s+\d+ms|:)?")
+_CONNECTED: Final = re.compile(r"sessionId: (0x[0-9a-f]{1,16})")
+_ZONE_SECONDS: Final = 900  # time zones differ by quarters of an hour
+_BROKER_ID_DIGITS: Final = 10
+
+
+class Sessions(NamedTuple):
+    """Answer to `dump`. Only the leader has expiries."""
+
+    owners: Mapping[str, int]  # of the ephemeral znodes, by path
+    expiries: Mapping[int, str]  # of the sessions, by the server's clock
+    connected: frozenset[int] | None  # sessions with a connection, None from a server that does not list them
+
+
+_UNKNOWN: Final = Sessions({}, {}, None)
+
+
+def read_dump(answer: str) -> Sessions:
+    """Return the sessions in the answer to `dump`."""
+    owners: dict[str, int] = {}
+    expiries: dict[int, str] = {}
+    session, expiry = 0, ""
+    for line in map(str.strip, answer.splitlines()):
+        if found := _EXPIRY.search(line):
+            expiry = f"{found[1]} {found[2]}"
+        elif found := _SESSION.fullmatch(line):
+            session = int(found[1], 16)
+            if expiry:
+                expiries[session] = expiry
+        elif line.startswith("/"):
+            owners[line] = session
+        elif not line.startswith("ip:"):
+            expiry = ""  # a heading
+    # The connection of the question itself has number 0.
+    connected = frozenset(int(found, 16) for found in _CONNECTED.findall(answer))
+    return Sessions(owners, expiries, connected or None)
+
+
+def left_sessions(answers: Collection[Sessions], chroot: str, now_seconds: float) -> Iterator[LeftSession]:
+    """Yield the owners of registrations without a connection, if every serving server lists its connections.
+
+    `now_seconds` is the time since 1970. Expiries follow the leader's clock, so both clocks must agree.
+    """
+    connected: set[int] = set()
+    for answer in answers:
+        if answer.connected is None:
+            return
+        connected |= answer.connected
+    parent = f"{chroot}{BROKERS}/"
+    owners = {path: session for answer in answers for path, session in answer.owners.items()}
+    expiries = {session: expiry for answer in answers for session, expiry in answer.expiries.items()}
+    for path, session in sorted(owners.items()):
+        name = path.removeprefix(parent)
+        is_broker = path.startswith(parent) and name.isdecimal() and len(name) <= _BROKER_ID_DIGITS
+        if is_broker and session not in connected:
+            yield LeftSession(BrokerId(int(name)), _signed(session), _expires_ms(expiries.get(session), now_seconds))
+
+
+def _signed(session: int) -> int:
+    """Return the session as records have it."""
+    return session - 2**64 if session >= 2**63 else session
+
+
+def _expires_ms(expiry: str | None, now_seconds: float) -> int:
+    """Return the milliseconds until this moment, -1 if unknown. The nearest time zone explains a larger distance."""
+    if expiry is None:
+        return -1
+    try:
+        moment = datetime.strptime(expiry, "%b %d %H:%M:%S %Y").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return -1
+    left_seconds = moment.timestamp() - now_seconds
+    in_zone = left_seconds - _ZONE_SECONDS * round(left_seconds / _ZONE_SECONDS)
+    return max(0, round(in_zone * 1000))
+
+
+_HOST: Final = r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+"
+_MEMBER: Final = re.compile(
+    rf"server\.\d+=(?P<host>{_HOST}):\d+:\d+(?::(?P<role>\w+))?(?:\|[^;\s]*)?"
+    rf"(?:;(?:(?P<client_host>{_HOST}):)?(?P<port>\d{{1,5}}))?"
+)
+_EVERY_ADDRESS: Final = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")  # noqa: S104 (a server's, not ours)
+
+
+class Member(NamedTuple):
+    """A line of /zookeeper/config. Without a port the server has its client port in its own file."""
+
+    host: str
+    port: int | None
+    votes: bool
+
+
+def named_servers(servers: str) -> list[Server]:
+    """Return the servers of HOST:PORT[,HOST:PORT…]."""
+    pairs = (address.rpartition(":") for address in servers.split(","))
+    return [Server(host.strip("[]"), int(port)) for host, _, port in pairs]
+
+
+def read_members(configuration: bytes | None) -> list[Member]:
+    """Return the members in the content of /zookeeper/config, none without one, as before 3.5."""
+    lines = (configuration or b"").decode("utf-8", "replace").splitlines()
+    return [_member(found) for found in map(_MEMBER.fullmatch, lines) if found]
+
+
+def _member(found: re.Match[str]) -> Member:
+    client_host = (found["client_host"] or "").strip("[]")
+    host = found["host"].strip("[]") if client_host in ("", *_EVERY_ADDRESS) else client_host
+    return Member(host, None if found["port"] is None else int(found["port"]), found["role"] != "observer")
+
+
+def servers_of(named: Sequence[Server], members: Iterable[Member]) -> list[Server]:
+    """Return every server once, under the operator's name if there is one.
+
+    A name with several addresses stands for servers that the configuration names.
+    """
+    members = list(members)
+    places: dict[tuple[str, int], Server] = {}
+    for server in named:
+        addresses = _addresses(server.host)
+        if len(addresses) == 1 or not members:
+            places[addresses[0], server.port] = server
+    for member in members:
+        address = _addresses(member.host)[0]
+        if member.port is not None:
+            places.setdefault((address, member.port), Server(member.host, member.port))
+        elif all(address != known for known, _ in places):
+            places[address, named[0].port] = Server(member.host, named[0].port)
+    return list(places.values())
+
+
+def _addresses(host: str) -> list[str]:
+    """Return the host's addresses, or its name if there are none."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return [host]
+    families = {family for family, *_ in found}
+    one_family = socket.AF_INET if socket.AF_INET in families else socket.AF_INET6
+    return sorted({str(place[0]) for family, *_, place in found if family == one_family}) or [host]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from controller.rules.releases import Release
 from migration.preflight.check import Check, Finding, Patch
-from migration.preflight.checks import CHECKS
+from migration.preflight.losses import LOSSES
+from migration.preflight.outages import OUTAGES
 from migration.preflight.tree import Tree
+from migration.preflight.waits import WAITS
+
+CHECKS: Final[tuple[Check, ...]] = (*OUTAGES, *WAITS, *LOSSES)
+
 
 _ANY_PATCH: Final = 999
 
@@ -52,7 +56,8 @@ class Report:
 
 def examine(tree: Tree, release: Patch | None = None) -> Report:
     """Return the report on a tree. Without a release it covers all releases with such znodes."""
-    oldest, newest = (release, release) if release else _patches(*tree.releases())
+    first, last = tree.releases()
+    oldest, newest = (release, release) if release else ((*first, 0), (*last, _ANY_PATCH))
     found: list[FailedCheck] = []
     unchecked: list[Unchecked] = []
     for check in CHECKS:
@@ -78,5 +83,53 @@ def _is_needed(path: str, check: Check) -> bool:
     return any(path == read or path.startswith(f"{read}/") for read in check.reads)
 
 
-def _patches(oldest: Release, newest: Release) -> tuple[Patch, Patch]:
-    return (*oldest, 0), (*newest, _ANY_PATCH)
+AS_OF: Final = "2026-11"  # when the sources were read
+
+
+class LastRelease(NamedTuple):
+    """Last release of a product with ZooKeeper, the supported path, and the pages that state both."""
+
+    product: str
+    release: str
+    path: str
+    sources: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """Return the facts for people."""
+        return f"{self.product} {self.release} is the last with ZooKeeper. {self.path}"
+
+
+LAST_RELEASES: Final = (
+    LastRelease(
+        "Apache Kafka",
+        "3.9",
+        "Upgrade to 3.9, migrate there, then upgrade to 4.x. 4.0 and later start in KRaft mode only.",
+        ("https://kafka.apache.org/40/getting-started/upgrade", "https://kafka.apache.org/43/getting-started/upgrade/"),
+    ),
+    LastRelease(
+        "Confluent Platform",
+        "7.9",
+        "Migrate on 7.5 to 7.9, then upgrade to 8.x. Do not upgrade and migrate at once. CFK needs 7.6 or later.",
+        (
+            "https://docs.confluent.io/platform/8.3/installation/migrate-zk-kraft.html",
+            "https://docs.confluent.io/operator/current/co-migrate-kraft-overview.html",
+        ),
+    ),
+    LastRelease(
+        "Strimzi",
+        "0.45",
+        "Migrate on 0.45 (0.45.2 is its last patch, with Kafka 3.9.2), then upgrade to 0.46 or later, which cannot "
+        "migrate.",
+        (
+            "https://github.com/strimzi/strimzi-kafka-operator/releases/tag/0.46.0",
+            "https://sourceforge.net/projects/strimzi.mirror/files/0.45.2",
+        ),
+    ),
+    LastRelease(
+        "Cloudera Runtime",
+        "7.3",
+        "Upgrade to 7.3.2 and migrate there. No earlier or later release can migrate.",
+        ("https://docs.cloudera.com/runtime/7.3.2/public-release-notes/topics/rt-deprecated-kafka.html",),
+    ),
+)

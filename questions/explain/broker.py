@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from controller.contract.ids import BrokerId
 from controller.contract.row import NOT_KNOWN_MS
+from controller.view.health import is_without_session
 from controller.view.types import Context, Partition
-from controller.view.whereabouts import is_without_session
 from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, whereabout

@@ -9,7 +9,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, Zxid
-from controller.view.whereabouts import whereabout as where
+from controller.view.health import whereabout as where
 from questions.check import Finding, finding_of
 from questions.picture import Beginning, Picture
 

@@ -11,9 +11,15 @@ from controller.contract.problem import UNUSABLE, Problem
 from controller.contract.znodes import TopicZnode, ZnodeError, decode
 from controller.rules.election import elect_offline
 from controller.view.advice import advice_for
-from controller.view.health import back_in_sync_for_acks_all, electable, needed_in_sync, successor, takes_acks_all
+from controller.view.health import (
+    back_in_sync_for_acks_all,
+    electable,
+    is_without_session,
+    needed_in_sync,
+    successor,
+    takes_acks_all,
+)
 from controller.view.types import Partition, Topic
-from controller.view.whereabouts import is_without_session
 from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import (

@@ -13,9 +13,9 @@ from controller.contract.problem import UNUSABLE
 from controller.contract.remedies.topics import PUT_ID_BACK
 from controller.rules.states import ReplicaState
 from controller.view.advice import topics_without_id
+from controller.view.health import absence
 from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
-from controller.view.whereabouts import absence
 from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, findings_about

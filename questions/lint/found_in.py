@@ -16,10 +16,10 @@ from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znode_table import Place, consequence_of, flaw_of, locate
 from controller.contract.znodes import Flaw, TopicZnode, ZnodeError, decode, decode_config
 from controller.view.flawed_znodes import flawed_znodes as view_of_flawed
-from controller.view.gauges import common_leader, never_registered, replicas_by_broker
+from controller.view.gauges import common_leader, replicas_by_broker
+from controller.view.health import is_without_session, never_registered
 from controller.view.types import Partition, Topic
 from controller.view.unparsable import ignored_by_brokers, unparsable_at_start
-from controller.view.whereabouts import is_without_session
 from questions.picture import Picture
 from wording.sentences import bracketed, counted, listed
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from controller.contract.alert_row import Severity
-from controller.contract.gauges_row import REACTION_BUCKETS_MS
+from controller.contract.gauges_row import REACTION_BUCKETS_MS, Writes
 from controller.contract.ids import BrokerId
-from controller.contract.writes import Writes
 from questions.picture import WORST_FIRST
 from questions.report import counters
 from questions.report.account import Part

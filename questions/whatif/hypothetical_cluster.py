@@ -14,10 +14,9 @@ from controller.contract.ids import NO_BROKER, BrokerId, TopicPartition, Zxid
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import Record, RecordKind
-from controller.restore.altered_context import without_departures
+from controller.restore.altered_context import request_shutdown, without_departures
 from controller.rules.assignment import ReplicaAssignment
 from controller.step import Outcome, steps
-from controller.unrecorded import request_shutdown
 from controller.view.types import FOLLOWING, Broker, Context, Partition
 
 _REASSIGN: Final = "/admin/reassign_partitions"

@@ -20,7 +20,7 @@ from streaming.checkpoint.fence import EPOCH_FILE
 from streaming.checkpoint.place import DRAFT, HadoopPath, Place, remove_directory, replace_content
 from streaming.errors import StreamError
 from transport.disk import force, make_private
-from transport.holders import holders
+from transport.journal_lock import holders
 
 CHECKPOINT_FORMAT = 1
 STATE_FORMAT = "state format"  # a value that no user can give

@@ -23,7 +23,7 @@ from typing import Protocol
 from streaming.errors import StreamError
 from streaming.java.installation import find_java
 from streaming.java.licences import licensed, line_of
-from transport.scratch import scratch_directory
+from streaming.scratch import scratch_directory
 
 LOCK_FILE = Path(__file__).with_name("artifacts.lock")
 SHORT_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # compile quickly rather than well

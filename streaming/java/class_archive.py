@@ -17,7 +17,7 @@ import pyspark
 from streaming.errors import StreamError
 from streaming.java.artifacts import cache_directory
 from streaming.java.installation import find_java
-from transport.scratch import scratch_directory
+from streaming.scratch import scratch_directory
 
 _LOG = logging.getLogger("kontrast.streaming")
 

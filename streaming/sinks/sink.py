@@ -22,7 +22,7 @@ from streaming.checkpoint.fence import Fence
 from streaming.config import Retention, StreamConfig
 from streaming.errors import StreamError
 from streaming.kafka_options import spark_options
-from streaming.packed import unpack
+from streaming.published import unpack
 from streaming.python_memory import return_free_memory
 from streaming.sinks.ends import Ends, ends_of, require_rows, stored_ends
 from streaming.sinks.standing_rows import StandingRows

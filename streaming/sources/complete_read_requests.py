@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession, functions as sql
 
 from streaming.kafka_options import spark_options
 from transport.address import Address, JournalAddress
-from transport.complete_read_requests import request_complete_read, request_topic
 from transport.journal import JournalError
+from transport.topics import request_complete_read, request_topic
 
 _LOG = logging.getLogger("kontrast.streaming")
 

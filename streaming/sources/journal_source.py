@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from streaming.packed import pack
+from streaming.published import pack
 from streaming.python_memory import leave_pandas_out
 from transport.journal import (
     ForeignOffsetError,

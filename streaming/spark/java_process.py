@@ -32,9 +32,8 @@ from streaming.errors import StreamError
 from streaming.java.artifacts import LOOPBACK
 from streaming.java.class_archive import archive_options, spark_jars
 from streaming.java.installation import find_java
-from streaming.processes import descendants, kill
-from transport.parent import die_with
-from transport.scratch import scratch_directory
+from streaming.processes import descendants, die_with, kill
+from streaming.scratch import scratch_directory
 
 logger = logging.getLogger("kontrast.streaming.spark")
 

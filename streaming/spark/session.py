@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from streaming.java.artifacts import LOOPBACK
 from streaming.java.libraries import library_parent
+from streaming.scratch import scratch_directory
 from streaming.spark.failure import stream_error
 from streaming.spark.java_process import JavaProcess, session_of
 from streaming.spark.submitted import submitted, submitted_session
-from transport.scratch import scratch_directory
 
 _FAST_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -22,7 +22,7 @@ from cli.printing.incident_lines import Incidents
 from cli.printing.replay_lines import row_object, sentence, to_the_millisecond
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
-from controller.contract.writes import Writes
+from controller.contract.gauges_row import Writes
 from tests.archives import extract
 from tests.kept_texts import assert_as_before
 from tests.rows import Rows

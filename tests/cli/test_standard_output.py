@@ -16,8 +16,8 @@ from kazoo.client import KazooClient
 
 from cli.main import main
 from cli.printing import standard_output
+from controller.contract.effect_rows import RefusedRow
 from controller.contract.outputs import encode_row
-from controller.contract.refused_row import RefusedRow
 from tests.questions.cluster import broker, brokers, controller, settings, state, topic
 from tests.recorded_moment import MOMENT_MS
 from transport.journal import JournalWriter

@@ -13,9 +13,9 @@ import pytest
 
 from cli import supervision
 from cli.supervision import Supervisor
+from streaming.scratch import NoScratchError
 from tests.processes import is_running
 from tests.waiting import eventually
-from transport.scratch import NoScratchError
 
 READY = """
 import os, signal, socket, sys, time

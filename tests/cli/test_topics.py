@@ -12,7 +12,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Ne
 from cli.main import main
 from controller.contract.outputs import OUTPUTS
 from transport.address import KafkaAddress
-from transport.complete_read_requests import request_topic
+from transport.topics import request_topic
 
 
 @pytest.fixture

@@ -13,14 +13,13 @@ from typing import cast
 
 from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import Record, RecordKind
-from ingest.clocks import Clocks
 from ingest.election import ForwardingTerm
 from ingest.maintenance import MaintenanceFile
 from ingest.observed.batch import observe_window
 from ingest.observed.inbox import SessionState
 from ingest.observed.observations import Value, ZnodeEvent, ZnodeEventKind
 from ingest.observed.tree import complete
-from ingest.publisher import Publisher
+from ingest.publisher import Clocks, Publisher
 from ingest.sinks.sink import Sink
 from ingest.zookeeper.reading import WatchMode
 from transport.forwarding import Forwarding

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from controller.contract.effect_rows import Request, Transition
-from controller.contract.inferences import INFERENCES
+from controller.contract.gauges_row import INFERENCES
 from controller.contract.records import RecordKind
 from controller.inference.hypotheses.table import OTHER_INFERENCES, RULES
 from tests.conformance.recording import Recording

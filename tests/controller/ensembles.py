@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from controller.contract.ensemble import Ensemble, LargeZnode, ZooKeeperServer
+from controller.contract.forwarder_status import Ensemble, LargeZnode, ZooKeeperServer
 from tests.controller.znode_history import ZnodeHistory
 
 INTERVAL_MS = 10_000

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from controller.contract.ensemble import LeftSession
+from controller.contract.forwarder_status import LeftSession
 from controller.contract.ids import BrokerId, Zxid
 from controller.contract.records import Record, RecordKind
 from controller.model.watch_state import Quarantines

@@ -3,7 +3,7 @@
 import pytest
 
 from controller.contract.effect_rows import Request, Transition
-from controller.contract.inferences import INFERENCES, INFERENCES_BY_WRITE
+from controller.contract.gauges_row import INFERENCES, INFERENCES_BY_WRITE
 from controller.inference.hypotheses.table import OTHER_INFERENCES, RULES
 from tests.controller.znode_history import ZnodeHistory, on
 

@@ -3,9 +3,8 @@
 from controller.contract.effect_rows import Transition
 from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
-from controller.model.gauge_counts import GaugeCounts
-from controller.restore.altered_context import with_gauges, with_partitions, without_departures
-from controller.unrecorded import request_shutdown
+from controller.model.tally import GaugeCounts
+from controller.restore.altered_context import request_shutdown, with_gauges, with_partitions, without_departures
 from tests.controller.znode_history import ZnodeHistory
 
 TOPICS = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([2, 1], 2, 0, [2, 1])}, "other": {0: ([2], 2, 0, [2])}}

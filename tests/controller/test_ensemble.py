@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.contract.alert_row import Severity
-from controller.contract.ensemble import Ensemble, LargeZnode, LeftSession
+from controller.contract.forwarder_status import Ensemble, LargeZnode, LeftSession
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.stored_context import new_context
 from controller.view.ensemble import ensemble_in_words

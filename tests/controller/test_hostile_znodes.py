@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from controller.contract.effect_rows import RefusedRow
 from controller.contract.outputs import decode_row, encode_row
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record, encode_record
-from controller.contract.refused_row import RefusedRow
 from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import step
 from tests.controller.znode_history import (

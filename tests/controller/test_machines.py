@@ -26,8 +26,7 @@ from controller.model.leadership import (
 from controller.model.topics import Partition
 from controller.rules.election import Strategy
 from controller.rules.states import PartitionState, ReplicaState
-from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Transaction
+from controller.transaction.transaction import RequestBatch, Transaction
 from tests.controller.test_states import PARTITION_MOVES, REPLICA_MOVES
 from tests.controller.znode_history import ZnodeHistory
 

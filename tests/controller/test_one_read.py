@@ -8,8 +8,8 @@ from controller.contract.row import NOT_KNOWN_MS
 from controller.restore.one_read import context_of_read
 from controller.restore.stored_context import new_context
 from controller.transaction.conclusion import Outcome
+from controller.view.health import whereabouts
 from controller.view.types import Partition
-from controller.view.whereabouts import whereabouts
 from tests.controller.znode_history import Topics, ZnodeHistory, state_znode, topic_znode
 
 STATE = "/brokers/topics/t/partitions/0/state"

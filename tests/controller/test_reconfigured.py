@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import RecordKind
 from controller.model.context import Context, Header, Phase
-from controller.model.gauge_counts import GaugeCounts
+from controller.model.tally import GaugeCounts
 from controller.model.topics import Partition
 from controller.restore.stored_context import changed_chunks, encode_header, new_context, reconfigured, restore_context
 from controller.rules.releases import NEWEST, profile_of

@@ -18,8 +18,7 @@ from controller.model.topics import Partition, Topic
 from controller.restore.stored_context import encode_header, new_context
 from controller.rules.states import PartitionState
 from controller.transaction.conclusion import Conclusion
-from controller.transaction.request_batch import RequestBatch
-from controller.transaction.transaction import Transaction
+from controller.transaction.transaction import RequestBatch, Transaction
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory
 
 # Kafka's default for the size of a message (message.max.bytes).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.alerts.setting_conditions import conditions_of_settings
+from controller.alerts.topic_conditions import conditions_of_settings
 from controller.restore.stored_context import new_context
 from controller.rules.releases import profile_of
 from controller.rules.setting_values import (

@@ -3,10 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from controller.contract.effect_rows import Request, RequestedState, Status, Transition
+from controller.contract.effect_rows import RefusedRow, Request, RequestedState, Status, Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import RecordKind
-from controller.contract.refused_row import RefusedRow
 from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import step
 from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from controller.contract.reassignment_request import requested
 from controller.contract.znodes import ZnodeError
+from controller.events.partition_reassignment import requested
 from tests.conformance.znode_readers.answers import A_KIND, RELEASES, UNKNOWN, Answered, read_vectors
 from tests.conformance.znode_readers.comparison import NOTHING, is_known_difference, kafkas, ours
 from tests.conformance.znode_readers.variants import SAMPLES

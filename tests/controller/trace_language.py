@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from controller.contract.alert_row import AlertRow
-from controller.contract.effect_rows import Request, Transition
+from controller.contract.effect_rows import RefusedRow, Request, Transition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import RecordKind
-from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.rules.releases import read_release
 from controller.rules.settings import read_settings

@@ -10,14 +10,12 @@ from typing import Any
 import msgspec
 
 from controller.contract.alert_row import AlertRow
-from controller.contract.effect_rows import Request, RequestedState, Status, Transition
-from controller.contract.ensemble import Ensemble
-from controller.contract.forwarder_status import ForwarderStatus, MaintenanceWindow
+from controller.contract.effect_rows import RefusedRow, Request, RequestedState, Status, Transition
+from controller.contract.forwarder_status import Ensemble, ForwarderStatus, MaintenanceWindow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.contract.records import Record, RecordKind, data_fields
-from controller.contract.refused_row import RefusedRow
 from controller.contract.row import Row
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import Context, Phase

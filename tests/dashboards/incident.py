@@ -16,7 +16,7 @@ import msgspec
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from controller.contract.ensemble import LargeZnode
+from controller.contract.forwarder_status import LargeZnode
 from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.ids import UNKNOWN_ZXID, BrokerId
 from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse

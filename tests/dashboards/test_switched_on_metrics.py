@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.delivery import Delivery
-from dashboards.alerting.metrics import delivery_collector
+from dashboards.alerting.sender import delivery_collector
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.probe.comparison import DifferenceKind, PartitionDifference

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from migration.preflight.check import Outcome, nothing
-from migration.preflight.checks import CHECKS
+from migration.preflight.report import CHECKS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "reference" / "migration-checks.md").read_text(encoding="utf-8")

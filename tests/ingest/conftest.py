@@ -12,10 +12,10 @@ from kazoo.client import KazooClient
 
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import Record, RecordKind, decode_record
-from ingest.clocks import Clocks
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder
 from ingest.observed.paths import is_recorded
+from ingest.publisher import Clocks
 from ingest.sinks.kafka_sink import KafkaSink
 from tests.waiting import eventually
 from transport.address import JournalAddress, KafkaAddress

@@ -9,8 +9,7 @@ import msgspec
 
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.alert_row import AlertRow
-from controller.contract.ensemble import Ensemble, ZooKeeperServer
-from controller.contract.forwarder_status import decode_status
+from controller.contract.forwarder_status import Ensemble, ZooKeeperServer, decode_status
 from controller.contract.records import Record, RecordKind
 from controller.restore.stored_context import new_context
 from controller.step import steps

@@ -14,7 +14,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind
 from controller.restore.stored_context import new_context
 from controller.step import steps
-from ingest.clocks import Clocks, boot_time_ns
+from ingest.publisher import Clocks, boot_time_ns
 from tests.ingest.conftest import Watching
 from tests.waiting import eventually
 

@@ -30,9 +30,9 @@ from tests.ingest.conftest import (
 )
 from tests.waiting import eventually
 from transport.address import JournalAddress
-from transport.complete_read_requests import request_complete_read
 from transport.forwarding import ReadReason
 from transport.journal import JournalWriter, end_offset, read_journal
+from transport.topics import request_complete_read
 
 Watch = Callable[..., Watching]
 LONG_WINDOW_MS = 3_000  # longer than a few writes take where other tests use every core

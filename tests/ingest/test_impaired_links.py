@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import RecordKind
-from ingest.zookeeper.shared_threads import SharedThreadsHandler
+from ingest.zookeeper.restorable import SharedThreadsHandler
 from tests.ingest.conftest import Watching, make_cluster, replayed_tree, server_tree
 from tests.relay import Relay
 from tests.waiting import eventually

@@ -24,7 +24,7 @@ from ingest.sinks.kafka_sink import KafkaSink
 from ingest.sinks.sink import SinkUnavailableError
 from tests.waiting import eventually
 from transport.address import KafkaAddress
-from transport.complete_read_requests import request_topic
+from transport.topics import request_topic
 
 
 def create(topic: KafkaAddress, partitions: int, **configs: str) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.ensemble import LeftSession
+from controller.contract.forwarder_status import LeftSession
+from ingest.zookeeper.ensemble import Member, left_sessions, named_servers, read_dump, read_members, servers_of
 from ingest.zookeeper.four_letter_words import Server, milliseconds, number
-from ingest.zookeeper.left_sessions import left_sessions, read_dump
-from ingest.zookeeper.members import Member, named_servers, read_members, servers_of
 
 LEADER = """SessionTracker dump:
 Session Sets (2)/(2):

@@ -14,8 +14,7 @@ from cli.main import main
 from cli.running import ExitCode
 from migration.preflight import node_checks
 from migration.preflight.check import nothing
-from migration.preflight.checks import CHECKS
-from migration.preflight.lifecycle import LAST_RELEASES
+from migration.preflight.report import CHECKS, LAST_RELEASES
 from tests.migration.trees import FAULTS, PERSISTENT, Tree, built, clean
 
 _OF_NODES = [check for check in CHECKS if check.find is nothing or check.find.__module__ == node_checks.__name__]

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from controller.inference import needless_writes, never_missed
+from controller.inference import shown_by_time
 from tests.modelled_cluster.__main__ import show
 from tests.modelled_cluster.checks import BrokenPropertyError
 from tests.modelled_cluster.controller import Controller
@@ -62,8 +62,8 @@ def test_a_history_is_the_same_for_the_same_seed():
 
 
 def test_a_broken_core_is_found_and_its_history_shrunk(monkeypatch, capsys):
-    monkeypatch.setattr(never_missed, "judge", lambda tx: None)
-    monkeypatch.setattr(needless_writes, "judge", lambda tx: None)
+    monkeypatch.setattr(shown_by_time, "judge", lambda tx: None)
+    monkeypatch.setattr(shown_by_time, "judge", lambda tx: None)
     seed, failure = next((seed, found) for seed in range(1, 200) if (found := failure_of(drawn(seed))) is not None)
     assert failure.name == "no row is provisional at rest"
     history, last = shrunk(drawn(seed), failure)

@@ -10,7 +10,7 @@ import pytest
 from streaming.sources import complete_read_requests
 from streaming.sources.complete_read_requests import CompleteReadRequests, wait_seconds
 from transport.address import JournalAddress
-from transport.complete_read_requests import complete_read_requested_ns
+from transport.topics import complete_read_requested_ns
 
 
 class Clock:

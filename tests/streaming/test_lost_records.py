@@ -11,17 +11,17 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
+from controller.contract.effect_rows import RefusedRow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.outputs import decode_row
 from controller.contract.records import RecordKind
-from controller.contract.refused_row import RefusedRow
 from streaming.errors import StreamError
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
 from transport.address import KafkaAddress
-from transport.complete_read_requests import complete_read_requested_ns, request_topic
 from transport.journal import JournalWriter, end_offset
+from transport.topics import complete_read_requested_ns, request_topic
 
 
 def gauges(streams: Streams) -> list[GaugesRow]:

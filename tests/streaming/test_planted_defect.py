@@ -22,7 +22,7 @@ from controller.contract.records import RecordKind
 from controller.contract.row import Row
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.waiting import eventually
-from transport.complete_read_requests import complete_read_requested_ns
+from transport.topics import complete_read_requested_ns
 
 pytestmark = pytest.mark.xdist_group("pipelines")
 

@@ -16,8 +16,7 @@ from controller.contract.records import Record, RecordKind, encode_record
 from controller.restore import stored_context
 from controller.view.invariants import IDLE_UNDER_KRAFT, InvariantError
 from streaming import replica as replica_module
-from streaming.packed import pack, unpack
-from streaming.published import APPLIED
+from streaming.published import APPLIED, pack, unpack
 from streaming.replica import ReplicaProcessor
 from streaming.sources.journal_source import cluster_of
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of

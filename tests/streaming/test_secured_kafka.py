@@ -35,8 +35,8 @@ from tests.streaming.cluster_records import life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
 from transport.address import KafkaAddress
-from transport.complete_read_requests import request_topic
 from transport.kafka_login import Mechanism
+from transport.topics import request_topic
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "deploy.md"
 MECHANISMS: tuple[Mechanism, ...] = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from streaming.usable_cores import usable_cores
+from streaming.config import usable_cores
 
 
 @pytest.fixture

@@ -14,11 +14,14 @@ import msgspec
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, read_login
 from cli.printing import output
 from cli.running import ExitCode, StoppedError
-from cli.settings.config import read_settings
+from cli.settings.config import ConfigError, read_settings
 from cli.settings.options import GroupedCommand
 from cli.sources.moments import MomentParameter
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, Scope, Source, ask, ask_as_long_as
+from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.view.metadata import ControllerMetadata, Metadata, UnreadableZnode
+from questions.diff.side import Side, of_metadata
 from wording.sentences import counted
 
 if TYPE_CHECKING:
@@ -32,6 +35,25 @@ if TYPE_CHECKING:
     from questions.diff.differences import Differences
     from questions.diff.side import Side
     from questions.picture import Picture
+
+
+_DECODER: Final[JsonDecoder[Metadata]] = JsonDecoder(Metadata)  # type: ignore[arg-type]  # mypy knows no union as a type
+
+
+def read_snapshot(file: Path) -> Side:
+    """Return a snapshot as one side of a comparison. Raise ConfigError for another file."""
+    try:
+        metadata = [_DECODER.decode(line) for line in file.read_bytes().splitlines() if line.strip()]
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except UndecodableError as error:
+        raise ConfigError(f"{file} is not of `kontrast snapshot --json`: {error}") from error
+    if not any(isinstance(line, ControllerMetadata) for line in metadata):
+        raise ConfigError(f"{file} is no whole answer of `kontrast snapshot --json`: it names no controller")
+    if unreadable := sum(isinstance(line, UnreadableZnode) for line in metadata):
+        output.warn(f"in {file} {counted(unreadable, 'znode')} could not be read, so their data is missing there")
+    return Side(file.name, dict(of_metadata(metadata)))
+
 
 # Both sides must be unchanged after this time. A change takes a second or two from ZooKeeper to the brokers, as for the
 # probe of `kontrast serve` (`confirm_seconds`).
@@ -135,7 +157,7 @@ class _Printed:
 
 
 def _of_files(files: tuple[Path, ...], printed: _Printed) -> int:
-    from cli.sources.snapshots import read_snapshot  # not for --help
+    # not for --help
 
     if len(files) != _MOMENTS:
         raise click.UsageError(f"{counted(len(files), 'file')} given. A comparison needs two.")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
+from rich.console import RenderableType
 
 from cli.printing import output
+from cli.printing.answers import line, severity_word
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, ask
+from questions.lint.table import LintFinding
 
 if TYPE_CHECKING:
     from questions.picture import Picture
+
 
 _EPILOG: Final = """\b
 Examples:
@@ -39,7 +44,7 @@ def lint(*, as_json: bool, **flags: object) -> int:
     """
 
     def answer(picture: Picture) -> ExitCode:
-        from cli.printing.lint_lines import lint_lines
+
         from cli.printing.standard_output import print_json, print_renderables
         from controller.contract.alert_row import Severity
         from questions.lint import table
@@ -59,3 +64,16 @@ def lint(*, as_json: bool, **flags: object) -> int:
         return ExitCode.FAILED if any(each.severity is not Severity.INFO for each in found) else ExitCode.OK
 
     return ask(source_of(flags), EVERYTHING_NOW, answer)
+
+
+_NAMED: Final = 5
+
+
+def lint_lines(findings: Sequence[LintFinding]) -> Iterator[RenderableType]:
+    """Show the findings whose count is known, on a screen."""
+    for finding in findings:
+        more = f" and {finding.count - _NAMED} more" if finding.count and finding.count > _NAMED else ""
+        named = ", ".join(finding.examples[:_NAMED])
+        yield line(severity_word(finding.severity.value), f"  {finding.check}: {named}{more}")
+        yield line(f"will: {finding.will}", indent=6)
+        yield line(f"do: {finding.mend}", indent=6)

@@ -27,7 +27,7 @@ from transport.printable import printable_json
 
 if TYPE_CHECKING:
     from questions.report.report import Report
-    from reports.config import ReportConfig
+    from streaming.report.config import ReportConfig
 
 _OF_SPARK: Final = {"master", "driver_memory", "connect_timeout_seconds"}
 _OF_BROKERS: Final = {"broker_config", "kafka_version"}
@@ -174,7 +174,7 @@ def report(  # noqa: PLR0913 (one parameter an option)
     def run(stop: threading.Event) -> ExitCode | None:
         from cli.followed_outputs import without_waiting_words
         from questions.report.report import report_against
-        from reports import job  # brings pyspark
+        from streaming.report import job  # brings pyspark
 
         try:
             with without_waiting_words():
@@ -204,7 +204,7 @@ def _config(
     clusters: tuple[str, ...],
     flags: Mapping[str, Any],
 ) -> ReportConfig:
-    from reports.config import ReportConfig, Resources, ZooKeeperFiles
+    from streaming.report.config import ReportConfig, Resources, ZooKeeperFiles
 
     section = settings.sections["stream"]
     return ReportConfig(

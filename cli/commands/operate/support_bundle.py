@@ -27,9 +27,9 @@ from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.records import Record, encode_record
 from controller.rules.settings import SETTING_NAMES
 from dashboards.errors import ServeError
+from streaming.scratch import scratch_directory
 from transport.address import JournalAddress, KafkaAddress
 from transport.journal import Fsync, JournalWriter
-from transport.scratch import scratch_directory
 
 _BROKERS_SETTINGS: Final = "/config/brokers/"
 _REMOVED: Final = "removed by kontrast support-bundle"

@@ -13,7 +13,7 @@ import click
 from cli.extras import need_extra
 from cli.interrupts import INTERRUPTED
 from cli.running import ExitCode
-from transport.scratch import scratch_directory
+from streaming.scratch import scratch_directory
 
 
 @click.command()

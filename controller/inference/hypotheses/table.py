@@ -1,7 +1,7 @@
 """Rules of inference, in the order in which they are tried.
 
 If two rules would give the same written state, the likelier cause comes first. Failovers precede requests of brokers,
-which precede requests of operators. If no recording shows a rule's writes, its file names its evidence.
+which precede requests of operators. If no recording shows a rule's writes, its docstring names its evidence.
 """
 
 from __future__ import annotations
@@ -11,22 +11,7 @@ from typing import Final, NamedTuple
 
 from controller.events import controlled_shutdown, fenced_controller, topic_deletion, unfenced_controller
 from controller.inference import led_meanwhile, read_by_load, read_together, topic_assignment
-from controller.inference.hypotheses import (
-    completed_without_leader,
-    created_without_broker,
-    deletion_answered,
-    deletion_unanswered,
-    elected_after_all,
-    found_early,
-    loaded_before_registration,
-    log_dir_failed,
-    never_poisoned,
-    preferred_election,
-    reassigned_again,
-    shutdown_asked,
-    shutdown_reached_late,
-    unclean_election,
-)
+from controller.inference.hypotheses import creations, deletions, elections, failovers, losses
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
 from controller.transaction.transaction import Transaction
 
@@ -41,37 +26,37 @@ class Rule(NamedTuple):
 
 
 RULES: Final = (
-    Rule("loaded-before-registration", loaded_before_registration.propose, ("fuzz39e",)),
+    Rule("loaded-before-registration", creations.loaded_before_registration, ("fuzz39e",)),
     Rule(
         "created-without-broker",
-        created_without_broker.propose,
+        creations.created_without_broker,
         ("fuzz28f", "unseen11"),
         assumes_controlled_shutdown=True,
     ),
-    Rule("never-poisoned", never_poisoned.propose, ()),
-    Rule("deletion-answered", deletion_answered.propose, ("fuzz39c", "fuzz28h", "unseen39")),
-    Rule("deletion-unanswered", deletion_unanswered.propose, ("fuzz11a",)),
-    Rule("completed-without-leader", completed_without_leader.propose, ("fuzz24b",), assumes_controlled_shutdown=True),
-    Rule("elected-after-all", elected_after_all.propose, ("fuzz20b",)),
-    Rule("preferred-election", preferred_election.propose, ("unseen39b", "fuzz22a", "fuzz27a")),
-    Rule("log-dir-failed", log_dir_failed.propose, ("hard39",)),
+    Rule("never-poisoned", failovers.never_poisoned, ()),
+    Rule("deletion-answered", deletions.deletion_answered, ("fuzz39c", "fuzz28h", "unseen39")),
+    Rule("deletion-unanswered", deletions.deletion_unanswered, ("fuzz11a",)),
+    Rule("completed-without-leader", losses.completed_without_leader, ("fuzz24b",), assumes_controlled_shutdown=True),
+    Rule("elected-after-all", elections.elected_after_all, ("fuzz20b",)),
+    Rule("preferred-election", elections.preferred_election, ("unseen39b", "fuzz22a", "fuzz27a")),
+    Rule("log-dir-failed", losses.log_dir_failed, ("hard39",)),
     Rule(
         "shutdown-reached-late",
-        shutdown_reached_late.propose,
+        losses.shutdown_reached_late,
         ("fuzz0102a", "fuzz011a"),
         assumes_controlled_shutdown=True,
     ),
     Rule(
         "shutdown-asked",
-        shutdown_asked.propose,
+        losses.shutdown_asked,
         ("fuzz011a", "fuzz20f", "fuzz32a", "fuzz28d"),
         assumes_controlled_shutdown=True,
     ),
-    Rule("preferred-election-in-vain", preferred_election.propose_in_vain, ()),
-    Rule("reassigned-again", reassigned_again.propose, ("unseen11", "unseen39b")),
-    Rule("unclean-election", unclean_election.propose, ("fuzz39a", "fuzz28g", "fuzz32a")),
-    Rule("deletion-found-early", found_early.propose_deletion, ()),
-    Rule("failover-found-early", found_early.propose_failover, ()),
+    Rule("preferred-election-in-vain", elections.preferred_election_in_vain, ()),
+    Rule("reassigned-again", elections.reassigned_again, ("unseen11", "unseen39b")),
+    Rule("unclean-election", elections.unclean_election, ("fuzz39a", "fuzz28g", "fuzz32a")),
+    Rule("deletion-found-early", deletions.deletion_found_early, ()),
+    Rule("failover-found-early", failovers.failover_found_early, ()),
 )
 
 

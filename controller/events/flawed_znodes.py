@@ -1,0 +1,55 @@
+"""Znodes that Kafka cannot read: the row and the alert about each, and their memory until they are mended.
+
+Settings that some release cannot parse are kept until their znode changes, because the cluster's release decides later
+whether a broker fails at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from controller.alerts import occurrences
+from controller.contract.alert_kinds import kinds
+from controller.contract.effect_rows import RefusedRow
+from controller.contract.records import Record
+from controller.contract.znode_table import consequence_of
+from controller.contract.znodes import ZnodeError
+from controller.model.context import Header
+from controller.rules.setting_values import may_be_refused
+from controller.transaction.transaction import Transaction
+
+# A controller fails at the first one, so more are of no use. A broken tool may write very many.
+_REMEMBERED: Final = 100
+
+
+def refuse(tx: Transaction, record: Record, error: ZnodeError) -> None:
+    """Publish a znode that cannot be read, with what Kafka does with it. Its last good value stays in force."""
+    header, path = tx.header, record.path
+    if len(header.flawed) < _REMEMBERED:
+        header.flawed = {**header.flawed, path: error.flaw}
+    consequence = consequence_of(path, error.flaw, header.profile.release)
+    after = "Kontrast keeps its last good value"
+    if consequence is not None:
+        after = f"{consequence.effect}. {consequence.mend.removesuffix('.')}"
+    tx.state.happened.refused += 1
+    occurrences.note(tx.state, kinds.ZNODE_REFUSED, f"{path} cannot be read ({error}): {after}", about=path)
+    tx.rows.effects.append(
+        RefusedRow(*tx.rows.stamp(), path=path, reason=str(error), data=record.data, data_base64=record.data_base64)
+    )
+
+
+def forget(header: Header, path: str) -> None:
+    """Forget the flaw of a znode that is mended or gone."""
+    if path in header.flawed:
+        header.flawed = {other: flaw for other, flaw in header.flawed.items() if other != path}
+
+
+def note_unparsable(header: Header, path: str, settings: Mapping[str, str]) -> None:
+    """Note the settings of a znode, none if it is removed."""
+    is_topic = path.startswith("/config/topics/")
+    found = {name: text for name, text in settings.items() if may_be_refused(name, text, is_topic=is_topic)}
+    noted = header.configuration.unparsable
+    if found or path in noted:
+        others = {at: kept for at, kept in noted.items() if at != path}
+        header.configuration.unparsable = {**others, path: found} if found else others

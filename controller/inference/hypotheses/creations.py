@@ -1,0 +1,86 @@
+"""Topics created without a live broker, because of what the controller knew at that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from controller.contract.ids import BrokerId, TopicPartition
+from controller.events import controlled_shutdown
+from controller.events.controller_failover import load
+from controller.inference.deferral import is_created_by
+from controller.inference.expected_writes import match_expected_write
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.machines import partition_machine, replica_machine
+from controller.machines.partition_machine import trigger_online
+from controller.machines.replica_machine import Replica
+from controller.model.event import Event, EventKind
+from controller.model.leadership import Create
+from controller.rules.states import ReplicaState
+from controller.transaction.transaction import Transaction
+
+
+def created_without_broker(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
+    """Propose that the missing brokers sent ControlledShutdown before the topic was created.
+
+    It explains a topic created without a live broker, because that broker had sent ControlledShutdown before. If
+    the broker leads no partition and is in no ISR, no other write shows its request.
+    """
+    event, missing = missing_brokers(tx, write)
+    if event is not None and not event.first_write_ms:
+        yield lambda trial: _create_without(trial, trial.events.open_event(event.id), missing)
+
+
+def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None, set[BrokerId]]:
+    """Return the live brokers that a partition was created without, if any, and the event that creates it."""
+    create = next((action for action in write.partition.queue if isinstance(action, Create)), None)
+    if write.before is not None or create is None:
+        return None, set()
+    missing = set(create.isr) - set(write.written.isr)
+    if not missing or not missing <= set(tx.header.brokers):
+        return None, set()
+    return tx.events.open_event(create.event), missing
+
+
+def _create_without(tx: Transaction, event: Event, leaving: set[BrokerId]) -> None:
+    tps = [tp for tp in tx.certainty.waiting(event) if is_created_by(tx.state, tp, event)]
+    tx.requests.undo(event.id)
+    for broker in sorted(leaving):
+        controlled_shutdown.ask(tx, broker)
+    tx.events.begin(event.kind, event.cause)
+    partition_machine.create(tx, tps)
+
+
+def loaded_before_registration(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
+    """Propose that the failover created the topic, without a broker that it may not have known.
+
+    It explains a topic created without a live broker, because the failover had read the topic before that broker
+    registered. A failover reads the brokers before the topics (Kafka 3.9 `initializeControllerContext`), so a
+    BrokerChange after it handles a broker that registers in between.
+    """
+    event, missing = missing_brokers(tx, write)
+    if event is not None and event.may_not_know in missing:
+        yield lambda trial: _load_before(trial, trial.events.open_event(event.id), missing)
+
+
+def _load_before(tx: Transaction, event: Event, registered: set[BrokerId]) -> None:
+    """Load the topic that this event creates in the failover, before these brokers had registered."""
+    (name,) = event.topics
+    tx.requests.undo(event.id)
+    created = {}
+    for number, partition in list(tx.state.topics[name].partitions.items()):
+        tp = TopicPartition(name, number)
+        if partition.zk_state is not None:
+            created[tp] = partition.zk_state
+            tx.state.put_partition(tp, replace(partition, zk_state=None))
+    others = {broker: known for broker, known in tx.header.brokers.items() if broker not in registered}
+    with tx.header.knowing(others):
+        load(tx, name, tx.state.topics[name].partitions)
+    for broker in sorted(registered):
+        tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker} had registered while the cluster was read")
+        hosted = [tp for tp in tx.state.hosted_by(broker) if tp.topic == name]
+        replica_machine.enter_state(tx, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
+        trigger_online(tx)
+    for tp, written in created.items():
+        match_expected_write(tx, tp, written)
