@@ -173,14 +173,24 @@ def read_once(
 ) -> CompleteRead:
     """Read a cluster once, over a session without watches. Return an empty result if asked to stop.
 
-    Read all topics or `only_topics`. Retry after a lost connection. Raise IngestError if ZooKeeper is unreachable or
+    Read all topics or `only_topics`. If one of these has no id, another topic is read with them, because it shows
+    whether topics have ids here. Retry after a lost connection. Raise IngestError if ZooKeeper is unreachable or
     unreadable.
     """
 
     def ask(zookeeper: WatchedZooKeeper) -> CompleteRead:
-        return CompleteRead(read_everything(zookeeper, show, only_topics), zookeeper.forbidden)
+        values = read_everything(zookeeper, show, only_topics)
+        if only_topics is not None and any(_has_no_id(values.get(f"{TOPICS}/{topic}")) for topic in only_topics):
+            names = sorted(zookeeper.read_children([TOPICS]).get(TOPICS, ()))
+            others = [name for name in names if name not in only_topics][:1]
+            values = read_everything(zookeeper, show, {*only_topics, *others})
+        return CompleteRead(values, zookeeper.forbidden)
 
     return ask_once(config, stop, ask, CompleteRead({}))
+
+
+def _has_no_id(topic: Value | None) -> bool:
+    return topic is not None and b'"topic_id"' not in (topic.data or b"")
 
 
 def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> frozenset[BrokerId]:

@@ -157,6 +157,9 @@ _WRITE_STATE = (
     "If its last leader is live, write the state back with that leader, an isr of it alone, and a leader_epoch above "
     "the leader's last. Then delete /controller."
 )
+_ID_ON_DISK: Final = (2, 4)
+_CLUSTER_ID = "Write the cluster.id of a broker's meta.properties back."
+_NEW_CLUSTER_ID = "Delete /cluster/id. The next broker that starts writes a new id, because none is on disk before 2.4."
 _WRITE_SETTINGS = "Write the settings again with every value in quotation marks, before a broker restarts."
 _WRITE_BACK = "Write the topic's assignment and topic_id back from a backup or from the brokers' partition.metadata."
 
@@ -164,9 +167,8 @@ ZNODES: Final[Mapping[Place, Znode]] = {
     Place.CLUSTER_ID: Znode(
         ClusterIdZnode,
         (
-            Consequence(
-                _NO_START, "Write the cluster.id of a broker's meta.properties back.", _UNREADABLE, stops_start=True
-            ),
+            Consequence(_NO_START, _NEW_CLUSTER_ID, _UNREADABLE, stops_start=True),
+            Consequence(_NO_START, _CLUSTER_ID, _UNREADABLE, since=_ID_ON_DISK, stops_start=True),
         ),
     ),
     Place.CONTROLLER: Znode(

@@ -19,6 +19,7 @@ from tests.waiting import eventually
 
 _KEPT = ("before", "kept")
 _EPOCH, _FEATURE, _REASSIGN = "/controller_epoch", "/feature", "/admin/reassign_partitions"
+_ID_ON_DISK = (2, 4)
 _TERMS_SECONDS = 4  # a flapping controller has tens of terms by then
 _SETTINGS = '{"version":1,"config":{"max.message.bytes":%s}}'
 
@@ -76,6 +77,12 @@ def the_id_is_written_back(cluster: RealCluster) -> None:
     cluster.create("cluster-id", {0: [1, 2, 3]})
     cluster.write("cluster-id", *_KEPT)
     cluster.client.set("/cluster/id", b"")
+    if cluster.release_pair < _ID_ON_DISK:
+        cluster.client.delete("/cluster/id")
+        survives_its_leader(cluster, "cluster-id")
+        assert cluster.content("/cluster/id")["id"]
+        is_usable(cluster, "cluster-id", *_KEPT)
+        return
     known = (cluster.directory / "broker-1" / "data" / "meta.properties").read_text().splitlines()
     own = dict(line.split("=", 1) for line in known if "=" in line)["cluster.id"]
     cluster.client.set("/cluster/id", json.dumps({"version": "1", "id": own}).encode())
