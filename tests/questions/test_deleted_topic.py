@@ -1,4 +1,4 @@
-"""A topic whose deletion stopped half-way is explained by the znodes that are left, in a real ZooKeeper."""
+"""A topic whose deletion stopped half-way, or whose id is gone, is explained by its znodes in a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -115,3 +115,18 @@ def test_a_deletion_that_goes_on_shows_how_far_it_came(client, shared_chroot):
     assert "0 of 2 replicas deleted on their brokers" in statements
     client.delete(ENTRY)
     assert lint(shared_chroot)["topic-without-settings"] == ["orders"]
+
+
+def test_a_topic_that_lost_its_id_is_explained_beside_a_topic_that_has_one(client, shared_chroot):
+    def znode(**fields: str) -> bytes:
+        replicas = {"partitions": {"0": [1]}, "adding_replicas": {}, "removing_replicas": {}}
+        return json.dumps({"version": 3, **replicas, **fields}).encode()
+
+    client.create(TOPIC, znode())
+    client.create(f"{TOPIC}-too", znode())
+    said = explain(shared_chroot, "--json")[1]
+    assert "topic_id" not in said, "no topic has an id, so none is missing"
+    client.set(f"{TOPIC}-too", znode(topic_id="AAAAAAAAAAAAAAAAAAAAAA"))
+    (command,) = commands_of(json.loads(explain(shared_chroot, "--json")[1]))
+    assert command.startswith(f"set {TOPIC} ")
+    assert '"topic_id":"ID"' in command
