@@ -119,8 +119,3 @@ def _counted_names(brokers: list[int], last: str) -> str:
     if len(brokers) > _NAMED:
         return f"{len(brokers):,} brokers ({', '.join(map(str, brokers[:_NAMED_OF_MORE]))}, …)"
     return f"{plural(len(brokers), 'broker', 'brokers')} {joined(list(map(str, brokers)), last)}"
-
-
-def names_of(brokers: Iterable[int]) -> str:
-    """Return the names of brokers in an event's cause."""
-    return " and ".join(map(str, brokers))

@@ -32,7 +32,7 @@ from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
 from controller.view.gauges import replicas_by_broker
 from controller.view.rows import broker_row
-from wording.sentences import names_of
+from wording.sentences import listed
 
 # A broker that was removed at any hour is still shown on the next working day at the same hour.
 _FORGOTTEN_AFTER_MS = 24 * 3_600_000
@@ -186,7 +186,7 @@ def _begin_failure(tx: Transaction, broker: BrokerId, gone: Broker) -> None:
     if last is not None and last.failed_brokers and not (last.begun or last.taken_up or is_any_back(tx.header, last)):
         tx.requests.undo(last.id)
         failed_brokers = {**last.failed_brokers, broker: gone}
-    event = tx.events.begin(EventKind.BROKER_CHANGE, f"broker {names_of(failed_brokers)} left")
+    event = tx.events.begin(EventKind.BROKER_CHANGE, f"{listed(failed_brokers)} left")
     event.detail = BrokersChanged(failed_brokers)
     tx.events.await_proof(event)
     tx.events.publish_transition("broker", "live", "dead", broker=broker)

@@ -17,7 +17,7 @@ from controller.model.leadership import StateChange
 from controller.model.mutable_state import MutableState
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
-from wording.sentences import names_of
+from wording.sentences import listed, plural
 
 RULE: Final = "never-missed"
 
@@ -45,7 +45,10 @@ def count_as_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
         return
     leaders = sorted({partition.zk_state.leader for partition in led.values() if partition.zk_state})
     with tx.events.inferring(RULE):
-        tx.events.begin(EventKind.BROKER_CHANGE, f"broker {names_of(leaders)} was back before it was missed")
+        tx.events.begin(
+            EventKind.BROKER_CHANGE,
+            f"{listed(leaders, 'was')} back before the controller missed {plural(len(leaders), 'it', 'them')}",
+        )
     tx.events.begin_batch()
     for tp, partition in led.items():
         states = {"from_state": partition.state, "to_state": PartitionState.ONLINE}

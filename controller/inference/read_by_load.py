@@ -23,7 +23,7 @@ from controller.model.leadership import Elect, RemoveFromIsr
 from controller.model.mutable_state import MutableState
 from controller.rules import timing
 from controller.transaction.transaction import Transaction
-from wording.sentences import names_of
+from wording.sentences import listed
 
 RULE: Final = "read-by-load"
 
@@ -88,9 +88,7 @@ def _read_by_load(tx: Transaction, failure: Event) -> None:
     failed = failure.failed_brokers
     tx.requests.undo(failure.id)
     controller_failover.leave_out(tx, failed)
-    event = tx.events.begin(
-        EventKind.CONTROLLER_FAILOVER, f"broker {names_of(failed)} was gone when the cluster was read"
-    )
+    event = tx.events.begin(EventKind.CONTROLLER_FAILOVER, f"{listed(failed, 'was')} gone when the cluster was read")
     tx.events.await_proof(event)
     if tx.header.profile.removes_offline_replicas_at_failover:
         controller_failover.take_offline(

@@ -16,7 +16,7 @@ from controller.events.broker_change import is_any_back, on_broker_failure, on_b
 from controller.inference.expected_writes import match_expected_write, match_under
 from controller.model.event import BrokersChanged, Event, EventKind
 from controller.transaction.transaction import Transaction
-from wording.sentences import names_of
+from wording.sentences import listed
 
 RULE: Final = "read-together"
 
@@ -60,7 +60,7 @@ def _read_together(tx: Transaction, failure: Event, start: Event) -> None:
     tx.requests.undo(failure.id)
     event = tx.events.begin(
         EventKind.BROKER_CHANGE,
-        f"broker {start.started_broker} registered, broker {names_of(failure.failed_brokers)} left",
+        f"broker {start.started_broker} registered, {listed(failure.failed_brokers)} left",
     )
     event.detail = BrokersChanged(started=start.started_broker)
     with header.knowing({**header.brokers, **failure.failed_brokers}):

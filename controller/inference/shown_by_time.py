@@ -198,6 +198,6 @@ def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> Non
 def _fail_again(tx: Transaction, failure: Event) -> None:
     left = {broker: was for broker, was in failure.failed_brokers.items() if broker not in tx.header.brokers}
     if left:
-        event = tx.events.begin(EventKind.BROKER_CHANGE, f"broker {sentences.names_of(left)} left")
+        event = tx.events.begin(EventKind.BROKER_CHANGE, f"{sentences.listed(left)} left")
         event.detail = BrokersChanged(left)
         broker_change.on_broker_failure(tx, tuple(left))
