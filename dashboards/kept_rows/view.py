@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -44,7 +44,7 @@ class View:
         self.alert_news = threading.Event()
         self._lock = threading.Lock()
         # A lookup by `get` makes no cluster.
-        self._clusters: defaultdict[str, Cluster] = defaultdict(lambda: Cluster(past=Past(past_rows)))
+        self._clusters: MutableMapping[str, Cluster] = defaultdict(lambda: Cluster(past=Past(past_rows)))
         self._job: JobRow | None = None
 
     def apply(self, row: Row | JobRow) -> bool:
@@ -204,10 +204,18 @@ class View:
             gauges = None if known is None else known.gauges.rows.get(cluster)
             return gauges is not None and not gauges.is_replayed
 
-    def job(self) -> JobRow | None:
-        """Return the newest row of the job, if there is one."""
+    def jobs(self) -> Mapping[str, JobRow]:
+        """Return the newest row of each job by the address of its outputs, which is empty for the only one."""
         with self._lock:
-            return self._job
+            return {} if self._job is None else {"": self._job}
+
+    def job_of(self, cluster: str) -> JobRow | None:
+        """Return the newest row of the cluster's job, if there is one."""
+        with self._lock:
+            return self._job_of(cluster)
+
+    def _job_of(self, cluster: str) -> JobRow | None:  # noqa: ARG002 (this view has one job)
+        return self._job
 
     def snapshot(self) -> tuple[ClusterSnapshot, ...]:
         """Return all clusters as they are now, in the order of their names."""
@@ -223,7 +231,8 @@ class View:
             return self._clock_behind_ms(cluster)
 
     def _clock_behind_ms(self, cluster: str) -> int:
-        progress = None if self._job is None else self._job.clusters.get(cluster)
+        job = self._job_of(cluster)
+        progress = None if job is None else job.clusters.get(cluster)
         return 0 if progress is None else progress.clock_behind_ms
 
     def take_changed_partitions(self, cluster: str) -> tuple[frozenset[int], Sequence[PartitionRow]]:
