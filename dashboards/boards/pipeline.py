@@ -63,7 +63,7 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
             "Whether kontrast serve can read the outputs of the job.",
             newest(pipeline_metrics.SOURCE_UP, SOURCE_LABEL),
             limits=NONE_IS_BAD,
-            legend="{{source}}",
+            legend="kontrast serve {{source}}",
         ).mappings(YES_NO),
         number(
             "Last batch",
@@ -71,7 +71,7 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
             age(job_metrics.JOB_LAST_BATCH, SOURCE_LABEL),
             unit="s",
             limits=_LATE,
-            legend="{{source}}",
+            legend="kontrast stream {{source}}",
             absent="no report of the job",
         ),
         number(
@@ -242,7 +242,7 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
             "Since the job's process began. It restarts at 0.",
             age(job_metrics.JOB_STARTED, SOURCE_LABEL),
             unit="s",
-            legend="{{source}}",
+            legend="kontrast stream {{source}}",
             absent="no report of the job",
         ).span(12),
     )
