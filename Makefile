@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo test test-all test-nightly test-pythons durations check check-deploy validators bench bench-core bench-ingest
-.PHONY: bench-exporter bench-page bench-streaming bench-standing bench-beside bench-journal bench-questions bench-report bench-capacity soak
+.PHONY: bench-exporter bench-page bench-streaming bench-standing bench-beside bench-journal bench-questions bench-report bench-capacity bench-fleet soak
 .PHONY: lint type generated prose audit format docs docs-site rules
 .PHONY: boards board-schema lighthouse pictures record dist release lock clean
 
@@ -85,11 +85,12 @@ VALIDATED := tests/deploy/test_chart.py tests/deploy/test_chart_values.py tests/
 validators: install-dev ## Build what check-deploy needs, by Go: minutes the first time (LONG=1)
 	sh tests/deploy/validators.sh $(if $(LONG),--long)
 
-check-deploy: validators ## Every validator of deploy/, built by Go once (LONG=1: also an API server, a KDC, YARN, HDFS, S3, a release)
+check-deploy: validators ## Every validator of deploy/, built by Go once (LONG=1: also an API server, a KDC, YARN, HDFS, S3, a release, a fleet)
 	.venv/bin/python -m pytest -m "deploy or not deploy" $(SIDE_BY_SIDE) $(WORKERS) $(VALIDATED) \
 		--maxfail 10 || { $(AGAIN_ALONE) -m "deploy or not deploy" $(VALIDATED); }
 ifdef LONG
 	.venv/bin/python -m pytest -m deploy $(VALIDATED:%=--ignore=%)
+	.venv/bin/python -m tests.bench.whole_fleet --clusters 5 --partitions 50 --seconds 10
 endif
 
 bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 --placement kafka --brokers 30')
@@ -121,6 +122,9 @@ bench-journal: install-dev ## Write and read a journal, beside the same bytes wi
 
 bench-capacity: install-dev ## Memory and disk of kontrast up, by size (BENCH_ARGS='--partitions 2000 20000')
 	@.venv/bin/python -m tests.bench.capacity $(BENCH_ARGS)
+
+bench-fleet: install-dev ## A fleet through watch, Kafka, job and serve, each killed once (BENCH_ARGS='--clusters 60 --partitions 500')
+	@.venv/bin/python -m tests.bench.whole_fleet $(BENCH_ARGS)
 
 bench-report: install-dev ## The report over clusters and partitions, one core beside two (BENCH_ARGS='--clusters 20')
 	@.venv/bin/python -m tests.bench.report $(BENCH_ARGS)

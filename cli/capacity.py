@@ -16,6 +16,8 @@ _DAY_SECONDS: Final = 86_400
 # Megabytes of resident memory at rest, and for 1,000 partitions. Measured with 2,000 to 200,000 partitions, and the job
 # with random placement, up to 1,000,000 partitions and 1,000 changes a second.
 _MEMORY_MB: Final = {"watch": (25, 0.7), "stream, Python": (580, 3.1), "stream, Java": (670, 0.6), "serve": (60, 1.6)}
+# Of each further cluster, by `make bench-fleet`: its session with two threads, its tree and its tables.
+_WATCH_MB_A_CLUSTER: Final = 0.8
 _JAVA: Final = "stream, Java"
 _PARTS: Final = {"up": "", "watch": "watch", "stream": "stream", "serve": "serve"}  # of a command, by their beginning
 _JAVA_BESIDE_HEAP_MB: Final = 300  # classes, threads and buffers
@@ -65,7 +67,10 @@ class Capacity:
     def memory_mb(self) -> dict[str, int]:
         """Resident memory by part, as measured."""
         thousands = self.partitions / 1_000
-        return {part: round(base + each * thousands) for part, (base, each) in _MEMORY_MB.items()}
+        by_clusters = {"watch": (self.clusters - 1) * _WATCH_MB_A_CLUSTER}
+        return {
+            part: round(base + each * thousands + by_clusters.get(part, 0)) for part, (base, each) in _MEMORY_MB.items()
+        }
 
     @property
     def memory_limits_mb(self) -> dict[str, int]:

@@ -107,7 +107,8 @@ def of_serve(
     """
     from dashboards.alerting.alertmanager import Alertmanager
 
-    yield f"outputs {config.source}", _ask_outputs(config, they_exist=outputs_exist)
+    for source in config.sources:
+        yield f"outputs {source}", _ask_outputs(source, they_exist=outputs_exist)
     yield f"pages at {config.listen}", _ask_port(config.listening)
     for url in config.alertmanager.urls:
         yield f"Alertmanager {url}", _ask_alertmanager(Alertmanager(url, config.alertmanager))
@@ -306,12 +307,12 @@ def _ask_kafka(
     return ask
 
 
-def _ask_outputs(config: ServeConfig, *, they_exist: bool) -> Callable[[threading.Event], str]:
+def _ask_outputs(address: Address, *, they_exist: bool) -> Callable[[threading.Event], str]:
     def ask(_: threading.Event) -> str:
         from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS
         from outputs import SourceDownError, open_outputs
 
-        source = open_outputs(config.source, FOLLOWED_OUTPUTS)
+        source = open_outputs(address, FOLLOWED_OUTPUTS)
         try:
             with without_waiting_words():
                 source.poll()

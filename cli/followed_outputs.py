@@ -54,6 +54,8 @@ def where_outputs_are(settings: Settings, flags: Layer) -> Where:
         )
     timeout = serve.get("connect_timeout_seconds")
     default = keys_of(ServeConfig)["connect_timeout_seconds"].default
+    if isinstance(named.value, tuple):
+        raise ConfigError(f"which outputs? {named.place} has {len(named.value)}. Give one of them by --from ADDRESS")
     address = reached(settings, named.value)  # type: ignore[arg-type]
     return Where(address, float(str(timeout.value if timeout else default)), stale_after_ms_of(settings))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -44,7 +44,7 @@ class Memory:
         self.alert_news = threading.Event()
         self._lock = threading.Lock()
         # A lookup by `get` makes no cluster.
-        self._clusters: defaultdict[str, ClusterRows] = defaultdict(lambda: ClusterRows(Past(past_rows)))
+        self._clusters: MutableMapping[str, ClusterRows] = defaultdict(lambda: ClusterRows(Past(past_rows)))
         self._transitions: defaultdict[str, deque[Transition]] = defaultdict(lambda: deque(maxlen=past_rows))
         self._job: JobRow | None = None
 
@@ -121,7 +121,7 @@ class Memory:
         with self._lock:
             known = self._clusters.get(cluster)
             changes = [] if known is None else known.past.between(begin_ms, end_ms)
-            transitions = self._transitions.get(cluster, ())
+            transitions = self._transitions_of(cluster)
             return [*changes, *(row for row in transitions if begin_ms <= row.time_ms <= end_ms)]
 
     def alert_changes(self, cluster: str, begin_ms: int, end_ms: int) -> list[Row]:
@@ -175,10 +175,15 @@ class Memory:
                     changed[segment] += rows.values()
             return changed
 
-    def job(self) -> JobRow | None:
-        """Return the newest row of the job, if there is one."""
+    def jobs(self) -> Mapping[str, JobRow]:
+        """Return the newest row of each job by the address of its outputs, which is empty for the only one."""
         with self._lock:
-            return self._job
+            return {} if self._job is None else {"": self._job}
+
+    def job_of(self, cluster: str) -> JobRow | None:
+        """Return the newest row of the cluster's job, if there is one."""
+        with self._lock:
+            return self._job_of(cluster)
 
     def knows(self, cluster: str) -> bool:
         """Return whether the cluster exists."""
@@ -206,6 +211,13 @@ class Memory:
         gone = {name for name, known in self._clusters.items() if known.is_gone}
         return {name: value for name, value in by_cluster.items() if name not in gone}
 
+    def _transitions_of(self, cluster: str) -> Iterable[Transition]:
+        return self._transitions.get(cluster, ())
+
+    def _job_of(self, cluster: str) -> JobRow | None:  # noqa: ARG002 (this memory has one job)
+        return self._job
+
     def _clock_behind_ms(self, cluster: str) -> int:
-        progress = None if self._job is None else self._job.clusters.get(cluster)
+        job = self._job_of(cluster)
+        progress = None if job is None else job.clusters.get(cluster)
         return 0 if progress is None else progress.clock_behind_ms

@@ -169,7 +169,7 @@ def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
         return settings.sections[section], flags.get(section, {})
 
     config = build(ServeConfig, "serve", *layers("serve"))
-    config = dataclasses.replace(config, source=reached(settings, config.source))
+    config = dataclasses.replace(config, source=tuple(reached(settings, source) for source in config.sources))
     alertmanager = build(AlertmanagerConfig, "serve.alertmanager", *layers("serve.alertmanager"))
     everywhere, given = layers("serve.probe")
     logins = {

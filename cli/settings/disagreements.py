@@ -27,9 +27,9 @@ def refuse_parted_pipeline(configs: Sequence[IngestConfig], stream: StreamConfig
                 f"cluster {config.cluster} is forwarded to {config.to}, and [stream] reads {stream.source}. "
                 "One pipeline needs the same address for both"
             )
-    if serve.source != stream.sink:
+    if stream.sink not in serve.sources:
         raise ConfigError(
-            f"[stream] writes {stream.sink}, and [serve] reads {serve.source}. "
+            f"[stream] writes {stream.sink}, and [serve] reads {serve.named_sources}. "
             "One pipeline needs the same address for both"
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import math
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -18,13 +19,16 @@ from typing import Any, Final
 
 import msgspec
 
-from transport.address import JournalAddress, parse_address
+from transport.address import Address, JournalAddress, parse_address
 
 # A field that cannot have the operator's name (`from` is a Python keyword).
 _WRITTEN_AS: Final = {"source": "from", "sink": "to"}
 
 # Notation of an unset setting. TOML has no word for it.
 NONE: Final = "none"
+
+# An address of Kafka has commas itself.
+_BETWEEN_ADDRESSES: Final = re.compile(r"\s*,\s*(?=journal:|kafka://)")
 
 _TYPE_WORDS: Final[Mapping[object, str]] = {
     bool: "true or false",
@@ -76,6 +80,11 @@ class Key:
         return JournalAddress in typing.get_args(self.hint)
 
     @property
+    def is_several(self) -> bool:
+        """Return whether the key may be a list."""
+        return any(typing.get_origin(hint) in (tuple, list, frozenset) for hint in _without_none(self.hint))
+
+    @property
     def expected(self) -> str:
         """Return the values that may be written, in words."""
         words = [_words(hint) for hint in _without_none(self.hint)]
@@ -89,7 +98,9 @@ class Key:
         """Return the field's value for a flag or an environment variable. Raise ValueError with the expected form."""
         if self.is_table:
             return self._checked(read_pairs(text.split(",")))
-        if any(typing.get_origin(hint) in (tuple, list, frozenset) for hint in _without_none(self.hint)):
+        if self.is_address and self.is_several:
+            return self._checked(self._convert(_BETWEEN_ADDRESSES.split(text), strict=False))
+        if self.is_several:
             items = [item.strip() for item in text.split(",") if item.strip()]
             return self._checked(self._convert(items, strict=False))
         return self._checked(self._convert(text, strict=False))
@@ -106,6 +117,9 @@ class Key:
             raise ValueError("must not be empty")
         if self.is_address and isinstance(value, str):
             return parse_address(value)
+        if self.is_address and self.is_several and isinstance(value, list):
+            addresses = tuple(parse_address(str(each)) for each in value)
+            return addresses[0] if len(addresses) == 1 else addresses
         try:
             hint = str if self.is_address else self.hint
             converted = msgspec.convert(value, hint, strict=strict, dec_hook=_from_builtin)
@@ -174,7 +188,7 @@ def _words(hint: object) -> str:
     if typing.get_origin(hint) is typing.Literal:
         return "one of " + ", ".join(map(str, typing.get_args(hint)))
     if typing.get_origin(hint) in (tuple, list, frozenset):
-        return "a list"
+        return "a list of them" if typing.get_args(hint)[0] == Address else "a list"
     if typing.get_origin(hint) is collections.abc.Mapping:
         return "a table"
     if getattr(hint, "__module__", "") == JournalAddress.__module__:

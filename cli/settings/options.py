@@ -99,7 +99,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "output_retain_seconds": "Age limit of an output's journal, by its name. Unlimited by default.",
     },
     "serve": {
-        "from": "Outputs of `kontrast stream`.",
+        "from": "Outputs of `kontrast stream`, or of several jobs with different clusters.",
         "listen": "HOST:PORT or [IPV6]:PORT of the pages. Port 0 takes any free port.",
         "connect_timeout_seconds": "Longest wait for the outputs at the start.",
         "tls_certificate_file": "Server certificate with its chain (PEM). No TLS if unset.",
@@ -276,15 +276,15 @@ def _option(section: str, key: Key) -> Callable[[Command], Command]:
     option_of = partial(click.option, cls=_SettingOption, group=_GROUPS.get(section, "Options"))
     if key.is_switch:
         return option_of(f"{flag}/--no-{flag[2:]}", option, default=None, help=text)
-    if key.is_table:
-        text = f"{text[:-1]}, repeatable]"
-        return option_of(flag, option, multiple=True, callback=_joined, metavar="KEY=VALUE", help=text)
+    if key.is_table or (key.is_address and key.is_several):
+        text, metavar = f"{text[:-1]}; repeatable]", "KEY=VALUE" if key.is_table else _metavar(key)
+        return option_of(flag, option, multiple=True, callback=_joined, metavar=metavar, help=text)
     return option_of(flag, *_short_flag(flag), option, metavar=_metavar(key), help=text)
 
 
-def _joined(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> str | None:
-    """Return the pairs as in the environment, if the flag is given."""
-    return ",".join(pairs) if pairs else None
+def _joined(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """Return the values as in the environment, if the flag is given."""
+    return ",".join(values) if values else None
 
 
 def _short_flag(flag: str) -> tuple[str, ...]:

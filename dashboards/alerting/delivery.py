@@ -102,16 +102,17 @@ class Delivery:
     def _look(self) -> None:
         with self._looking:
             reading = self._reading.snapshot()
-            if reading.caught_up:  # else the past is being read
+            if any(each.caught_up for each in reading.by_source().values()):  # else the past is being read
                 now_ms, steady_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
-                self._registry.update(self._collect(reading, now_ms, steady_ms), now_ms, steady_ms)
+                active = self._collect(reading, now_ms, steady_ms)
+                self._registry.update(active, now_ms, steady_ms, knows_all=reading.caught_up)
 
     def _collect(self, reading: ReadingSnapshot, now_ms: int, steady_ms: int) -> Iterator[ActiveAlerts]:
         stale_since_ms: dict[str, int] = {}
-        job = self._memory.job()
         for snapshot in self._memory.clusters():
-            if snapshot.is_replayed:
+            if snapshot.is_replayed or not reading.of(snapshot.cluster).caught_up:
                 continue  # a past and its end alert no one
+            job = self._memory.job_of(snapshot.cluster)
             heard = self._hear(snapshot, now_ms, steady_ms)
             stale = steady_ms - heard.at_ms > self._stale_after_ms
             if stale:

@@ -66,8 +66,11 @@ class AlertRegistry:
                 self._active = found
             return self._active
 
-    def update(self, active: Iterable[ActiveAlerts], now_ms: int, steady_ms: int) -> None:
-        """Add each source's active alerts, by the wall clock and a steady one. It is cheap without a change."""
+    def update(self, active: Iterable[ActiveAlerts], now_ms: int, steady_ms: int, *, knows_all: bool = True) -> None:
+        """Add each source's active alerts, by the wall clock and a steady one. It is cheap without a change.
+
+        Unless it `knows_all` sources, the alerts of an unmentioned one are unknown.
+        """
         newest = tuple(active)
         with self._lock:
             if newest != self._newest:
@@ -78,7 +81,11 @@ class AlertRegistry:
             by_source = {(said.cluster, said.source): said for said in newest}
             for labels, tracked in list(self._missed.items()):
                 cluster, source, _ = tracked.subject
-                self._miss(labels, tracked, by_source.get((cluster, source)), now_ms, steady_ms)
+                said = by_source.get((cluster, source))
+                if said is None and not knows_all:
+                    tracked.message = tracked.message.unknown()
+                else:
+                    self._miss(labels, tracked, said, now_ms, steady_ms)
             keep_ms = int(self._config.resolve_timeout_seconds * 1000)
             self._ended = {k: (message, at) for k, (message, at) in self._ended.items() if steady_ms - at < keep_ms}
             not_ended = (tracked.message for held in (self._mentioned, self._missed) for tracked in held.values())

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, MetricType
+from dashboards.catalogue.metric import SOURCE_LABEL, Metric, MetricType
 
 
 def _of_job(name: str, text: str, *labels: str, unit: str = "") -> Metric:
-    return Metric(name=f"kontrast_job_{name}", help=text, labels=labels, unit=unit, before_ready=True)
+    return Metric(name=f"kontrast_job_{name}", help=text, labels=(SOURCE_LABEL, *labels), unit=unit, before_ready=True)
 
 
 def _job_counter(name: str, text: str, *labels: str) -> Metric:
     full_name = f"kontrast_job_{name}_total"
+    labels = (SOURCE_LABEL, *labels)
     return Metric(name=full_name, help=text, labels=labels, type=MetricType.COUNTER, before_ready=True)
 
 
@@ -34,11 +35,11 @@ JOB_STATE_COMMIT = _of_job(
     "Time that the newest known batch's state took to commit, all tasks together.",
     unit="seconds",
 )
-JOB_LAG = _of_job(
-    "lag_seconds",
-    "From the observation of the oldest record of the cluster's newest known batch until its rows were written.",
-    CLUSTER_LABEL,
+JOB_LAG = Metric(
+    name="kontrast_job_lag_seconds",
+    help="From the observation of the oldest record of the cluster's newest known batch until its rows were written.",
     unit="seconds",
+    before_ready=True,
 )
 JOB_PROCESSES = _of_job(
     "processes", "Processes of the role (the driver, Spark's Java process, Python workers).", "role"

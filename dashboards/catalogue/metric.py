@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 CLUSTER_LABEL = "kafka_cluster"
+SOURCE_LABEL = "source"  # the address of a job's outputs
 
 METRICS_PAGE = "/metrics"
 PARTITIONS_PAGE = "/metrics/partitions"

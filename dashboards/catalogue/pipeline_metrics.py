@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, MetricType, cluster_counter, of_cluster
+from dashboards.catalogue.metric import CLUSTER_LABEL, SOURCE_LABEL, Metric, MetricType, cluster_counter, of_cluster
 
 SOURCE_UP = Metric(
     name="kontrast_source_up",
     help="1 while the exporter can read the outputs of the streaming job, 0 while it cannot.",
-    labels=(),
+    labels=(SOURCE_LABEL,),
     before_ready=True,
 )
 READY = Metric(

@@ -49,7 +49,7 @@ class MemoryCollector(Collector):
             limits=self._limits,
             alerts=self._alerts(),
             present=Present(time.time_ns() // 1_000_000, self._stale_after_ms),
-            job=self._memory.job(),
+            jobs=self._memory.jobs(),
             page=None if self._page is None else self._page(),
         )
         ready = tuple(ready_clusters(scrape))

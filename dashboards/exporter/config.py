@@ -12,6 +12,7 @@ from dashboards.probe.config import ProbeConfig
 from questions.past import PAST_ROWS
 from transport.address import Address
 from transport.listening import Listening, ListeningError
+from wording.sentences import joined
 
 _LIMITS = ("partition_detail_limit", "broker_detail_limit", "alert_detail_limit")
 
@@ -20,7 +21,7 @@ _LIMITS = ("partition_detail_limit", "broker_detail_limit", "alert_detail_limit"
 class ServeConfig:
     """Settings of the exporter. Raise ServeError with a sentence for an impossible one."""
 
-    source: Address  # the outputs of the streaming job
+    source: Address | tuple[Address, ...]  # the outputs of the streaming job, or of several
     listen: str = "127.0.0.1:9642"  # HOST:PORT or [IPV6]:PORT, with port 0 for any free one
     tls_certificate_file: str | None = None
     tls_key_file: str | None = None
@@ -49,6 +50,8 @@ class ServeConfig:
             raise ServeError(str(error)) from error
         if not self.connect_timeout_seconds > 0:
             raise ServeError(f"connect_timeout_seconds is {self.connect_timeout_seconds}: expected more than 0")
+        if not self.sources or len(set(self.sources)) < len(self.sources):
+            raise ServeError(f"from is {self.named_sources or 'empty'}: expected different outputs")
         TopicRanks(self.topic_weights)
         for name in _LIMITS:
             if getattr(self, name) < 0:
@@ -57,6 +60,16 @@ class ServeConfig:
             raise ServeError(f"past_rows is {self.past_rows}: expected 1 or more")
         if self.jmx_port is not None and not 0 < self.jmx_port <= 65535:
             raise ServeError(f"jmx_port is {self.jmx_port}: expected a port from 1 to 65535")
+
+    @property
+    def sources(self) -> tuple[Address, ...]:
+        """Return the outputs of each job."""
+        return self.source if isinstance(self.source, tuple) else (self.source,)
+
+    @property
+    def named_sources(self) -> str:
+        """Return the outputs in words."""
+        return joined([str(source) for source in self.sources])
 
     @property
     def listening(self) -> Listening:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId
@@ -33,7 +33,7 @@ class Scrape:
     limits: DetailLimits
     alerts: Mapping[str, Sequence[Message]]  # active ones by cluster, of every source, with paging ones first
     present: Present
-    job: JobRow | None = None
+    jobs: Mapping[str, JobRow] = field(default_factory=dict)  # by the address of their outputs
     page: PageFigures | None = None
 
     def is_ready(self, cluster: ClusterSnapshot) -> bool:

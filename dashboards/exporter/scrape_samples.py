@@ -80,7 +80,9 @@ def _alerts_dropped(scrape: Scrape) -> Iterator[Sample]:
 
 
 def _of_job(read: Callable[[JobRow], Iterable[Sample]]) -> Callable[[Scrape], Iterable[Sample]]:
-    return lambda scrape: () if scrape.job is None else read(scrape.job)
+    return lambda scrape: [
+        ((source, *labels), value) for source, job in scrape.jobs.items() for labels, value in read(job)
+    ]
 
 
 def _job_value(read: Callable[[JobRow], float]) -> Callable[[Scrape], Iterable[Sample]]:
@@ -91,6 +93,12 @@ def _by_role(read: Callable[[ProcessUse], int]) -> Callable[[Scrape], Iterable[S
     return _of_job(lambda job: [((role,), read(use)) for role, use in sorted(job.processes.items())])
 
 
+def _job_lags(scrape: Scrape) -> Iterator[Sample]:
+    lags = {cluster: each.lag_ms / 1000 for job in scrape.jobs.values() for cluster, each in job.clusters.items()}
+    for cluster, lag_seconds in sorted(lags.items()):
+        yield (cluster,), lag_seconds
+
+
 def _of_page(read: Callable[[PageFigures], Iterable[Sample]]) -> Callable[[Scrape], Iterable[Sample]]:
     return lambda scrape: () if scrape.page is None else read(scrape.page)
 
@@ -98,7 +106,9 @@ def _of_page(read: Callable[[PageFigures], Iterable[Sample]]) -> Callable[[Scrap
 # Read as "KEY has these samples, whether clusters are ready or not".
 SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxyType(
     {
-        pipeline_metrics.SOURCE_UP: lambda scrape: [((), scrape.reading.source_up)],
+        pipeline_metrics.SOURCE_UP: lambda scrape: [
+            ((source,), state.source_up) for source, state in scrape.reading.by_source().items()
+        ],
         pipeline_metrics.READY: _ready,
         pipeline_metrics.CLUSTER_STATE: _state,
         pipeline_metrics.HEARTBEAT: _heartbeats,
@@ -128,9 +138,7 @@ SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingP
         job_metrics.JOB_MAX_FDS: _by_role(lambda use: use.open_files_limit),
         job_metrics.JOB_THREADS: _by_role(lambda use: use.threads),
         job_metrics.JOB_RESIDENT: _by_role(lambda use: use.resident_bytes),
-        job_metrics.JOB_LAG: _of_job(
-            lambda job: [((cluster,), progress.lag_ms / 1000) for cluster, progress in sorted(job.clusters.items())]
-        ),
+        job_metrics.JOB_LAG: _job_lags,
         partitions_page_metrics.PAGE_RENDER: _of_page(lambda page: [((), page.render_seconds)]),
         partitions_page_metrics.PAGE_BYTES: _of_page(
             lambda page: [(("gzip",), page.compressed_bytes), (("identity",), page.plain_bytes)]

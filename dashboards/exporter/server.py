@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.message import Message
 from dashboards.alerting.sender import delivery_collector
 from dashboards.catalogue.metric import JMX_PAGE, PARTITIONS_PAGE
+from dashboards.errors import ServeError
 from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.discovery import targets
@@ -29,8 +31,8 @@ from dashboards.exporter.jmx import JmxCollector
 from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.kept_rows.follower import Follower
-from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
-from dashboards.kept_rows.transitions import Transitions
+from dashboards.kept_rows.joined import JoinedCounts, JoinedMemory, JoinedTransitions
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingSnapshot
 from dashboards.page import interface
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT
@@ -42,7 +44,6 @@ from dashboards.serving.connections import HttpCollector, HttpFigures
 from dashboards.serving.http import HttpServer
 from dashboards.serving.metrics import metrics_route, wanted_by
 from outputs import open_outputs
-from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2
 
@@ -54,39 +55,60 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
 
     Raise ServeError with a sentence if the port is in use or the source is unreadable.
     """
-    memory, reading = Memory(config.past_rows), ReadingCounts()
-    follower = Follower(open_outputs(config.source, FOLLOWED_OUTPUTS), memory, reading, config.connect_timeout_seconds)
+    addresses = [str(source) for source in config.sources]
+    memory, reading = JoinedMemory(addresses, config.past_rows), JoinedCounts(addresses)
+    followers = _followers(config, memory, reading)
     prober = Prober(config.probe, memory, reading)
     delivery = Delivery(config.alertmanager, memory, reading, prober.active_alerts)
     page = PartitionsPage(memory, reading, config.alertmanager.stale_after_ms) if config.partitions_page else None
-    app = _App(config, memory, reading, follower, delivery.active_alerts, page)
+    app = _App(config, memory, reading, followers, delivery.active_alerts, page)
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
     app.show(broker_view_collector(prober), quorum_collector(prober), delivery_collector(delivery.senders), *own)
-    transitions = Transitions(config.source, config.connect_timeout_seconds, memory)
+    transitions = JoinedTransitions(config.sources, config.connect_timeout_seconds, memory)
     live = LivePage(memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence)
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:
-        for part in (server, page, follower, transitions, prober, delivery):
+        for part in (server, page, *followers, transitions, prober, delivery):
             if part is not None:
                 running.enter_context(part)
-        _logger.info("serving %s at %s", config.source, server.address)
+        _logger.info("serving %s at %s", config.named_sources, server.address)
         if started is not None:
             started(server.address)
+        was_read = False
         while not stop.wait(_LOOK_SECONDS):
-            for failure in (follower.failure, delivery.failure, prober.failure):
+            for failure in (*(follower.failure for follower in followers), delivery.failure, prober.failure):
                 if failure is not None:
                     raise failure
+            if not was_read and reading.snapshot().caught_up:
+                _refuse_shared_cluster(memory)
+                was_read = True
             server.check()
             if page is not None:
                 page.check()
+
+
+def _followers(config: ServeConfig, memory: JoinedMemory, reading: JoinedCounts) -> list[Follower]:
+    """Return a follower for each output. One of several that does not answer keeps no other from being served."""
+    patience_seconds = config.connect_timeout_seconds if len(config.sources) == 1 else math.inf
+    return [
+        Follower(open_outputs(source, FOLLOWED_OUTPUTS), rows, counts, patience_seconds)
+        for source, rows, counts in zip(config.sources, memory.parts.values(), reading.parts.values(), strict=True)
+    ]
+
+
+def _refuse_shared_cluster(memory: JoinedMemory) -> None:
+    # Only at the start. Later /readyz shows it, because an end would silence the alerts of every other cluster.
+    twice = memory.named_twice()
+    if twice is not None:
+        raise ServeError(twice)
 
 
 def _page_config(config: ServeConfig) -> PageConfig:
     """Return settings of the live page."""
     switched_on = [PARTITIONS_PAGE] * config.partitions_page + [JMX_PAGE] * config.jmx_page
     return PageConfig(
-        source=str(config.source),
+        source=config.named_sources,
         topic_weights=config.topic_weights,
         start_command=config.start_command,
         runbook_url=config.alertmanager.runbook_url,
@@ -104,16 +126,16 @@ class _App:
     def __init__(  # noqa: PLR0913 (all parts of the pages)
         self,
         config: ServeConfig,
-        memory: Memory,
-        reading: ReadingCounts,
-        follower: Follower,
+        memory: JoinedMemory,
+        reading: JoinedCounts,
+        followers: Sequence[Follower],
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: PartitionsPage | None,
     ) -> None:
         self._config = config
         self._memory = memory
         self._reading = reading
-        self._follower = follower
+        self._followers = followers
         self._alerts = alerts
         self._page = page
         self._beside: tuple[Collector, ...] = ()
@@ -172,37 +194,44 @@ class _App:
         chosen, state = request.query_params.get("cluster"), self._reading.snapshot()
         of_now = [known for known in self._memory.clusters() if not known.is_replayed]
         clusters = [known for known in of_now if chosen in (None, known.cluster)]
+        whole = state if chosen is None else state.of(chosen)
         silent = [known.cluster for known in clusters if not (known.ready and state.vouches_for(known.cluster))]
-        if not clusters or not (state.source_up and state.caught_up):
+        if not clusters or not (whole.source_up and whole.caught_up):
             return PlainTextResponse("the brokers are unknown\n", status_code=503)
         if silent:
             return PlainTextResponse(f"the brokers of {', '.join(silent)} are unknown\n", status_code=503)
         return JSONResponse([target for known in clusters for target in targets(known, self._config.jmx_port)])
 
     async def _healthz(self, _: Request) -> Response:
-        if self._follower.alive:
+        if all(follower.alive for follower in self._followers):
             return PlainTextResponse("ok\n")
         return PlainTextResponse("the exporter stopped reading the outputs\n", status_code=503)
 
     def _readyz(self, _: Request) -> Response:
-        state = self._reading.snapshot()
-        if not state.source_up:
-            return PlainTextResponse("the outputs cannot be read (the log has the reason)\n", status_code=503)
-        if state.is_empty:
-            source = self._config.source
-            what = f"{source} holds no outputs. Start `kontrast stream --to {source}`, or check the address\n"
-            return PlainTextResponse(what, status_code=503)
-        if not state.caught_up:
-            return PlainTextResponse("the exporter is still reading the outputs\n", status_code=503)
-        if state.newer:
-            return PlainTextResponse("a newer Kontrast wrote the outputs. Upgrade this exporter\n", status_code=503)
-        known = self._memory.clusters()
+        wrong = self._unready()
+        return PlainTextResponse(f"{wrong or 'ready'}\n", status_code=503 if wrong else 200)
+
+    def _unready(self) -> str | None:
+        """Return what keeps the exporter from being ready, if anything does."""
+        state, known = self._reading.snapshot(), self._memory.clusters()
+        unread = next(filter(None, (_unread(source, part) for source, part in state.parts.items())), None)
+        if unread is not None:
+            return unread
         if all(each.gauges is None for each in known):
-            return PlainTextResponse("no cluster is known yet (`kontrast status` has the reason)\n", status_code=503)
+            return "no cluster is known yet (`kontrast status` has the reason)"
         lacking = [each.cluster for each in known if state.lacks_rows_of(each.cluster)]
-        if lacking:
-            return PlainTextResponse(_LACKS_ROWS.format(clusters=", ".join(lacking)), status_code=503)
-        return PlainTextResponse("ready\n")
+        return _LACKS_ROWS.format(clusters=", ".join(lacking)) if lacking else self._memory.named_twice()
+
+
+def _unread(source: str, state: ReadingSnapshot) -> str | None:
+    """Return why rows of this source are missing, if they are."""
+    if not state.source_up:
+        return f"the outputs {source} cannot be read (the log has the reason)"
+    if state.is_empty:
+        return f"{source} holds no outputs. Start `kontrast stream --to {source}`, or check the address"
+    if not state.caught_up:
+        return f"the exporter is still reading the outputs {source}"
+    return f"a newer Kontrast wrote the outputs {source}. Upgrade this exporter" if state.newer else None
 
 
 async def _on_event_loop(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
@@ -220,7 +249,7 @@ def _switched_off(path: str, key: str) -> Route:
 
 _LACKS_ROWS = (
     "rows of {clusters} were dropped or damaged before they were read. Write them again with "
-    "`kontrast stream --rebuild`\n"
+    "`kontrast stream --rebuild`"
 )
 
 

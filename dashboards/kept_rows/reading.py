@@ -35,6 +35,18 @@ class ReadingSnapshot:
     lag: Mapping[str, Lag]  # by cluster
     begun_since_gap: Mapping[str, frozenset[str]]  # clusters, by output that has a gap
 
+    def by_source(self) -> Mapping[str, ReadingSnapshot]:
+        """Return the counts of each source by its address, which is empty for the only one."""
+        return {"": self}
+
+    def of(self, cluster: str) -> ReadingSnapshot:  # noqa: ARG002 (there is one source)
+        """Return the counts of the source that has the cluster."""
+        return self
+
+    def knows(self, cluster: str) -> bool:
+        """Return whether the source has rows of the cluster."""
+        return cluster in self.newer or any((cluster, output) in self.rows for output in FOLLOWED_OUTPUTS)
+
     def lacks_rows_of(self, cluster: str) -> bool:
         """Return whether the cluster lacks lost rows that were not written again."""
         return bool(self.outputs_lacking_rows_of(cluster))

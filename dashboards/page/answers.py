@@ -112,7 +112,7 @@ class Answers:
         now = Present(now_ms(), self._stale_after_ms)
         if not now.is_stale(found.heartbeat_ms):
             return now
-        silent = silent_process(self._memory.job(), found.heartbeat_ms, now.now_ms, now.stale_after_ms)
+        silent = silent_process(self._memory.job_of(found.cluster), found.heartbeat_ms, now.now_ms, now.stale_after_ms)
         return now._replace(silent=silent)
 
     def doubts(self, cluster: str) -> tuple[str, ...]:
@@ -251,7 +251,7 @@ class Answers:
         return found.picture([*alerts, *oldest(about)], self.present(found, at_ms))
 
     def _why_unknown(self, found: ClusterSnapshot) -> str | None:
-        state = self._reading.snapshot()
+        state = self._reading.snapshot().of(found.cluster)
         if not state.source_up:
             return "Kontrast cannot read its outputs (see the log of kontrast serve)"
         if not state.caught_up:

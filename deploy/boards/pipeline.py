@@ -5,6 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from dashboards.catalogue import job_metrics, pipeline_metrics, process_metrics, watch_metrics
+from dashboards.catalogue.metric import SOURCE_LABEL
 from deploy.boards import shared
 from deploy.boards.board import new_board, section
 from deploy.boards.panels import (
@@ -60,17 +61,17 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
         number(
             "Outputs are read",
             "Whether kontrast serve can read the outputs of the job.",
-            newest(pipeline_metrics.SOURCE_UP),
+            newest(pipeline_metrics.SOURCE_UP, SOURCE_LABEL),
             limits=NONE_IS_BAD,
-            legend="kontrast serve",
+            legend="kontrast serve {{source}}",
         ).mappings(YES_NO),
         number(
             "Last batch",
             "Since the newest known batch of kontrast stream was done.",
-            age(job_metrics.JOB_LAST_BATCH),
+            age(job_metrics.JOB_LAST_BATCH, SOURCE_LABEL),
             unit="s",
             limits=_LATE,
-            legend="kontrast stream",
+            legend="kontrast stream {{source}}",
             absent="no report of the job",
         ),
         number(
@@ -177,65 +178,71 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
             "Time of a batch, by phase",
             "Time that batches took on average, by phase in Spark's names.",
             Line(
-                f"{rate(job_metrics.JOB_PHASES, 'phase')} / on () group_left () {rate(job_metrics.JOB_BATCHES)}",
-                "{{phase}}",
+                f"{rate(job_metrics.JOB_PHASES, SOURCE_LABEL, 'phase')} / on ({SOURCE_LABEL}) group_left () "
+                f"{rate(job_metrics.JOB_BATCHES, SOURCE_LABEL)}",
+                "{{phase}} {{source}}",
             ),
             unit="s",
         ),
         graph(
             "Records in, rows out",
             "Lines in and out of the job per second. Refused lines are not records.",
-            Line(rate(job_metrics.JOB_RECORDS), "records"),
-            Line(rate(job_metrics.JOB_ROWS), "rows"),
-            Line(rate(job_metrics.JOB_REFUSED), "refused lines"),
+            Line(rate(job_metrics.JOB_RECORDS, SOURCE_LABEL), "records {{source}}"),
+            Line(rate(job_metrics.JOB_ROWS, SOURCE_LABEL), "rows {{source}}"),
+            Line(rate(job_metrics.JOB_REFUSED, SOURCE_LABEL), "refused lines {{source}}"),
             unit="ops",
         ),
-        graph("Batches", "Batches done a second.", Line(rate(job_metrics.JOB_BATCHES), "batches"), unit="ops"),
+        graph(
+            "Batches",
+            "Batches done a second.",
+            Line(rate(job_metrics.JOB_BATCHES, SOURCE_LABEL), "batches {{source}}"),
+            unit="ops",
+        ),
         graph(
             "Memory of the state",
             "Memory of the state stores.",
-            Line(newest(job_metrics.JOB_STATE_BYTES), "state"),
+            Line(newest(job_metrics.JOB_STATE_BYTES, SOURCE_LABEL), "state {{source}}"),
             unit="bytes",
         ),
         graph(
             "Values of the state",
             "Headers and chunks of clusters that the state stores hold.",
-            Line(newest(job_metrics.JOB_STATE_VALUES), "values"),
+            Line(newest(job_metrics.JOB_STATE_VALUES, SOURCE_LABEL), "values {{source}}"),
         ),
         graph(
             "Commit of the state",
             "Time that the newest known batch's state took to commit, all tasks together.",
-            Line(newest(job_metrics.JOB_STATE_COMMIT), "commit"),
+            Line(newest(job_metrics.JOB_STATE_COMMIT, SOURCE_LABEL), "commit {{source}}"),
             unit="s",
         ),
         graph(
             "Open files of the job",
             "Open files of the process that is nearest its limit, by role, and that limit.",
-            Line(newest(job_metrics.JOB_OPEN_FDS, "role"), "{{role}}"),
-            Line(newest(job_metrics.JOB_MAX_FDS, "role"), "limit of {{role}}"),
+            Line(newest(job_metrics.JOB_OPEN_FDS, "role", SOURCE_LABEL), "{{role}} {{source}}"),
+            Line(newest(job_metrics.JOB_MAX_FDS, "role", SOURCE_LABEL), "limit of {{role}} {{source}}"),
         ),
         graph(
             "Threads of the job",
             "Threads of the processes, by role.",
-            Line(newest(job_metrics.JOB_THREADS, "role"), "{{role}}"),
+            Line(newest(job_metrics.JOB_THREADS, "role", SOURCE_LABEL), "{{role}} {{source}}"),
         ),
         graph(
             "Memory of the job",
             "Resident memory of the processes, by role.",
-            Line(newest(job_metrics.JOB_RESIDENT, "role"), "{{role}}"),
+            Line(newest(job_metrics.JOB_RESIDENT, "role", SOURCE_LABEL), "{{role}} {{source}}"),
             unit="bytes",
         ),
         graph(
             "Processes of the job",
             "Processes by role. Spark starts Python workers on demand.",
-            Line(newest(job_metrics.JOB_PROCESSES, "role"), "{{role}}"),
+            Line(newest(job_metrics.JOB_PROCESSES, "role", SOURCE_LABEL), "{{role}} {{source}}"),
         ),
         number(
             "The job runs for",
             "Since the job's process began. It restarts at 0.",
-            age(job_metrics.JOB_STARTED),
+            age(job_metrics.JOB_STARTED, SOURCE_LABEL),
             unit="s",
-            legend="kontrast stream",
+            legend="kontrast stream {{source}}",
             absent="no report of the job",
         ).span(12),
     )

@@ -49,9 +49,9 @@ def quantile(share: float, histogram: Metric, *labels: str, matchers: tuple[str,
     return f"histogram_quantile({share}, sum by ({by}) (rate({buckets}[$__rate_interval])))"
 
 
-def age(metric: Metric) -> str:
-    """Return seconds since the timestamp in the metric."""
-    return f"time() - {newest(metric)}"
+def age(metric: Metric, *labels: str) -> str:
+    """Return seconds since the timestamp in the metric, by cluster and labels."""
+    return f"time() - {newest(metric, *labels)}"
 
 
 def jmx(gauge: str) -> str:

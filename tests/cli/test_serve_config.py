@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
+import pytest
+from click.testing import CliRunner
+
+from cli.commands.run.serve import serve
+from cli.followed_outputs import where_outputs_are
+from cli.main import main
+from cli.running import ExitCode
 from cli.settings.config import SECTIONS, ConfigError, read_flags, read_settings, serve_config, watch_configs
 from cli.settings.keys import keys_of
 from dashboards.probe.config import KafkaLoginConfig
@@ -40,7 +47,7 @@ def read(tmp_path, text=FILE, flags=None, **environment):
 
 def test_tables_within_a_table_are_read(tmp_path):
     config = read(tmp_path)
-    assert str(config.source) == "journal:/outputs"
+    assert [str(source) for source in config.sources] == ["journal:/outputs"]
     assert (config.alertmanager.urls, config.alertmanager.resend_interval_seconds) == (("http://a:9093",), 7)
     assert config.alertmanager.external_labels == {"site": "lab"}
     assert config.probe.brokers
@@ -103,3 +110,31 @@ def test_a_mistake_is_one_sentence_that_names_its_place(tmp_path, text, environm
         read(tmp_path, text + ("" if "[serve]" in text else '[serve]\nfrom = "journal:/x"\n'), **environment)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("by", ["file", "environment", "flags"])
+def test_the_outputs_of_several_jobs_are_a_list(tmp_path, by):
+    wanted = ["journal:/one", "kafka://a:9092,b:9092/other"]
+    text = f"[serve]\nfrom = {json.dumps(wanted)}\n" if by == "file" else ""
+    environment = {"KONTRAST_SERVE__FROM": ", ".join(wanted)} if by == "environment" else {}
+    arguments = [f"--from={each}" for each in wanted] if by == "flags" else []
+    file = tmp_path / "kontrast.toml"
+    file.write_text(text)
+    flags = read_flags("serve", serve.make_context("serve", arguments).params)
+    config = serve_config(read_settings(file, environment), {"serve": flags})
+    assert [str(source) for source in config.sources] == wanted
+
+
+def test_check_asks_each_of_several_outputs(tmp_path):
+    result = CliRunner().invoke(
+        main, ["serve", "--check", f"--from=journal:{tmp_path}/a", f"--from=journal:{tmp_path}/b"]
+    )
+    assert result.exit_code == ExitCode.UNAVAILABLE
+    assert all(f"wrong  outputs journal:{tmp_path}/{each}: missing" in result.output for each in ("a", "b"))
+
+
+def test_a_look_at_rows_names_one_of_several_outputs():
+    settings = read_settings(None, {"KONTRAST_SERVE__FROM": "journal:/a,journal:/b"})
+    with pytest.raises(ConfigError, match=r"^which outputs\? KONTRAST_SERVE__FROM has 2\. "):
+        where_outputs_are(settings, {})
+    assert str(where_outputs_are(settings, read_flags("serve", {"source": "journal:/b"})).address) == "journal:/b"

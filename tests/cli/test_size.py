@@ -28,6 +28,18 @@ def test_the_memory_is_what_was_measured_and_up_to_a_quarter_more(partitions, wa
     assert limits_mb["serve"] >= 1.25 * serve
 
 
+# Megabytes by `make bench-fleet`: clusters of 500 partitions, watch, stream with Java, serve.
+FLEETS = [(60, 93, 851, 95), (200, 200, 1_026, 196)]
+
+
+@pytest.mark.parametrize(("clusters", "watch", "stream", "serve"), FLEETS)
+def test_the_memory_of_a_fleet_over_kafka_is_what_was_measured_or_more(clusters, watch, stream, serve):
+    memory_mb = Capacity(clusters=clusters, partitions=clusters * 500, changes_per_second=1).memory_mb
+    assert watch <= memory_mb["watch"] <= 1.3 * watch
+    assert stream <= memory_mb["stream, Python"] + memory_mb["stream, Java"]
+    assert serve <= memory_mb["serve"] <= 1.25 * serve
+
+
 @pytest.mark.parametrize(("partitions", "peak_mb"), [(20_000, 60), (200_000, 199)])
 def test_the_limit_of_watch_alone_is_above_its_peak_in_a_complete_read(partitions, peak_mb):
     capacity = Capacity(clusters=1, partitions=partitions, changes_per_second=1)

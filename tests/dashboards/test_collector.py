@@ -148,9 +148,10 @@ def test_the_job_s_own_figures_are_there_before_any_cluster_is_ready(bench, rows
     assert bench.families()["kontrast_job_batches"].samples == []
     bench.apply(rows.job(batches=3, clusters={"north": progress(150), "south": progress(40)}))
     bench.apply(rows.job(batches=4, clusters={"south": progress(60)}))
-    assert bench.samples("kontrast_job_batches_total") == {(): 4}
-    assert bench.samples("kontrast_job_phase_seconds_total") == {(("phase", "addBatch"),): 0.5}
-    java = (("role", "java"),)
+    only = ("source", "")
+    assert bench.samples("kontrast_job_batches_total") == {(only,): 4}
+    assert bench.samples("kontrast_job_phase_seconds_total") == {(("phase", "addBatch"), only): 0.5}
+    java = (("role", "java"), only)
     assert bench.samples("kontrast_job_processes") == {java: 1}
     assert bench.samples("kontrast_job_process_open_fds") == {java: 355}
     assert bench.samples("kontrast_job_process_max_fds") == {java: 20_000}
@@ -301,7 +302,7 @@ def test_lag_falls_into_its_buckets(bench):
 def test_an_exporter_without_rows_says_only_that_it_runs(bench):
     assert about_clusters(bench) == set()
     assert bench.samples("kontrast_ready") == {}
-    assert bench.samples("kontrast_source_up") == {(): 1}
+    assert bench.samples("kontrast_source_up") == {(("source", ""),): 1}
     assert len(bench.samples("kontrast_bad_rows_total")) == len(FOLLOWED_OUTPUTS)
 
 

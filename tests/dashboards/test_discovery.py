@@ -66,7 +66,7 @@ def test_brokers_of_a_past_are_no_targets(all_pages, rows):
 
 
 def test_it_refuses_while_no_broker_is_known_for_empty_answers_drop_all_targets(all_pages, rows):
-    all_pages.metrics_with("^kontrast_source_up 1")
+    all_pages.metrics_with(r"^kontrast_source_up\{.*\} 1")
     assert all_pages.get("/sd/brokers")[0] == 503
     south = rows.broker(9, cluster="south", endpoints=("PLAINTEXT://b9:9092",))
     all_pages.write(rows.broker(1), south, rows.gauges(ready=False), rows.gauges(cluster="south"))

@@ -87,7 +87,7 @@ def test_the_configuration_in_the_values_is_one(values, tmp_path):
     file.write_text(content)
     settings = read_settings(file, {})
     (watch,), stream, serve = watch_configs(settings, (), {}), stream_config(settings, {}), serve_config(settings, {})
-    assert (watch.to, stream.sink) == (stream.source, serve.source)
+    assert (watch.to, stream.sink) == (stream.source, serve.sources[0])
 
 
 def test_the_operator_gets_every_rule_and_grafana_every_board():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from kafka.record.default_records import DefaultRecordBatch
 
 from cli.embedded.process import free_port
 from controller.contract.outputs import encode_row
@@ -103,3 +104,13 @@ def test_brokers_that_are_away_are_one_sentence(reading):
     address = KafkaAddress(f"127.0.0.1:{free_port()}", "out")
     with pytest.raises(SourceDownError, match=f"Kafka at {address.bootstrap_servers} does not answer"):
         reading(address).poll()
+
+
+def test_no_batch_of_rows_is_summed_in_python(shared_broker, own_name, rows, reading, monkeypatch):
+    topics = Topics(shared_broker, own_name, "gauges")
+    topics.produce(rows.gauges())
+    summed: list[object] = []
+    monkeypatch.setattr(DefaultRecordBatch, "validate_crc", summed.append)
+    (chunk,) = chunks(reading(topics.address), 1)
+    assert (chunk.output, summed) == ("gauges", [])
+    topics.close()

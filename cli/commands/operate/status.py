@@ -107,7 +107,7 @@ def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
 
 
 def _parts(settings: Settings, outputs: Followed, where: Where) -> Iterator[Part]:
-    snapshots, job = outputs.memory.clusters(), outputs.memory.job()
+    snapshots, job = outputs.memory.clusters(), outputs.memory.jobs().get("")
     watchers = _watchers(settings)
     known = {snapshot.cluster: snapshot for snapshot in snapshots}
     present = Present(time.time_ns() // 1_000_000, where.stale_after_ms)

@@ -1,0 +1,213 @@
+"""A fleet through every process: clusters in one ZooKeeper, `watch`, Kafka, the job and `serve`, each killed once.
+
+The ensemble of one more cluster is down at the start. At the end every partition's row equals what the replica outside
+Spark derives from a read of its ZooKeeper. The table has memory, threads and CPU of each process while all clusters are
+idle, beside the memory that `kontrast size` prints. A row that differs, or a process that does not return, ends the run
+with an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from kazoo.client import KazooClient
+from rich.console import Console
+from rich.table import Table
+
+from cli.capacity import Capacity
+from cli.embedded.kafka import KafkaBroker
+from cli.embedded.process import ChildProcess, free_port, own_command, processor_seconds
+from cli.embedded.zookeeper import ZooKeeper
+from cli.followed_outputs import Where, followed
+from controller.contract.metadata_rows import PartitionRow
+from controller.restore.stored_context import new_context
+from controller.step import steps
+from ingest.complete_read import read_once
+from ingest.config import ZooKeeperConfig
+from tests.bench.figures import machine
+from tests.bench.ingest import build
+from tests.processes import descendants, proportional_bytes
+from tests.waiting import eventually
+from transport.address import KafkaAddress
+
+COMMANDS = ("watch", "stream", "serve")
+LATE = "late"
+SECONDS_TO_BE_READY = 900.0
+ALIVE = re.compile(r'^kontrast_(ready|heartbeat_timestamp_seconds)\{kafka_cluster="([^"]+)"\} (\S+)$', re.MULTILINE)
+
+shown = Console(stderr=True)
+
+
+class Fleet:
+    """The clusters, and Kontrast's processes that watch them by one configuration."""
+
+    def __init__(self, directory: Path, clusters: int, partitions: int, running: ExitStack) -> None:
+        self.directory, self.partitions = directory, partitions
+        self._running = running
+        self._zookeeper = running.enter_context(ZooKeeper(directory / "zookeeper", heap_mb=512))
+        self._late = ZooKeeper(directory / "late")
+        names = [f"cluster-{number:03}" for number in range(clusters)]
+        self.zookeepers = {name: f"{self._zookeeper.connect_string}/{name}" for name in names}
+        self._pages = f"127.0.0.1:{free_port()}"
+        self.processes: dict[str, ChildProcess] = {}
+
+    def build(self) -> None:
+        """Make the znodes of each cluster, and a Kafka for the stream and the outputs."""
+        for name in self.zookeepers:
+            self._make(self._zookeeper, name)
+        own = self._zookeeper.connect_string + "/kafka-of-kontrast"
+        # Its log cleaner runs, as a user's does.
+        cleaning = {"log.cleaner.enable": "true"}
+        broker = KafkaBroker(1, own, self.directory / "broker", properties=cleaning)
+        self._running.callback(broker.kill)
+        broker.start()
+        stream, outputs = (f"kafka://{broker.bootstrap_server}/{topic}" for topic in ("changes", "outputs"))
+        self.outputs = KafkaAddress(broker.bootstrap_server, "outputs")
+        tables = [f'[clusters.{name}]\nzookeeper = "{address}"' for name, address in self.zookeepers.items()]
+        tables.append(f'[clusters.{LATE}]\nzookeeper = "{self._late.connect_string}/{LATE}"')
+        tables.append(f'[watch]\nto = "{stream}"\n[stream]\nfrom = "{stream}"\nto = "{outputs}"')
+        tables.append(f'checkpoint = "{self.directory}/checkpoint"\n[serve]\nfrom = "{outputs}"')
+        tables.append(f'listen = "{self._pages}"')
+        (self.directory / "kontrast.toml").write_text("\n".join(tables))
+
+    def _make(self, zookeeper: ZooKeeper, name: str) -> None:
+        root = KazooClient(zookeeper.connect_string, timeout=60)
+        root.start(timeout=60)
+        root.ensure_path(f"/{name}")
+        root.stop()
+        client = KazooClient(f"{zookeeper.connect_string}/{name}", timeout=60)  # its ephemerals live as long as the run
+        client.start(timeout=60)
+        self._running.callback(client.stop)
+        build(client, self.partitions, Console(quiet=True))
+
+    def start_late_ensemble(self) -> None:
+        """Start the ensemble that was down."""
+        self._running.enter_context(self._late)
+        self._make(self._late, LATE)
+        self.zookeepers[LATE] = f"{self._late.connect_string}/{LATE}"
+
+    def start(self, name: str) -> None:
+        """Start a command of Kontrast's."""
+        command, environment = own_command(name, "--config", str(self.directory / "kontrast.toml"))
+        process = ChildProcess(f"kontrast {name}", command, self.directory / f"{name}.log", environment=environment)
+        process.launch()
+        self._running.callback(process.kill)
+        self.processes[name] = process
+
+    def until_seen(self) -> float:
+        """Wait for a heartbeat of now of every ready cluster. Return the seconds."""
+        began, began_at = time.monotonic(), time.time()
+
+        def unseen() -> int:
+            return len(self.zookeepers) - len(self._seen_since(began_at))
+
+        def all_run() -> None:
+            for process in self.processes.values():
+                assert process.exit_status is None, process.log_tail()
+
+        eventually(unseen, lambda n: not n, meanwhile=all_run, within_seconds=SECONDS_TO_BE_READY, pause_seconds=0.5)
+        return time.monotonic() - began
+
+    def _seen_since(self, at_seconds: float) -> set[str]:
+        try:
+            with urllib.request.urlopen(f"http://{self._pages}/metrics", timeout=30) as answer:
+                found = {
+                    (name, cluster): float(value) for name, cluster, value in ALIVE.findall(answer.read().decode())
+                }
+        except OSError:
+            return set()
+        heard = {cluster for (name, cluster), value in found.items() if name != "ready" and value > at_seconds}
+        return {cluster for cluster in heard if found.get(("ready", cluster)) == 1}
+
+    def differences(self) -> list[str]:
+        """Return the partitions whose row is not what one read of ZooKeeper gives."""
+        found = []
+        with followed(Where(self.outputs, 60.0), ("job", "metadata", "alerts", "gauges")) as outputs:
+            outputs.wait_until_read(threading.Event())
+            for name, zookeeper in self.zookeepers.items():
+                config = ZooKeeperConfig(zookeeper=zookeeper)
+                records = read_once(config, threading.Event()).records(name)
+                effects = steps(new_context(name), records).effects
+                expected = {(row.topic, row.partition): row for row in effects if isinstance(row, PartitionRow)}
+                rows = outputs.memory.partitions(name)
+                keys = expected.keys() | rows.keys()
+                found += [f"{name} {key}" for key in keys if _told(rows.get(key)) != _told(expected.get(key))]
+        return found
+
+
+def _told(row: PartitionRow | None) -> tuple[object, ...]:
+    return () if row is None else (row.state, row.leader, row.leader_epoch, row.isr, row.replicas, row.problem)
+
+
+def idle(fleet: Fleet, seconds: float) -> Table:
+    """Return a table of what each process uses while nothing changes."""
+    clusters = len(fleet.zookeepers)
+    table = Table(title=f"{clusters} idle clusters of {fleet.partitions} partitions. {machine()}", title_justify="left")
+    for heading in (
+        "process",
+        "memory, MB",
+        "kontrast size, MB",
+        "threads",
+        "CPU, % of a core",
+        "ms a cluster and second",
+    ):
+        table.add_column(heading, justify="left" if heading == "process" else "right")
+    size = Capacity(clusters=clusters, partitions=clusters * fleet.partitions, changes_per_second=1).memory_mb
+    pids = {name: process.pid for name, process in fleet.processes.items()}
+    before = {name: processor_seconds(pid) for name, pid in pids.items()}
+    time.sleep(seconds)
+    for name, pid in pids.items():
+        assert pid is not None
+        used = (processor_seconds(pid) - before[name]) / seconds
+        family = [pid, *(each for each in descendants(pid))]
+        memory = sum(map(proportional_bytes, family)) / 1e6
+        printed = sum(each for part, each in size.items() if part.startswith(name))
+        cells = (f"{memory:.0f}", str(printed), str(sum(map(_threads, family))), f"{used * 100:.1f}")
+        table.add_row(name, *cells, f"{used * 1000 / clusters:.2f}")
+    return table
+
+
+def _threads(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the fleet and print its table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--clusters", type=int, default=200, metavar="N")
+    parser.add_argument("--partitions", type=int, default=500, metavar="N", help="of each cluster, a multiple of 10")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of the idle measurement")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="fleet-") as directory, ExitStack() as running:
+        fleet = Fleet(Path(directory), options.clusters, options.partitions, running)
+        fleet.build()
+        for name in COMMANDS:
+            fleet.start(name)
+        shown.print(f"ready, without the late ensemble: {fleet.until_seen():.0f} s after the starts")
+        table = idle(fleet, options.seconds)
+        Console(width=140).print(table)
+        fleet.start_late_ensemble()
+        shown.print(f"the late ensemble is seen {fleet.until_seen():.0f} s after it has started")
+        for name in COMMANDS:
+            fleet.processes[name].kill()
+            fleet.start(name)
+            shown.print(f"{name} was killed and all clusters are seen again after {fleet.until_seen():.0f} s")
+        different = fleet.differences()
+        assert not different, f"{len(different)} rows differ, like {different[0]}"
+        shown.print(f"every row of {len(fleet.zookeepers)} clusters equals a read of its ZooKeeper")
+
+
+if __name__ == "__main__":
+    main()
