@@ -180,17 +180,15 @@ def read_once(
 
     def ask(zookeeper: WatchedZooKeeper) -> CompleteRead:
         values = read_everything(zookeeper, show, only_topics)
-        if only_topics is not None and any(_has_no_id(values.get(f"{TOPICS}/{topic}")) for topic in only_topics):
+        asked = () if only_topics is None else only_topics
+        read = [value for topic in asked if (value := values.get(f"{TOPICS}/{topic}")) is not None]
+        if not all(b'"topic_id"' in (topic.data or b"") for topic in read):
             names = sorted(zookeeper.read_children([TOPICS]).get(TOPICS, ()))
-            others = [name for name in names if name not in only_topics][:1]
-            values = read_everything(zookeeper, show, {*only_topics, *others})
+            others = [name for name in names if name not in asked][:1]
+            values = read_everything(zookeeper, show, {*asked, *others})
         return CompleteRead(values, zookeeper.forbidden)
 
     return ask_once(config, stop, ask, CompleteRead({}))
-
-
-def _has_no_id(topic: Value | None) -> bool:
-    return topic is not None and b'"topic_id"' not in (topic.data or b"")
 
 
 def read_registered_brokers(config: ZooKeeperConfig, stop: threading.Event) -> frozenset[BrokerId]:

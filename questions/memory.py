@@ -212,6 +212,7 @@ class Memory:
         return {name: value for name, value in by_cluster.items() if name not in gone}
 
     def _transitions_of(self, cluster: str) -> Iterable[Transition]:
+        """Return the kept transitions, which a memory of several outputs has in its parts."""
         return self._transitions.get(cluster, ())
 
     def _job_of(self, cluster: str) -> JobRow | None:  # noqa: ARG002 (this memory has one job)
