@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from cli.followed_outputs import without_waiting_words
+from cli.followed_outputs import without_messages_of_waiting
 from cli.printing.standard_output import print_line
 from cli.running import ExitCode, run_until_stopped
 from dashboards.errors import ServeError
@@ -313,7 +313,7 @@ def _ask_outputs(config: ServeConfig, *, they_exist: bool) -> Callable[[threadin
 
         source = open_outputs(config.source, FOLLOWED_OUTPUTS)
         try:
-            with without_waiting_words():
+            with without_messages_of_waiting():
                 source.poll()
         except SourceDownError as error:
             raise ServeError(str(error)) from error

@@ -33,7 +33,7 @@ from dashboards.kept_rows.view import View
 from dashboards.probe.metrics import quorum_collector
 from dashboards.probe.prober import Prober
 from dashboards.probe.quorum import QuorumSeen
-from dashboards.serving.build import BuildCollector
+from dashboards.serving.metrics import BuildCollector
 from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
 from tests.conformance.recording import replay, unpack
