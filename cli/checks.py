@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from cli.followed_outputs import without_waiting_words
+from cli.followed_outputs import without_messages_of_waiting
 from cli.printing.standard_output import print_line
 from cli.running import ExitCode, run_until_stopped
 from dashboards.errors import ServeError
@@ -314,7 +314,7 @@ def _ask_outputs(address: Address, *, they_exist: bool) -> Callable[[threading.E
 
         source = open_outputs(address, FOLLOWED_OUTPUTS)
         try:
-            with without_waiting_words():
+            with without_messages_of_waiting():
                 source.poll()
         except SourceDownError as error:
             raise ServeError(str(error)) from error

@@ -103,7 +103,7 @@ class Followed:
 def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
     """Yield the wanted outputs while a thread reads them."""
     memory, reading, source = Memory(), ReadingCounts(), open_outputs(where.address, wanted)
-    with without_waiting_words(), Follower(source, memory, reading, where.timeout_seconds) as follower:
+    with without_messages_of_waiting(), Follower(source, memory, reading, where.timeout_seconds) as follower:
         yield Followed(memory, where, source, wanted, reading, follower)
 
 
@@ -122,7 +122,7 @@ def chunks_until_now(where: Where, output: str, stop: threading.Event) -> Iterat
     """Yield an output up to its present end. Raise ServeError."""
     source, words = open_outputs(where.address, (output,)), ExitStack()
     try:
-        words.enter_context(without_waiting_words())
+        words.enter_context(without_messages_of_waiting())
         while not stop.is_set():
             yield from source.poll()
             if source.caught_up:
@@ -137,7 +137,7 @@ def chunks_until_now(where: Where, output: str, stop: threading.Event) -> Iterat
 
 
 @contextmanager
-def without_waiting_words() -> Iterator[None]:
+def without_messages_of_waiting() -> Iterator[None]:
     """Silence the reader's messages about waiting, because a single look does not wait."""
     logger = logging.getLogger("kontrast.outputs")
     before = logger.level

@@ -13,7 +13,7 @@ import click
 
 from cli.interrupts import INTERRUPTED, leave_at_ctrl_c
 from cli.lazy_group import LazyGroup, Section
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.standard_output import print_line
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
@@ -80,15 +80,15 @@ class _Kontrast(LazyGroup):
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:  # noqa: ANN401 (click's own)
         """Run a command and exit. Print one sentence for a mistake of its user."""
-        output.configure()
+        standard_error.configure()
         extra["standalone_mode"] = False
         try:
             code = super().main(*args, **extra)
         except (click.UsageError, ConfigError) as error:
-            output.complain(_sentence(error))
+            standard_error.complain(_sentence(error))
             code = ExitCode.USAGE
         except click.ClickException as error:
-            output.complain(error.format_message())
+            standard_error.complain(error.format_message())
             code = ExitCode.FAILED
         except click.Abort:
             code = INTERRUPTED
@@ -146,7 +146,7 @@ def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) ->
 @click.option(
     "--log-library",
     "libraries",
-    type=click.Choice(output.LIBRARIES),
+    type=click.Choice(standard_error.LIBRARIES),
     multiple=True,
     help="Log everything that this library does. Repeatable.",
 )
@@ -156,4 +156,4 @@ def main(log_level: str, libraries: tuple[str, ...], *, as_json: bool) -> None:
 
     It shows what a ZooKeeper-mode cluster's controller must do, and where the real one differs.
     """
-    output.configure(log_level.lower(), as_json=as_json, libraries=libraries)
+    standard_error.configure(log_level.lower(), as_json=as_json, libraries=libraries)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cli.printing import output
+from cli.printing import standard_error
 from ingest.files.history import History
 from ingest.replay.publication import Publication
 from wording.sentences import counted
@@ -19,11 +19,11 @@ def publish(history: History, publication: Publication, stop: threading.Event) -
     with _progress(history, publication) as show:
         has_znodes = publication.run(history.records(), show)
     for note in history.files.notes:
-        output.say(note)
+        standard_error.say(note)
     if has_znodes:
         count, until = counted(publication.records, "record"), exact_moment(publication.as_of_ms)
         ends = "stopped. To go on, begin again with an empty stream" if stop.is_set() else "the past ends there"
-        output.say(f"{publication.to} has {count} of the past, up to {until}: {ends}")
+        standard_error.say(f"{publication.to} has {count} of the past, up to {until}: {ends}")
     return has_znodes
 
 

@@ -16,7 +16,7 @@ from enum import IntEnum
 from types import FrameType, MappingProxyType
 from typing import NamedTuple, NoReturn, TypeAlias
 
-from cli.printing import output
+from cli.printing import standard_error
 from cli.service import Readiness, Service, StopRequest
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
@@ -90,7 +90,7 @@ def run_until_stopped(
         _start({**parts, **beside}, stops, happened)
         while len(codes) < len(stops):
             if time.monotonic() >= end_at:
-                output.complain(f"not finished after {finish_within_seconds:g} s, ended at once")
+                standard_error.complain(f"not finished after {finish_within_seconds:g} s, ended at once")
                 _end_at_once(stopped_by)
             service.look(codes.keys())
             try:
@@ -98,7 +98,7 @@ def run_until_stopped(
             except queue.Empty:
                 continue
             if isinstance(event, _Stop):
-                output.say(f"stopping on {signal.Signals(event).name}, a second one ends at once")
+                standard_error.say(f"stopping on {signal.Signals(event).name}, a second one ends at once")
                 stopped_by, end_at = event, time.monotonic() + finish_within_seconds
                 service.stop()
             else:
@@ -127,11 +127,13 @@ def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Ha
     except StoppedError:
         code = None
     except (IngestError, StreamError, ServeError, NoScratchError) as error:
-        output.complain(f"{label}{error}")
+        standard_error.complain(f"{label}{error}")
         code = ExitCode.STALLED if isinstance(error, StalledError) else ExitCode.UNAVAILABLE
     except Exception as error:
         _LOG.exception("a part of Kontrast failed")
-        output.complain(f"{label}failed unexpectedly, please report it with the log: {type(error).__name__}: {error}")
+        standard_error.complain(
+            f"{label}failed unexpectedly, please report it with the log: {type(error).__name__}: {error}"
+        )
     finally:
         happened.put(_Ended(name, code))
 

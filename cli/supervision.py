@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from cli.embedded.process import Child
-from cli.printing import output
+from cli.printing import standard_error
 from cli.running import ExitCode
 from cli.service import ALIVE, READY, SOCKET_VARIABLE, WATCHDOG_VARIABLE
 from streaming.scratch import NoScratchError, scratch_directory
@@ -157,7 +157,7 @@ class Supervisor:
     def _look_at(self, child: SupervisedChild, selector: selectors.BaseSelector) -> None:
         """Start children that are due, kill silent ones, and note ended ones."""
         if child.is_silent:
-            output.complain(
+            standard_error.complain(
                 f"{child.name} has not reported for {_SILENT_SECONDS:g} s, so it is killed and starts again"
             )
             child.process.kill()
@@ -174,11 +174,13 @@ class Supervisor:
         self._close_output(child, selector)
         status = child.process.exit_status or ExitCode.OK
         if status == ExitCode.USAGE or (status == ExitCode.UNAVAILABLE and not child.was_ready):
-            output.complain(f"{child.name} {_how(status)}, which a restart cannot mend, so everything stops")
+            standard_error.complain(f"{child.name} {_how(status)}, which a restart cannot mend, so everything stops")
             self.exit_code = status
             return
         self._is_told = False
-        output.warn(f"{child.name} {_how(status)}, and starts again in {child.start_at - time.monotonic():.0f} s")
+        standard_error.warn(
+            f"{child.name} {_how(status)}, and starts again in {child.start_at - time.monotonic():.0f} s"
+        )
 
     def _take(self, selector: selectors.BaseSelector) -> None:
         """Take reports and lines as they come, for a moment."""
@@ -186,7 +188,7 @@ class Supervisor:
             key.data()
         if self.is_ready and not self._is_told:
             self._is_told = True
-            output.say(f"{', '.join(self._commands)} are up")
+            standard_error.say(f"{', '.join(self._commands)} are up")
 
     def _pass_on(self, child: SupervisedChild) -> None:
         for line in child.lines():
@@ -211,12 +213,12 @@ class Supervisor:
         while child.process.running and time.monotonic() < end_at:
             self._take(selector)
         if child.process.running:
-            output.complain(f"{child.name} did not end within {_END_SECONDS:g} s, so it is killed")
+            standard_error.complain(f"{child.name} did not end within {_END_SECONDS:g} s, so it is killed")
         child.process.kill()
         self._close_output(child, selector)
         status = child.process.exit_status or ExitCode.OK
         if ends_by_order and status not in _ENDED_AS_ASKED:
-            output.complain(f"{child.name} {_how(status)} when it was stopped")
+            standard_error.complain(f"{child.name} {_how(status)} when it was stopped")
             self.exit_code = self.exit_code or max(status, ExitCode.FAILED)
 
 

@@ -47,7 +47,7 @@ from controller.events import (
 )
 from controller.inference import partition_state, read_by_load, shown_by_time, topic_assignment
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, LOADING, Context
-from controller.model.published_rows import EVERY_CHANGE, Shown
+from controller.model.published_rows import EVERY_CHANGE, RowKinds
 from controller.transaction.conclusion import Conclusion, Outcome as Outcome
 from controller.transaction.transaction import Transaction
 from controller.watch import complete_read, ensemble, generations, loaded_states
@@ -82,7 +82,7 @@ def steps(
         if len(batch) > 1 and (loaded := loaded_states.load(context, batch)) is not None:
             context = loaded
             continue
-        outcome = _in_one_transaction(context, batch, Shown(partitions=shows_partitions, steps=shows_steps))
+        outcome = _in_one_transaction(context, batch, RowKinds(partitions=shows_partitions, steps=shows_steps))
         context = outcome.context
         effects += outcome.effects
     return Outcome(context, tuple(effects))
@@ -96,7 +96,7 @@ def _end_of_transaction(records: Sequence[Record], begin: int) -> int:
     return max(end, begin + 1)
 
 
-def _in_one_transaction(context: Context, records: Sequence[Record], shown: Shown = EVERY_CHANGE) -> Outcome:
+def _in_one_transaction(context: Context, records: Sequence[Record], shown: RowKinds = EVERY_CHANGE) -> Outcome:
     """Apply the records as if each had its own transaction, at the fixed cost of one."""
     tx: Transaction | None = None
     effects: list[Row] = []
@@ -264,7 +264,8 @@ def _controller_removed(tx: Transaction, _: ZnodePath) -> None:
 def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
     controlled_shutdown.session_ended(tx, where.broker)
     controller_change.broker_ended(tx, where.broker)
-    read_by_load.broker_removed(tx, where.broker)
+    broker_change.broker_removed(tx, where.broker)
+    read_by_load.judge_failure(tx, where.broker)
     migration.brokers_changed(tx.header)
 
 

@@ -1,12 +1,18 @@
-"""Complete read of every recorded znode in few requests, watched or not, and a search for other Kafka chroots."""
+"""Complete read of every recorded znode in few requests, a sweep of them all, and a search for other Kafka chroots.
+
+The sweep reads a slice per heartbeat, because a server sends no event of a znode that an ACL hides from the session.
+The value that was published stays until the next write or connection, and the sweep shows sooner that it may not be
+read, or was changed meanwhile.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
@@ -15,7 +21,7 @@ import msgspec
 from controller.contract.decoding import JsonDecoder
 from controller.contract.ids import UNKNOWN_ZXID, BrokerId, PartitionId
 from controller.contract.records import Record, RecordKind, data_fields
-from ingest.config import ZooKeeperConfig
+from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError, UnreachableError
 from ingest.observed.inbox import Inbox
 from ingest.observed.observations import Value
@@ -30,6 +36,7 @@ from ingest.observed.paths import (
     state_path,
     topic_path,
 )
+from ingest.observed.tree import Tree
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reachability import why_unreachable
 from ingest.zookeeper.reading import ConnectionLostError
@@ -288,3 +295,53 @@ def wait_for_connection(
             warn_at = now + warn_every_seconds
             seconds = deadline - now
             _LOG.warning("ZooKeeper at %s is not reachable, trying again for %.0f s", config.zookeeper, seconds)
+
+
+_SHARE_OF_BUDGET = 0.5  # of the znodes that may be read, so that changes never wait for the sweep
+
+
+class Sweep:
+    """Rounds over the znodes of a tree and the lists of their parents, each as long as `sweep_seconds`."""
+
+    def __init__(self, config: IngestConfig, zookeeper: WatchedZooKeeper, tree: Tree) -> None:
+        self._config = config
+        self._zookeeper = zookeeper
+        self._tree = tree
+        self._round: Iterator[list[str]] = iter(())
+
+    def next_paths(self) -> list[str]:
+        """Return the paths to read with this heartbeat's window. Raise ConnectionLostError, which ends the round."""
+        if self._config.sweep_seconds is None:
+            return []
+        paths = next(self._round, None)
+        if paths is None:
+            self._round = self._paths(self._config.sweep_seconds)
+            paths = next(self._round, [])
+        return paths
+
+    def _paths(self, seconds: float) -> Iterator[list[str]]:
+        known = self._tree.known
+        children = self._zookeeper.read_children(PARENTS)
+        topics = children.get(TOPICS, [])
+        size = self._slice(len(topics) + len(known), seconds)
+        below = [f"{parent}/{child}" for parent, names in children.items() for child in names]
+        yield from _slices([path for path in (*SINGLE_ZNODES, *below) if path not in known], size)
+        for some in _slices(topics, size):
+            partitions = self._zookeeper.read_children([partitions_path(topic) for topic in some])
+            states = (
+                state_path(topic, partition)
+                for topic in some
+                for partition in partitions.get(partitions_path(topic), [])
+            )
+            yield [path for path in states if path not in known]
+        yield from _slices(list(known), size)
+
+    def _slice(self, znodes: int, seconds: float) -> int:
+        heartbeat_seconds, budget = self._config.heartbeat_seconds, self._config.read_budget_znodes_per_second
+        most = math.inf if budget is None else max(1.0, _SHARE_OF_BUDGET * budget * heartbeat_seconds)
+        return math.ceil(min(most, max(1.0, znodes * heartbeat_seconds / seconds)))
+
+
+def _slices(paths: Sequence[str], size: int) -> Iterator[list[str]]:
+    for begin in range(0, len(paths), size):
+        yield list(paths[begin : begin + size])

@@ -17,7 +17,7 @@ import msgspec
 
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import RecordKind
-from ingest.complete_read import read_everything, wait_for_connection
+from ingest.complete_read import Sweep, read_everything, wait_for_connection
 from ingest.config import IngestConfig
 from ingest.election import ForwardingTerm, open_terms
 from ingest.errors import IngestError, UnreachableError
@@ -30,7 +30,6 @@ from ingest.observed.tree import complete
 from ingest.publisher import Clocks, DeposedError, Publisher, StoppedError
 from ingest.sinks.opening import open_sink
 from ingest.sinks.sink import Sink, SinkFullError, SinkUnavailableError
-from ingest.sweep import Sweep
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.ensemble import EnsembleQuestions
 from ingest.zookeeper.reading import ConnectionLostError

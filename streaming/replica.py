@@ -108,7 +108,7 @@ class Chunks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _DecodedContext:
     """A cluster's decoded context, and the header that proves it to be the state now stored.
 
     The kept records lead from the context whose chunks are `stored` to this one.
@@ -123,7 +123,7 @@ class _Known:
 
 # It lives as long as this Python process. Spark may use another process for the next batch, or repeat a batch. The
 # stored header then differs from the remembered one, and the context is restored from the state.
-_remembered: dict[tuple[str, str], _Known] = {}
+_remembered: dict[tuple[str, str], _DecodedContext] = {}
 
 
 class ReplicaProcessor(StatefulProcessor):
@@ -234,7 +234,7 @@ class ReplicaProcessor(StatefulProcessor):
         quarantines = quarantines_with(before, len(records), last, _place_of(error))
         outcome = quarantine(unknown, quarantines, last, why)
         self._chunk_state.clear()
-        none = _Known(stored or _NO_HEADER, unknown, Chunks(self._chunk_state), unknown)
+        none = _DecodedContext(stored or _NO_HEADER, unknown, Chunks(self._chunk_state), unknown)
         self._store(cluster, none, outcome.context, records)
         published.begin(cluster, last)
         if quarantines.unkept <= before.unkept:
@@ -257,7 +257,7 @@ class ReplicaProcessor(StatefulProcessor):
         generation, seq, applied, body, kept = stored[:5]  # a newer Kontrast may have added fields
         return StoredHeader(generation, seq, applied, bytes(body), bytes(kept or b""))
 
-    def _recall(self, cluster: str, header: StoredHeader | None) -> _Known | None:
+    def _recall(self, cluster: str, header: StoredHeader | None) -> _DecodedContext | None:
         """Return what this process knows of the cluster, if that is the state now stored."""
         known = _remembered.get((self._run, cluster))
         if known is None or known.header != header:
@@ -265,17 +265,17 @@ class ReplicaProcessor(StatefulProcessor):
         known.chunks.state = self._chunk_state
         return known
 
-    def _restore(self, cluster: str, header: StoredHeader | None) -> _Known:
+    def _restore(self, cluster: str, header: StoredHeader | None) -> _DecodedContext:
         chunks = Chunks(self._chunk_state)
         if header is None:
             unknown = self._unknown(cluster)
-            return _Known(_NO_HEADER, unknown, chunks, unknown)
+            return _DecodedContext(_NO_HEADER, unknown, chunks, unknown)
         stored = restore_context(cluster, header.body, chunks.load)
         kept = [decode_record(line) for line in unpack(header.kept).split(b"\n")] if header.kept else []
         context = reconfigured(steps(stored, kept).context, *self._expected(cluster))
-        return _Known(header, context, chunks, stored)
+        return _DecodedContext(header, context, chunks, stored)
 
-    def _keep(self, cluster: str, known: _Known, after: Context, records: Sequence[Record]) -> bool:
+    def _keep(self, cluster: str, known: _DecodedContext, after: Context, records: Sequence[Record]) -> bool:
         """Store the records in place of the chunks that they change, if that is much less. Return whether it was."""
         kept = (*known.kept, *records)
         changed = after.topics.changed_since(known.stored.topics)
@@ -284,24 +284,24 @@ class ReplicaProcessor(StatefulProcessor):
             return False
         lines = pack(b"\n".join(map(encode_record, kept)))
         header = _header_after(known, records, known.header.body, lines)
-        self._put(cluster, _Known(header, after, known.chunks, known.stored, kept))
+        self._put(cluster, _DecodedContext(header, after, known.chunks, known.stored, kept))
         return True
 
-    def _store(self, cluster: str, known: _Known, after: Context, records: Sequence[Record]) -> None:
+    def _store(self, cluster: str, known: _DecodedContext, after: Context, records: Sequence[Record]) -> None:
         # Encode everything before the first store. A failure then leaves the state unchanged.
         header = _header_after(known, records, encode_header(after))
         for chunk, body in changed_chunks(known.stored, after).items():
             self._chunk_state.updateValue((chunk,), (body,))
-        self._put(cluster, _Known(header, after, known.chunks, after))
+        self._put(cluster, _DecodedContext(header, after, known.chunks, after))
 
-    def _put(self, cluster: str, known: _Known) -> None:
+    def _put(self, cluster: str, known: _DecodedContext) -> None:
         self._header_state.update(tuple(known.header))
         for other in [key for key in _remembered if key[0] != self._run]:
             del _remembered[other]
         _remembered[self._run, cluster] = known
 
 
-def _header_after(known: _Known, records: Sequence[Record], body: bytes, kept: bytes = b"") -> StoredHeader:
+def _header_after(known: _DecodedContext, records: Sequence[Record], body: bytes, kept: bytes = b"") -> StoredHeader:
     """Return the header after these records."""
     position = records[-1].position
     return StoredHeader(position.generation, position.seq, known.header.applied + len(records), body, kept)

@@ -241,7 +241,7 @@ class JournalWriter:
         remove(segment for segment in all_segments(self._directory) if segment not in kept)
         if kept:
             os.truncate(kept[-1].path, tail.offset - kept[-1].start)
-        self._end = max(tail.offset, begin, self._beyond_what_was_lost(tail.offset))
+        self._end = max(tail.offset, begin, self._first_safe_offset(tail.offset))
         if declared is None or not declared.identity:
             # Lines of an older Kontrast have no checksums, so lines with checksums start a segment.
             declared = JournalFormat(self._batches, 0 if declared is None else self._end, identity)
@@ -255,7 +255,7 @@ class JournalWriter:
             ]
         return kept
 
-    def _beyond_what_was_lost(self, end: int) -> int:
+    def _first_safe_offset(self, end: int) -> int:
         """Return the next offset after a crash of the machine, beyond lines that readers may have lost."""
         held, boot = self._locks[1], _boot()
         earlier = os.pread(held, 64, 0)

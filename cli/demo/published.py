@@ -18,7 +18,7 @@ from prometheus_client.samples import Sample
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.metadata_rows import BeginningRow, PartitionRow
 from controller.contract.outputs import decode_row
-from dashboards.catalogue import broker_metrics, controller_metrics, partition_metrics, pipeline_metrics, topic_metrics
+from dashboards.catalogue import broker_metrics, controller_metrics, partition_metrics, pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL, Metric
 from outputs import open_outputs
 from questions.memory import Memory
@@ -62,7 +62,7 @@ class Published:
         return PublishedCluster(
             controller=controllers[0] if controllers else -1,
             brokers=_count(samples, broker_metrics.BROKERS),
-            topics=_count(samples, topic_metrics.TOPICS),
+            topics=_count(samples, partition_metrics.TOPICS),
             online=_count(samples, partition_metrics.PARTITIONS, state="online"),
             unusable={
                 f"{sample.labels['topic']}-{sample.labels['partition']}": sample.labels["reason"]

@@ -14,7 +14,7 @@ from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.server import Server
 from cli.embedded.zookeeper import ZooKeeper, zookeeper_class_path
-from cli.printing import output
+from cli.printing import standard_error
 from streaming.errors import StreamError
 from streaming.java.artifacts import KAFKA_BROKER, jars
 from streaming.java.class_archive import find_archive, written
@@ -52,8 +52,8 @@ def _archiving_to(archive: Path) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    output.configure()
+    standard_error.configure()
     try:
         make()
     except (EmbeddedError, StreamError) as error:
-        output.complain(str(error))
+        standard_error.complain(str(error))

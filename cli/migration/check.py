@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.preflight_lines import print_json, print_report
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_flags, read_settings, snapshot_config
@@ -137,7 +137,7 @@ def _with_nodes(tree: Tree, bootstrap: tuple[str, ...], config: KafkaLoginConfig
 
 def _examine(tree: Tree, release: Patch | None, *, as_json: bool) -> ExitCode:
     if tree.is_ruled_by_kraft:
-        output.say("the migration is under way and a KRaft controller leads, so findings affect its next sync")
+        standard_error.say("the migration is under way and a KRaft controller leads, so findings affect its next sync")
     report = examine(tree, release)
     (print_json if as_json else print_report)(report)
     return ExitCode.OK if report.is_clean else ExitCode.FAILED
@@ -162,7 +162,7 @@ def _tree_of_files(
     files = LastZnodes(directories, chroot=chroot)
     znodes = files.read(stop.is_set)
     for note in files.notes:
-        output.say(note)
+        standard_error.say(note)
     if not znodes and not stop.is_set():
         others = " and ".join(sorted(files.other_chroots))
         hint = f"they have one below {others}. Give --chroot" if others else "check --zk-data"

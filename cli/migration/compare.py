@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.comparison_lines import print_comparison, print_json
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
@@ -111,7 +111,7 @@ def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLog
     nodes = ask_nodes(bootstrap, registered_addresses(tree, config), login, TIMEOUT_SECONDS)
     if nodes.quorum is None:
         reasons = "; ".join(f"{node.name}: {node.mode.words if node.mode else node.reason}" for node in nodes.nodes)
-        output.complain(
+        standard_error.complain(
             f"no node reports the quorum's position: {reasons}. Name a KRaft controller that leads, or a broker "
             "in KRaft mode, with --bootstrap"
         )
@@ -120,7 +120,7 @@ def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLog
     try:
         comparison = compare(zookeeper, reader)
     except NodeError as error:
-        output.complain(f"the quorum cannot be asked: {error}")
+        standard_error.complain(f"the quorum cannot be asked: {error}")
         return ExitCode.UNAVAILABLE
     finally:
         reader.close()

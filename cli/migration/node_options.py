@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from cli.printing import output
+from cli.printing import standard_error
 from cli.settings.config import ConfigError, Settings, build, read_flags
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
@@ -71,5 +71,5 @@ def registered_addresses(tree: Tree, config: KafkaLoginConfig) -> dict[BrokerId,
         try:
             addresses[broker] = str(choose_endpoint(znode.addresses(), config))
         except ProbeError as error:
-            output.warn(f"broker {broker} is not asked: {error}")
+            standard_error.warn(f"broker {broker} is not asked: {error}")
     return addresses

@@ -11,8 +11,7 @@ from cli.printing.answers import cut, line
 from cli.printing.standard_output import print_json as print_object, print_renderables
 from migration.comparison.comparing import Comparison, ComparisonOutcome, SubjectResult
 from migration.comparison.view import BothValues, Key
-from migration.nodes.modes import Mode
-from migration.nodes.nodes import Node, Nodes
+from migration.nodes.nodes import Mode, Node, Nodes
 
 _SHOWN: Final = 20  # differences of a subject
 _COLOURS: Final = {

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Final
 
-from cli.printing import output
+from cli.printing import standard_error
 from cli.running import StoppedError
 from cli.sources.source import NotFoundError, Scope, moment_named
 from controller.contract.records import Record
@@ -42,7 +42,7 @@ class FilesSource:
         gathering = Gathering(new_context(self.cluster, *self.brokers.read()), scope.keeps)
         take_all(gathering, history.records(), stop)
         for note in history.files.notes:
-            output.say(note)
+            standard_error.say(note)
         if not gathering.has_znodes:
             others = " and ".join(sorted(history.other_chroots))
             hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"

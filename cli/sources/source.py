@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from cli.printing import output, standard_output
+from cli.printing import standard_error, standard_output
 from cli.running import ExitCode, run_until_stopped
 from controller.contract.ids import Zxid
 from questions.doubts import doubts
@@ -84,7 +84,7 @@ def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
         picture = source.picture(scope, stop)
         code = answer(picture)
         for doubt in doubts(picture):
-            output.warn(doubt)
+            standard_error.warn(doubt)
         return code
 
     return ask_as_long_as(look)
@@ -106,7 +106,7 @@ def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:
             code = look(stop)
             standard_output.flush()
         except NotFoundError as error:
-            output.complain(str(error))
+            standard_error.complain(str(error))
             return ExitCode.USAGE
         return code
 

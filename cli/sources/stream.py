@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from cli.followed_outputs import Where, followed, lines_until_now, without_waiting_words
-from cli.printing import output
+from cli.followed_outputs import Where, followed, lines_until_now, without_messages_of_waiting
+from cli.printing import standard_error
 from cli.running import StoppedError
 from cli.sources.earlier_rows import earlier_rows, moment_in
 from cli.sources.files import side_of, take_all
@@ -114,7 +114,7 @@ class StreamSource:
                 rows = filter(scope.keeps, _rows(self.where, name, cluster, stop))
                 found.update(((row.generation, row.seq, row.ordinal), row) for row in rows if not self._is_later(row))
             except ServeError as error:
-                output.warn(f"the causes are unknown, because {error}")
+                standard_error.warn(f"the causes are unknown, because {error}")
                 return None
         return tuple(found[position] for position in sorted(found))
 
@@ -188,7 +188,7 @@ def _until(placed: Iterable[tuple[int, Record]], until: Until) -> Iterator[tuple
 def _changes_until_now(where: Where, stop: threading.Event) -> Iterator[bytes]:
     source = open_changes(where.address)
     try:
-        with without_waiting_words():
+        with without_messages_of_waiting():
             while not stop.is_set():
                 for chunk in source.poll():
                     yield from chunk.lines

@@ -35,7 +35,7 @@ class ZooKeeperSource:
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return the present cluster without a past."""
         gathering = Gathering(new_context(self.cluster, *self.brokers.read()))  # no past, so no story
-        with no_cycles_looked_for():
+        with without_garbage_collection():
             return gathering.look(*self._read(scope, stop), has_all_topics=scope.topics is None)
 
     def _read(self, scope: Scope, stop: threading.Event) -> tuple[list[Record], dict[str, int], frozenset[str]]:
@@ -52,7 +52,7 @@ class ZooKeeperSource:
 
 
 @contextmanager
-def no_cycles_looked_for() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """Turn Python's garbage collector off. All objects are in use, and at 200,000 partitions it takes a tenth.
 
     It stays off while the question is answered. Before a repeated look, the last one's objects are collected.

@@ -141,9 +141,9 @@ def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affe
         groups.setdefault(incident.name if incident else None, []).append(read)
     for incident in header.alerts.incidents:
         if incident.name in groups:
-            yield incident, together(groups[incident.name])
+            yield incident, joined_groups(groups[incident.name])
     if None in groups:
-        yield None, together(groups[None])
+        yield None, joined_groups(groups[None])
 
 
 def where_they_are(brokers: Collection[BrokerId], header: Header) -> str:
@@ -223,7 +223,7 @@ def _in_order(order: Iterable[Return]) -> str:
     return ". " + ", ".join(said)
 
 
-def toll(affected: Affected, hosted: int | None = None) -> str:
+def damage_in_words(affected: Affected, hosted: int | None = None) -> str:
     """Return a clause with the partitions' damage, the worst first, and a sentence with the brokers that must stay up.
 
     `hosted` is the number of replicas on the one broker that is away.
@@ -254,6 +254,6 @@ def _of_which(affected: Affected) -> str:
     return f". {', '.join(said)}" if said else ""
 
 
-def together(groups: Iterable[Group]) -> Affected:
+def joined_groups(groups: Iterable[Group]) -> Affected:
     """Join groups."""
     return Affected(tuple(groups))

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts.affected import Affected, toll
+from controller.alerts.affected import Affected, damage_in_words
 from controller.alerts.conditions import UNSENT_MS, Condition, excuse_of, maintained
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import AlertKind
@@ -67,7 +67,7 @@ def _away(
     header: Header, incident: Incident, missing: Mapping[BrokerId, int], affected: Affected, *, pages: bool
 ) -> Iterator[Condition]:
     # Before the controller has written ISRs, only for one broker is it known how many partitions lack a replica.
-    cost = toll(affected, sum(missing.values()) if len(missing) == 1 else None)
+    cost = damage_in_words(affected, sum(missing.values()) if len(missing) == 1 else None)
     offline_first = (*affected.of(*OFFLINE_ISSUES).examples, *affected.examples)
     examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
 

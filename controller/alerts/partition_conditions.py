@@ -14,11 +14,11 @@ import msgspec
 from controller.alerts.affected import (
     Affected,
     Group,
+    damage_in_words,
+    joined_groups,
     must_stay_up,
     next_step,
     returns,
-    together,
-    toll,
     where_they_are,
     worst_topics,
 )
@@ -96,7 +96,7 @@ def _offline(scene: Scene, refusing: Affected) -> Condition | None:
         cause += f". {never.count:,} {plural(never.count, 'was', 'were')} created while no replica was live"
     helped = _helped_uncleanly(lost, header)
     cause += _unclean(helped, lost, header)
-    rest = toll(
+    rest = damage_in_words(
         scene.affected.of(
             PartitionIssue.UNDER_REPLICATED,
             PartitionIssue.AT_MIN_ISR,
@@ -147,7 +147,7 @@ def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
 def _helped_uncleanly(lost: Affected, header: Header) -> Affected:
     """Return the partitions that an unclean election makes usable, because a live replica could win it."""
     offline = lost.of(PartitionIssue.OFFLINE)
-    return together(group for group in offline.groups if not header.brokers.keys().isdisjoint(group.others))
+    return joined_groups(group for group in offline.groups if not header.brokers.keys().isdisjoint(group.others))
 
 
 def _not_yet_paged(condition: Condition, lost: Affected, header: Header) -> Condition:
@@ -295,15 +295,15 @@ def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
                 lagging[group.brokers] = msgspec.structs.replace(group, brokers=there, since_ms=since_ms)
     if not lagging:
         return None
-    ripe = together(lagging.values())
-    lacking = together(group for group in scene.affected.groups if group.brokers in lagging)
+    ripe = joined_groups(lagging.values())
+    lacking = joined_groups(group for group in scene.affected.groups if group.brokers in lagging)
     ending = "the replicas are in sync again"
     leader = common_leader(header, ripe.brokers)
     if leader is None:
-        cause = f"{listed(ripe.brokers, 'lags behind')}: {toll(lacking)}"
+        cause = f"{listed(ripe.brokers, 'lags behind')}: {damage_in_words(lacking)}"
         return scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending)
     led = f"all {counted(ripe.count, 'partition')} that lack {listed(ripe.brokers)}, which are in sync elsewhere"
-    cause = f"broker {leader} leads {led}: {toll(lacking)}"
+    cause = f"broker {leader} leads {led}: {damage_in_words(lacking)}"
     condition = scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending, patience_ms=0)
     advice = Advice(
         f"Look at the connections, disks and log of broker {leader} first, because its followers are in sync with "
@@ -361,7 +361,7 @@ def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms
 
 def _ripe(groups: Iterable[Group], header: Header, patience_ms: Callable[[Group], int]) -> Affected:
     """Return the partitions of groups that have lasted for their patience."""
-    return together(group for group in groups if header.time_ms - group.since_ms >= patience_ms(group))
+    return joined_groups(group for group in groups if header.time_ms - group.since_ms >= patience_ms(group))
 
 
 _CONDITIONS: Final[Mapping[tuple[PartitionIssue, ...], Callable[[Scene, Affected], Condition | None]]] = {

@@ -63,7 +63,7 @@ def reach_late(tx: Transaction, broker: BrokerId, tp: TopicPartition) -> None:
         tx.header.shutdowns.expect_no_more((broker,))
 
 
-def ask_in_vain(tx: Transaction, broker: BrokerId) -> None:
+def ask_unsuccessfully(tx: Transaction, broker: BrokerId) -> None:
     """Handle an earlier attempt that shows only now, when no other replica could lead. The broker will ask again."""
     header = tx.header
     if broker not in header.brokers:

@@ -28,9 +28,8 @@ from wording.sentences import listed
 RULE: Final = "read-by-load"
 
 
-def broker_removed(tx: Transaction, broker: BrokerId) -> None:
-    """Handle the removal of a broker's znode, which a load has probably read if it had not come to the brokers yet."""
-    broker_change.broker_removed(tx, broker)
+def judge_failure(tx: Transaction, broker: BrokerId) -> None:
+    """Count a removed broker's failure as read by a load that had probably not come to the brokers yet."""
     failure = tx.events.last_event()
     if failure is None or broker not in failure.failed_brokers or failure.writes_due:
         return

@@ -11,7 +11,7 @@ from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row, Stamp
 
 
-class Shown(msgspec.Struct, frozen=True):
+class RowKinds(msgspec.Struct, frozen=True):
     """Kinds of rows that a transaction publishes beside those of alerts and of the controller."""
 
     partitions: bool = True  # of partitions and topics. False if they are read from the context
@@ -19,7 +19,7 @@ class Shown(msgspec.Struct, frozen=True):
     unchanged: bool = False  # of each partition, changed or not, as at the end of a complete read
     gauges: bool = False  # the cluster's counts, as at each heartbeat
 
-    def by(self, record: Record, *, is_loading: bool) -> Shown:
+    def by(self, record: Record, *, is_loading: bool) -> RowKinds:
         """Return the kinds that the record publishes to readers of these kinds."""
         ends = record.kind is RecordKind.SNAPSHOT_END
         if not (ends or record.kind is RecordKind.HEARTBEAT):
@@ -32,7 +32,7 @@ class Shown(msgspec.Struct, frozen=True):
         return self.unchanged and not self.partitions
 
 
-EVERY_CHANGE: Final = Shown()
+EVERY_CHANGE: Final = RowKinds()
 
 
 class PublishedRows:
@@ -40,7 +40,7 @@ class PublishedRows:
 
     __slots__ = ("effects", "first", "record", "shown")
 
-    def __init__(self, record: Record, shown: Shown) -> None:
+    def __init__(self, record: Record, shown: RowKinds) -> None:
         self.effects: list[Row] = []
         self.shown = shown
         self.begin(record)

@@ -10,7 +10,7 @@ from controller.contract.ids import BrokerId, PartitionId, Zxid
 from controller.contract.records import Record, RecordKind
 from controller.events import controlled_shutdown
 from controller.model.context import Context
-from controller.model.published_rows import Shown
+from controller.model.published_rows import RowKinds
 from controller.model.tally import GaugeCounts
 from controller.model.topics import Partition
 from controller.transaction.conclusion import Conclusion, Outcome
@@ -53,7 +53,7 @@ def request_shutdown(context: Context, broker: BrokerId, *, shows_steps: bool = 
         observed_ms=header.wall_ms + 1,
         zxid=Zxid(header.zxid + 1),
     )
-    tx = Transaction(context, request, Shown(steps=shows_steps))
+    tx = Transaction(context, request, RowKinds(steps=shows_steps))
     conclusion = Conclusion(tx)
     controlled_shutdown.ask(tx, broker)
     return conclusion.finish()

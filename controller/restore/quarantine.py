@@ -10,7 +10,7 @@ from typing import Final
 
 from controller.contract.records import Record
 from controller.model.context import Context
-from controller.model.published_rows import Shown
+from controller.model.published_rows import RowKinds
 from controller.model.watch_state import Quarantines
 from controller.transaction.conclusion import Conclusion, Outcome
 from controller.transaction.transaction import Transaction
@@ -44,4 +44,4 @@ def quarantine(unknown: Context, quarantines: Quarantines, last: Record, why: st
         why += f". {counted(quarantines.unkept, 'record', 'is')} not kept in `refused`"
     header = unknown.header.copy()
     header.feed.quarantined, header.feed.quarantines = why, quarantines
-    return Conclusion(Transaction(Context(header, unknown.topics), last, Shown(gauges=True))).finish()
+    return Conclusion(Transaction(Context(header, unknown.topics), last, RowKinds(gauges=True))).finish()

@@ -22,7 +22,7 @@ from controller.model.context import Context
 from controller.model.event import EventKind, Sending
 from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, StateEntry, StopEntry
 from controller.model.mutable_state import MutableState
-from controller.model.published_rows import EVERY_CHANGE, PublishedRows, Shown
+from controller.model.published_rows import EVERY_CHANGE, PublishedRows, RowKinds
 from controller.model.topics import Partition
 from controller.transaction.certainty import Certainty
 from controller.transaction.pending_events import PendingEvents
@@ -34,7 +34,7 @@ class Transaction:
 
     __slots__ = ("certainty", "events", "header", "requests", "rows", "state")
 
-    def __init__(self, context: Context, record: Record, shown: Shown = EVERY_CHANGE) -> None:
+    def __init__(self, context: Context, record: Record, shown: RowKinds = EVERY_CHANGE) -> None:
         state, rows = MutableState(context, record, judges_all=shown.judges_all), PublishedRows(record, shown)
         self._compose(state, rows, PendingEvents(state, rows))
 

@@ -1,9 +1,14 @@
-"""Partitions and replicas by state and health, elections and ISR changes."""
+"""Topics and their deletion, partitions and replicas by state and health, elections and ISR changes."""
 
 from __future__ import annotations
 
 from dashboards.catalogue.metric import cluster_counter, of_cluster
 
+TOPICS = of_cluster("topics", "Topics, as Kafka's GlobalTopicCount.")
+TOPICS_TO_DELETE = of_cluster("topics_to_delete", "Topics whose deletion is queued.")
+REPLICAS_TO_DELETE = of_cluster("replicas_to_delete", "Replicas whose deletion is queued.")
+TOPICS_INELIGIBLE = of_cluster("topics_ineligible_to_delete", "Topics whose deletion cannot go on for now.")
+REPLICAS_INELIGIBLE = of_cluster("replicas_ineligible_to_delete", "Replicas whose deletion cannot go on for now.")
 PARTITIONS = of_cluster("partitions", "Partitions by the controller's partition state.", "state")
 REPLICAS = of_cluster("replicas", "Replicas by the controller's replica state.", "state")
 OFFLINE = of_cluster("partitions_offline", "Offline partitions, as Kafka's OfflinePartitionsCount.")

@@ -15,7 +15,6 @@ from dashboards.catalogue import (
     partitions_page_metrics,
     pipeline_metrics,
     process_metrics,
-    topic_metrics,
     watch_metrics,
     zookeeper_metrics,
 )
@@ -27,7 +26,6 @@ _SUBJECTS = (
     job_metrics,
     controller_metrics,
     broker_metrics,
-    topic_metrics,
     partition_metrics,
     zookeeper_metrics,
     alert_metrics,

@@ -10,14 +10,7 @@ from controller.contract.ids import BrokerId
 from controller.contract.records import RecordKind
 from controller.rules.election import Strategy
 from controller.rules.states import PartitionState, ReplicaState
-from dashboards.catalogue import (
-    alert_metrics,
-    broker_metrics,
-    controller_metrics,
-    partition_metrics,
-    pipeline_metrics,
-    topic_metrics,
-)
+from dashboards.catalogue import alert_metrics, broker_metrics, controller_metrics, partition_metrics, pipeline_metrics
 from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.migration_samples import MIGRATION_SAMPLES
@@ -171,7 +164,7 @@ CLUSTER_SAMPLES: Mapping[Metric, Callable[[ReadyCluster, GaugesRow], Iterator[Sa
         broker_metrics.BROKER_SOLE_IN_SYNC: _by_broker(lambda gauges: gauges.sole_in_sync_by_broker),
         partition_metrics.REASSIGNING: _gauge(lambda gauges: gauges.reassigning_partitions),
         broker_metrics.BROKER_DETAIL_DROPPED: _brokers_dropped,
-        topic_metrics.TOPICS: _gauge(lambda gauges: gauges.topics),
+        partition_metrics.TOPICS: _gauge(lambda gauges: gauges.topics),
         partition_metrics.PARTITIONS: _counts(lambda gauges: _by_state(gauges.partitions_by_state, PartitionState)),
         partition_metrics.REPLICAS: _counts(lambda gauges: _by_state(gauges.replicas_by_state, ReplicaState)),
         partition_metrics.OFFLINE: _gauge(lambda gauges: gauges.offline_partitions),
@@ -180,10 +173,10 @@ CLUSTER_SAMPLES: Mapping[Metric, Callable[[ReadyCluster, GaugesRow], Iterator[Sa
         partition_metrics.UNDER_MIN_ISR: _gauge(lambda gauges: gauges.under_min_isr_partitions),
         partition_metrics.AT_MIN_ISR: _gauge(lambda gauges: gauges.at_min_isr_partitions),
         partition_metrics.PREFERRED_IMBALANCE: _gauge(lambda gauges: gauges.preferred_replica_imbalance),
-        topic_metrics.TOPICS_TO_DELETE: _gauge(lambda gauges: gauges.topics_to_delete),
-        topic_metrics.REPLICAS_TO_DELETE: _gauge(lambda gauges: gauges.replicas_to_delete),
-        topic_metrics.TOPICS_INELIGIBLE: _gauge(lambda gauges: gauges.topics_ineligible_to_delete),
-        topic_metrics.REPLICAS_INELIGIBLE: _gauge(lambda gauges: gauges.replicas_ineligible_to_delete),
+        partition_metrics.TOPICS_TO_DELETE: _gauge(lambda gauges: gauges.topics_to_delete),
+        partition_metrics.REPLICAS_TO_DELETE: _gauge(lambda gauges: gauges.replicas_to_delete),
+        partition_metrics.TOPICS_INELIGIBLE: _gauge(lambda gauges: gauges.topics_ineligible_to_delete),
+        partition_metrics.REPLICAS_INELIGIBLE: _gauge(lambda gauges: gauges.replicas_ineligible_to_delete),
         pipeline_metrics.RECORDS: _counts(lambda gauges: gauges.records, *(kind.value for kind in RecordKind)),
         partition_metrics.ELECTIONS: _counts(lambda gauges: gauges.elections, *_ELECTIONS),
         partition_metrics.ISR_CHANGES: _counts(lambda gauges: gauges.isr_changes, "shrink", "expand"),

@@ -39,10 +39,9 @@ from dashboards.page.interface import API, DOCUMENT
 from dashboards.page.routes import LivePage
 from dashboards.probe.metrics import broker_view_collector, quorum_collector
 from dashboards.probe.prober import Prober
-from dashboards.serving.build import BuildCollector
 from dashboards.serving.connections import HttpCollector, HttpFigures
 from dashboards.serving.http import HttpServer
-from dashboards.serving.metrics import metrics_route, wanted_by
+from dashboards.serving.metrics import BuildCollector, metrics_route, wanted_by
 from outputs import open_outputs
 
 _LOOK_SECONDS = 0.2

@@ -22,10 +22,9 @@ from dashboards.catalogue import watch_metrics
 from dashboards.catalogue.families import Sample, family, lag_family, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.catalogue.table import CATALOGUE
-from dashboards.serving.build import BuildCollector
 from dashboards.serving.connections import HttpCollector, HttpFigures
 from dashboards.serving.http import HttpServer
-from dashboards.serving.metrics import metrics_route
+from dashboards.serving.metrics import BuildCollector, metrics_route
 from transport.forwarding import Forwarding
 from transport.listening import Listening
 

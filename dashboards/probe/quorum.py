@@ -31,8 +31,7 @@ from migration.comparison.view import (
     replicas_text,
 )
 from migration.nodes.asking import ask_nodes
-from migration.nodes.modes import Mode
-from migration.nodes.nodes import Nodes, Quorum
+from migration.nodes.nodes import Mode, Nodes, Quorum
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import NodeError
 from questions.cluster_rows import ClusterSnapshot

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 
 from anyio import CapacityLimiter, Lock, to_thread
 from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import choose_encoder, gzip_accepted
+from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dashboards.catalogue import process_metrics
+from dashboards.catalogue.families import family
 from dashboards.catalogue.metric import METRICS_PAGE
 
 
@@ -86,3 +92,18 @@ class _Renderings:
     def _encoded(self, wanted: Wanted) -> bytes:
         body = wanted.encode(self._registry)
         return gzip.compress(body, compresslevel=1) if wanted.gzip else body
+
+
+class BuildCollector(Collector):
+    """Answers each scrape with the version of this process."""
+
+    def collect(self) -> Iterator[Family]:
+        """Yield the one family."""
+        yield family(process_metrics.BUILD_INFO, [((_build_version(), platform.python_version()), 1)])
+
+
+def _build_version() -> str:
+    try:
+        return version("kontrast")
+    except PackageNotFoundError:
+        return "unknown"  # a source tree that is not installed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from controller.rules.election import Strategy
-from dashboards.catalogue import partition_metrics, topic_metrics
+from dashboards.catalogue import partition_metrics
 from deploy.boards import shared
 from deploy.boards.board import new_board, section
 from deploy.boards.panels import ANY_IS_DOUBTFUL, Line, graph, number
@@ -22,22 +22,24 @@ def board() -> dashboard.Dashboard:
     section(
         deletions,
         "Now",
-        number("Topics to delete", "Topics whose deletion is queued.", newest(topic_metrics.TOPICS_TO_DELETE)),
+        number("Topics to delete", "Topics whose deletion is queued.", newest(partition_metrics.TOPICS_TO_DELETE)),
         number(
             "Ineligible topics",
             "Queued deletions that cannot continue, because a broker with a replica is missing or the topic is "
             "reassigned.",
-            newest(topic_metrics.TOPICS_INELIGIBLE),
+            newest(partition_metrics.TOPICS_INELIGIBLE),
             limits=ANY_IS_DOUBTFUL,
         ),
-        number("Replicas to delete", "Replicas whose deletion is queued.", newest(topic_metrics.REPLICAS_TO_DELETE)),
+        number(
+            "Replicas to delete", "Replicas whose deletion is queued.", newest(partition_metrics.REPLICAS_TO_DELETE)
+        ),
         number(
             "Ineligible replicas",
             "Their deletion is queued and cannot go on for now.",
-            newest(topic_metrics.REPLICAS_INELIGIBLE),
+            newest(partition_metrics.REPLICAS_INELIGIBLE),
             limits=ANY_IS_DOUBTFUL,
         ),
-        number("Topics", "As Kafka's GlobalTopicCount.", newest(topic_metrics.TOPICS)),
+        number("Topics", "As Kafka's GlobalTopicCount.", newest(partition_metrics.TOPICS)),
         shared.pending_writes(),
     )
     section(
@@ -46,15 +48,15 @@ def board() -> dashboard.Dashboard:
         graph(
             "Queued deletions of topics",
             "Queued deletions, and those that cannot continue.",
-            Line(newest(topic_metrics.TOPICS_TO_DELETE), legend(word="to delete")),
-            Line(newest(topic_metrics.TOPICS_INELIGIBLE), legend(word="cannot go on")),
+            Line(newest(partition_metrics.TOPICS_TO_DELETE), legend(word="to delete")),
+            Line(newest(partition_metrics.TOPICS_INELIGIBLE), legend(word="cannot go on")),
             stepped=True,
         ),
         graph(
             "Queued deletions of replicas",
             "Replicas of topics in deletion, and those that cannot be deleted.",
-            Line(newest(topic_metrics.REPLICAS_TO_DELETE), legend(word="to delete")),
-            Line(newest(topic_metrics.REPLICAS_INELIGIBLE), legend(word="cannot go on")),
+            Line(newest(partition_metrics.REPLICAS_TO_DELETE), legend(word="to delete")),
+            Line(newest(partition_metrics.REPLICAS_INELIGIBLE), legend(word="cannot go on")),
             stepped=True,
         ),
         graph(
@@ -64,7 +66,7 @@ def board() -> dashboard.Dashboard:
             Line(newest(partition_metrics.REPLICAS, "state", matchers=(_DELETING,)), legend("state")),
             stepped=True,
         ),
-        graph("Topics over time", "As Kafka's GlobalTopicCount.", Line(newest(topic_metrics.TOPICS)), stepped=True),
+        graph("Topics over time", "As Kafka's GlobalTopicCount.", Line(newest(partition_metrics.TOPICS)), stepped=True),
     )
     return section(
         deletions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards.catalogue import partition_metrics, topic_metrics
+from dashboards.catalogue import partition_metrics
 from deploy.boards import shared
 from deploy.boards.board import UNCLEAN, new_board, section
 from deploy.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Line, graph, number
@@ -65,7 +65,7 @@ def board() -> dashboard.Dashboard:
         graph(
             "Topics",
             "As Kafka's GlobalTopicCount.",
-            Line(newest(topic_metrics.TOPICS)),
+            Line(newest(partition_metrics.TOPICS)),
             stepped=True,
         ),
     )

@@ -36,8 +36,7 @@ from migration.comparison.view import (
     resource_text,
 )
 from migration.nodes.asking import UNREADABLE_ANSWERS, ask_quorum, connect, refuse
-from migration.nodes.modes import Mode
-from migration.nodes.nodes import Node, Nodes, Quorum
+from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode, NodeError
 

@@ -12,8 +12,7 @@ from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest,
 
 from controller.contract.ids import BrokerId
 from migration.nodes.api_versions import ApiVersions, ask_api_versions
-from migration.nodes.modes import mode_of
-from migration.nodes.nodes import Node, Nodes, Quorum
+from migration.nodes.nodes import Node, Nodes, Quorum, mode_of
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode, NodeError
 from transport.printable import printable

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from controller.contract.znodes import ZnodeError, decode_epoch
-from migration.nodes.modes import Mode
+from migration.nodes.nodes import Mode
 from migration.preflight.check import Finding
 from migration.preflight.tree import BROKERS, CONTROLLER, MIGRATION, Owner, Tree
 

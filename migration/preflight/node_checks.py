@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from controller.contract.ids import NO_BROKER, BrokerId
-from migration.nodes.modes import METADATA_VERSIONS, Mode
-from migration.nodes.nodes import VOTERS, Node
+from migration.nodes.nodes import METADATA_VERSIONS, VOTERS, Mode, Node
 from migration.preflight.check import Finding
 from migration.preflight.tree import BROKERS, Tree
 

@@ -1,4 +1,8 @@
-"""Find the Java that Spark and the embedded servers run on."""
+"""Find the Java that Spark and the embedded servers run on, and a directory for its native libraries.
+
+Libraries such as RocksDB's cannot be loaded from a mount with noexec. Docker and Compose mount a tmpfs so, and hardened
+hosts mount /tmp so.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -50,3 +55,25 @@ def java_version(java: Path) -> int:
     if match is None:
         raise JavaError(f"{java} does not report its version. Set JAVA_HOME to a Java {OLDEST_JAVA} or newer")
     return int(match[1])
+
+
+def library_parent(directories: Sequence[Path]) -> Path | None:
+    """Return the first directory from which a library can be loaded, or None if there is nothing to choose.
+
+    Raise StreamError with the remedy if each is mounted noexec.
+    """
+    for directory in directories:
+        if not _forbids_programs(directory):
+            return directory
+    if not directories:
+        return None
+    raise StreamError(
+        f"{directories[0]} is mounted noexec, so Java cannot load RocksDB from it. Mount it with exec (Compose: tmpfs "
+        "/tmp:exec), or set TMPDIR to a directory without noexec"
+    )
+
+
+def _forbids_programs(directory: Path) -> bool:
+    while not directory.exists():
+        directory = directory.parent
+    return bool(os.statvfs(directory).f_flag & os.ST_NOEXEC)

@@ -14,7 +14,7 @@ from streaming.java.artifacts import (
     jars,
     missing_jars,
 )
-from streaming.java.libraries import library_parent
+from streaming.java.installation import library_parent
 from streaming.spark.submitted import submitted
 
 logger = logging.getLogger("kontrast.streaming")

@@ -15,7 +15,7 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from streaming.java.artifacts import LOOPBACK
-from streaming.java.libraries import library_parent
+from streaming.java.installation import library_parent
 from streaming.scratch import scratch_directory
 from streaming.spark.failure import stream_error
 from streaming.spark.java_process import JavaProcess, session_of

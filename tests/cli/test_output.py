@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from cli.printing import output
+from cli.printing import standard_error
 from transport.secret import read_secret
 
 HOSTILE = "one\ntwo\r\x1b[2Jthree\u202efour\x00"
@@ -20,14 +20,14 @@ ESCAPED = r"one\ntwo\r\x1b[2Jthree\u202efour\x00"
 @pytest.fixture
 def log(capsys):
     def lines(say, **how) -> list[str]:
-        output.configure(**how)
+        standard_error.configure(**how)
         say()
         return capsys.readouterr().err.splitlines()
 
     yield lines
-    output.configure()
+    standard_error.configure()
     root = logging.getLogger()
-    for handler in [handler for handler in root.handlers if isinstance(handler, output._StandardError)]:
+    for handler in [handler for handler in root.handlers if isinstance(handler, standard_error._StandardError)]:
         root.removeHandler(handler)
 
 
@@ -37,7 +37,7 @@ def test_foreign_text_is_one_escaped_line(log):
 
 
 def test_a_sentence_for_who_started_the_command_is_one_escaped_line(log):
-    (line,) = log(lambda: output.complain(f"the path {HOSTILE}"))
+    (line,) = log(lambda: standard_error.complain(f"the path {HOSTILE}"))
     assert r"\x1b[2Jthree\u202efour\x00" in line
     assert "\x1b[2J" not in line
 

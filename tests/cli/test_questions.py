@@ -15,10 +15,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from cli.commands.ask.explain import explanation_lines
 from cli.commands.ask.lint import lint_lines
 from cli.main import main
 from cli.printing.check_lines import health_lines, probe_line
-from cli.printing.explanation_lines import explanation_lines
 from cli.printing.standard_output import print_renderables
 from cli.sources.files import FilesSource
 from cli.sources.source import Scope

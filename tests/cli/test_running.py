@@ -11,7 +11,7 @@ import pytest
 
 SCRIPT = """
 import ctypes, sys, threading, time
-from cli.printing import output
+from cli.printing import standard_error
 from cli.running import run_until_stopped
 from ingest.errors import IngestError
 
@@ -47,7 +47,7 @@ def heaps(stop):
     libc.malloc_info(0, ctypes.c_void_p(libc.fdopen(1, b"w")))
     libc.fflush(None)
 
-output.configure()
+standard_error.configure()
 names = sys.argv[1:]
 beside = {name: globals()[name] for name in names[names.index("beside") + 1 :]} if "beside" in names else {}
 parts = {name: globals()[name.rstrip("01234567")] for name in names if name not in beside and name != "beside"}

@@ -20,7 +20,7 @@ from cli.main import main
 from cli.settings.config import ConfigError
 from cli.sources.options import source_of
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope
-from cli.sources.zookeeper import no_cycles_looked_for
+from cli.sources.zookeeper import without_garbage_collection
 from controller.contract.ids import TopicPartition
 from controller.contract.outputs import encode_row
 from controller.contract.problem import Problem
@@ -261,10 +261,10 @@ def test_what_a_look_leaves_in_cycles_is_gone_after_the_next():
             self.itself = self
 
     try:
-        with no_cycles_looked_for():
+        with without_garbage_collection():
             left = weakref.ref(Cycle())
         assert left() is not None
-        with no_cycles_looked_for():
+        with without_garbage_collection():
             assert left() is None
     finally:
         gc.unfreeze()

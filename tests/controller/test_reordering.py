@@ -184,7 +184,7 @@ def test_a_broker_that_starts_later_has_not_asked_to_be_shut_down(release):
 
 def test_a_broker_that_is_not_registered_has_not_asked_in_vain(history):
     tx = Transaction(history.context, history.records[-1])
-    controlled_shutdown.ask_in_vain(tx, 9)
+    controlled_shutdown.ask_unsuccessfully(tx, 9)
     assert tx.events.is_idle
 
 

@@ -32,7 +32,7 @@ from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.probe.metrics import quorum_collector
 from dashboards.probe.prober import Prober
 from dashboards.probe.quorum import QuorumSeen
-from dashboards.serving.build import BuildCollector
+from dashboards.serving.metrics import BuildCollector
 from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
 from questions.memory import Memory

@@ -15,7 +15,7 @@ from hypothesis import strategies
 
 from cli.embedded.process import free_port
 from migration.nodes.api_versions import ask_api_versions
-from migration.nodes.modes import Mode, mode_of
+from migration.nodes.nodes import Mode, mode_of
 from outputs.kafka_login import NodeLogin, split_address
 from outputs.kafka_node import NodeError
 from tests.certificates import make_self_signed

@@ -17,8 +17,7 @@ from migration.comparison.comparing import Comparison, ComparisonOutcome, compar
 from migration.comparison.quorum_view import QuorumReader
 from migration.comparison.view import BothValues, CopiedSubject, Expected, Key, QuorumView, differences
 from migration.comparison.zookeeper_view import UNREADABLE, forbidden_subjects, zookeeper_values
-from migration.nodes.modes import Mode
-from migration.nodes.nodes import Node, Nodes, Quorum
+from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.preflight import node_checks
 from migration.preflight.tree import Tree
 from outputs.kafka_login import NodeLogin

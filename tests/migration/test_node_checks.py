@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cli.printing.preflight_lines import print_report
-from migration.nodes.modes import Mode
-from migration.nodes.nodes import VOTERS, Node, Nodes, Quorum
+from migration.nodes.nodes import VOTERS, Mode, Node, Nodes, Quorum
 from migration.preflight.check import Finding
 from migration.preflight.node_checks import kraft_mode_too_early, unreachable_voters
 from migration.preflight.report import examine

@@ -11,7 +11,7 @@ import pytest
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
 from controller.contract.outputs import decode_row
 from controller.contract.records import RecordKind, encode_record
-from streaming.forwarder_clocks import ClockReading, ForwarderClocks
+from streaming.progress import ClockReading, ForwarderClocks
 from streaming.published import Observed
 from tests.streaming.cluster_records import life_of
 from tests.streaming.job_in_a_thread import running

@@ -11,7 +11,7 @@ import pytest
 
 from streaming.errors import StreamError
 from streaming.java.artifacts import LOCAL_FILE_SYSTEM, cache_directory, jars
-from streaming.java.libraries import library_parent
+from streaming.java.installation import library_parent
 from tests.read_only import without_privileges
 from tests.streaming.cluster_records import life_of
 
@@ -65,7 +65,7 @@ def test_jars_that_may_not_be_read_are_one_sentence_in_the_check(cache_of_root, 
 def noexec(monkeypatch):
     """Return a set of directories that count as mounted with noexec."""
     found = set[Path]()
-    monkeypatch.setattr("streaming.java.libraries._forbids_programs", found.__contains__)
+    monkeypatch.setattr("streaming.java.installation._forbids_programs", found.__contains__)
     return found
 
 

@@ -21,7 +21,7 @@ from kafka.admin import KafkaAdminClient
 from cli.embedded.process import own_command
 from cli.embedded.zookeeper import ZooKeeper
 from cli.main import main
-from cli.printing.output import LIBRARIES
+from cli.printing.standard_error import LIBRARIES
 from controller.contract.records import decode_record
 from ingest.errors import IngestError
 from ingest.sinks.kafka_sink import KafkaSink

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.followed_outputs import Followed, followed, outputs_options, where_outputs_are
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.standard_output import (
     READER_LEFT,
     flush,
@@ -194,9 +194,9 @@ def _print(outputs: Followed, shown: _Shown, until: Until | None, address: Addre
     elif rows:
         print_renderables([table_of(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows))])
     for doubt in doubts.values():
-        output.warn(doubt)
+        standard_error.warn(doubt)
     if not rows and not doubts:
-        output.say(f"no alert is open in {', '.join(snapshot.cluster for snapshot in snapshots)}")
+        standard_error.say(f"no alert is open in {', '.join(snapshot.cluster for snapshot in snapshots)}")
     return bool(rows or doubts)
 
 
@@ -276,7 +276,7 @@ def _follow_as_lines(outputs: Followed, shown: _Shown, stop: threading.Event) ->
         shown_before = now
         doubted, doubts = doubts, shown.doubts(outputs, snapshots)
         for cluster in doubts.keys() - doubted.keys():
-            output.warn(doubts[cluster])
+            standard_error.warn(doubts[cluster])
         flush()
         if reader_has_left() or stop.wait(_LOOK_SECONDS):
             return

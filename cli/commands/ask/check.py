@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.standard_output import (
     READER_LEFT,
     clear_terminal,
@@ -141,7 +141,7 @@ def _watch(
         except StoppedError:
             break
         except (IngestError, ServeError) as error:
-            output.warn(f"{error}. The last picture may be old")
+            standard_error.warn(f"{error}. The last picture may be old")
         else:
             says = [(finding.severity, finding.alert, finding.cause) for finding in health.findings], health.doubts
             if is_terminal():

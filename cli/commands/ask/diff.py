@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 import msgspec
+from rich.console import RenderableType
 
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, read_login
-from cli.printing import output
+from cli.printing import standard_error
+from cli.printing.answers import line
+from cli.printing.standard_output import print_json, print_renderables
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_settings
 from cli.settings.options import GroupedCommand
@@ -21,7 +24,8 @@ from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, Scope, Source, ask, ask_as_long_as
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.view.metadata import ControllerMetadata, Metadata, UnreadableZnode
-from questions.diff.side import Side, of_metadata
+from questions.diff.differences import Difference, Differences
+from questions.diff.side import Kind, Side, Value, of_metadata
 from wording.sentences import counted
 
 if TYPE_CHECKING:
@@ -51,7 +55,9 @@ def read_snapshot(file: Path) -> Side:
     if not any(isinstance(line, ControllerMetadata) for line in metadata):
         raise ConfigError(f"{file} is no whole answer of `kontrast snapshot --json`: it names no controller")
     if unreadable := sum(isinstance(line, UnreadableZnode) for line in metadata):
-        output.warn(f"in {file} {counted(unreadable, 'znode')} could not be read, so their data is missing there")
+        standard_error.warn(
+            f"in {file} {counted(unreadable, 'znode')} could not be read, so their data is missing there"
+        )
     return Side(file.name, dict(of_metadata(metadata)))
 
 
@@ -147,8 +153,6 @@ class _Printed:
 
     def show(self, differences: Differences) -> ExitCode:
         """Print. Return whether there is a difference."""
-        from cli.printing.diff_lines import print_differences, print_json_lines
-
         if self._as_json:
             print_json_lines(differences)
         else:
@@ -234,7 +238,7 @@ def _answers(
             answer = connection.answer(expected_bytes(rows))
         except ProbeError as error:
             if not earlier or address in earlier:
-                output.complain(f"{error}: it is not compared")
+                standard_error.complain(f"{error}: it is not compared")
             continue
         a, b = sides(picture.header, rows, answer, f"broker at {address}")
         yield address, diff(a, b, printed.topics, earlier.get(address))
@@ -253,3 +257,61 @@ def _partition_rows(picture: Picture) -> dict[PartitionName, PartitionRow]:
         if topic.exists and not topic.queued_for_deletion
         for number, partition in topic.partitions.items()
     }
+
+
+_NAMED: Final = 20
+
+
+def print_differences(differences: Differences, *, is_all: bool) -> None:
+    """Print the number of differences, and the worst or all."""
+    print_renderables(_lines(differences, None if is_all else _NAMED))
+
+
+def print_json_lines(differences: Differences) -> None:
+    """Print one JSON object a difference, and last one with the counts."""
+    sides = {"a": differences.a, "b": differences.b}
+    for one in differences.differences:
+        print_json({"object": "difference", **sides, **msgspec.to_builtins(one)})
+    counts = {name: getattr(differences, name) for name in ("compared", "differing", "fields")}
+    print_json({"object": "compared", **sides, **counts})
+
+
+def _lines(differences: Differences, most: int | None) -> Iterator[RenderableType]:
+    title = (f"{differences.a} → {differences.b}", "bold")
+    parts = [_share(kind, count, differences.compared[kind]) for kind, count in differences.differing.items() if count]
+    if not parts:
+        compared = ", ".join(counted(count, kind) for kind, count in differences.compared.items() if count)
+        yield line(title, ": ", ("the same", "green"), f" ({compared or 'nothing to compare'})")
+        return
+    yield line(title, f": differences in {', '.join(parts)}")
+    named = differences.differences[:most]
+    for one in named:
+        yield line(f"{one.subject}: {_said(one)}", indent=2)
+    if left := len(differences.differences) - len(named):
+        fields = ", ".join(f"{name} {count}" for name, count in sorted(differences.fields.items()))
+        yield line(f"and {left} more, which --all names (in all: {fields})", indent=2)
+
+
+def _share(kind: str, differing: int, compared: int) -> str:
+    return "the controller" if kind == Kind.CONTROLLER.value else f"{differing} of {counted(compared, kind)}"
+
+
+def _said(one: Difference) -> str:
+    if one.only_in is not None:
+        return f"only in {one.only_in}"
+    return ", ".join(f"{_words(field.name)} {_value(field.a)} → {_value(field.b)}" for field in one.fields)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ") if name != "isr" else "ISR"
+
+
+def _value(value: Value) -> str:
+    match value:
+        case tuple():
+            return f"[{','.join(map(str, value))}]"
+        case bool():
+            return "yes" if value else "no"
+        case None | -1:
+            return "none"
+    return str(value)

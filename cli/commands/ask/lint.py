@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.console import RenderableType
 
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.answers import line, severity_word
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
@@ -57,10 +57,12 @@ def lint(*, as_json: bool, **flags: object) -> int:
         elif found:
             print_renderables(lint_lines(found))
         else:
-            output.say(f"no check found trouble in {picture.header.cluster}")
+            standard_error.say(f"no check found trouble in {picture.header.cluster}")
         if unknown := [finding.check for finding in findings if finding.count is None]:
             names = ", ".join(unknown)
-            output.warn(f"not checked, because the outputs lack the znodes: {names} (give --zookeeper or --zk-data)")
+            standard_error.warn(
+                f"not checked, because the outputs lack the znodes: {names} (give --zookeeper or --zk-data)"
+            )
         return ExitCode.FAILED if any(each.severity is not Severity.INFO for each in found) else ExitCode.OK
 
     return ask(source_of(flags), EVERYTHING_NOW, answer)

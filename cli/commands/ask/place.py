@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.standard_output import print_json_line
 from cli.running import ExitCode
 from cli.settings.id_lists import read_ids
@@ -132,18 +132,18 @@ def _print(
         print_json_line(line)
     moved = f"{len(movement.targets)} partitions change, {movement.copies} replicas are copied"
     to = ", ".join(f"broker {broker} gets {count}" for broker, count in movement.replicas_added.items())
-    output.say(f"{moved}{': ' if to else ''}{to}")
+    standard_error.say(f"{moved}{': ' if to else ''}{to}")
     if not movement.targets:
         return ExitCode.OK
     try:
         taken = check_reassignment(picture.context, movement.targets)
     except NoControllerError as error:
-        output.warn(f"it was not checked: {error}")
+        standard_error.warn(f"it was not checked: {error}")
         return ExitCode.OK
     if taken.is_harmless:
-        output.say("once it is done, every partition can be used as now")
+        standard_error.say("once it is done, every partition can be used as now")
         return ExitCode.OK
-    output.warn(
+    standard_error.warn(
         f"once it is done, {taken.offline} partitions would be offline and {taken.unwritable} "
         "would reject acks=all (see kontrast whatif --reassign)"
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.replay_lines import EMITTABLE, RowWriter
 from cli.printing.standard_output import READER_LEFT, flush, is_terminal, reader_has_left
 from cli.running import ExitCode, run_until_stopped
@@ -273,13 +273,13 @@ def _progress(history: History) -> Iterator[Callable[[], None]]:
 
 def _tell(history: History, writer: RowWriter) -> None:
     for note in history.files.notes:
-        output.say(note)
+        standard_error.say(note)
     if writer.refused:
-        output.say(f"{counted(writer.refused, 'znode value')} could not be read (--emit refused shows them)")
+        standard_error.say(f"{counted(writer.refused, 'znode value')} could not be read (--emit refused shows them)")
 
 
 def _complain_of_chroot(history: History, chroot: str) -> None:
     """Name the chroot without a cluster, and the others that have one."""
     others = " and ".join(sorted(history.other_chroots))
     hint = f"they have one below {others}. Give --chroot" if others else "check --zk-data"
-    output.complain(f"the files have no Kafka cluster below {chroot}, {hint}")
+    standard_error.complain(f"the files have no Kafka cluster below {chroot}, {hint}")

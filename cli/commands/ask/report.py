@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli.extras import need_extra
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.standard_output import plain_lines, print_document, print_renderables
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import Settings, build, reached, read_flags, read_settings
@@ -172,12 +172,12 @@ def report(  # noqa: PLR0913 (one parameter an option)
     config = _config(settings, source, window, clusters, read_flags("stream", flags))
 
     def run(stop: threading.Event) -> ExitCode | None:
-        from cli.followed_outputs import without_waiting_words
+        from cli.followed_outputs import without_messages_of_waiting
         from questions.report.report import report_against
         from streaming.report import job  # brings pyspark
 
         try:
-            with without_waiting_words():
+            with without_messages_of_waiting():
                 found = report_against(objective_percent, job.run(config, stop))
         except StreamError:
             if not stop.is_set():
@@ -229,15 +229,15 @@ def _answer(found: Report, clusters: tuple[str, ...], form: str, out: Path | Non
     absent = sorted(set(clusters) - named)
     if absent or not named:
         what = f"cluster {', '.join(absent)}" if absent else "any cluster"
-        output.complain(f"the kept data has no rows of {what}")
+        standard_error.complain(f"the kept data has no rows of {what}")
         return ExitCode.USAGE
     try:
         _write(found, doubts, form, out)
     except OSError as error:
-        output.complain(f"{error.filename} cannot be written: {error.strerror}. Give --out another place")
+        standard_error.complain(f"{error.filename} cannot be written: {error.strerror}. Give --out another place")
         return ExitCode.USAGE
     for doubt in doubts:
-        output.warn(doubt)
+        standard_error.warn(doubt)
     if any(cluster.failed for cluster in found.clusters):
         return ExitCode.UNAVAILABLE
     return ExitCode.FAILED if found.misses else ExitCode.OK
@@ -258,7 +258,7 @@ def _write(found: Report, doubts: list[str], form: str, out: Path | None) -> Non
             print_document(text)
             return
         out.write_text(text, encoding="utf-8")
-    output.say(f"wrote {out}")
+    standard_error.say(f"wrote {out}")
 
 
 def _text(found: Report, doubts: list[str], form: str) -> str:

@@ -7,14 +7,16 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
+from rich.console import RenderableType
 
-from cli.printing import output
+from cli.printing import standard_error
+from cli.printing.answers import line
 from cli.printing.standard_output import print_json, print_line, print_renderables
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import known_clusters, read_flags, read_settings
@@ -26,10 +28,13 @@ from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundE
 from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
+from questions.restartable import Obstacle, Reason, Restartable, Verdict
+from wording.times import exact_moment
 
 if TYPE_CHECKING:
     from cli.served_restarts import ServedRestarts
     from questions.restartable import Restartable
+
 
 _Look: TypeAlias = "Callable[[threading.Event], Restartable]"
 
@@ -221,7 +226,7 @@ def _released(served: ServedRestarts, broker: BrokerId, *, as_json: bool) -> Exi
     try:
         lease = served.release(broker)
     except NoLeaseError as error:
-        output.complain(str(error))
+        standard_error.complain(str(error))
         return ExitCode.FAILED
     if as_json:
         print_json(lease)
@@ -235,8 +240,6 @@ def _shown(*, as_json: bool) -> Callable[[Restartable], Restartable]:
         if as_json:
             print_json(answer)
         else:
-            from cli.printing.restartable_lines import restartable_lines
-
             print_renderables(restartable_lines(answer))
         return answer
 
@@ -251,7 +254,6 @@ def _code(answer: Restartable) -> ExitCode:
 def _probe(look: Callable[[], Restartable]) -> int:
     """Print one line for a monitoring system, which takes the exit codes as they are."""
     from cli.printing.check_lines import ProbeState, plugin_line
-    from cli.printing.restartable_lines import one_line
 
     try:
         answer = look()
@@ -268,7 +270,6 @@ def _wait(look: Callable[[], Restartable], deadline: float, every_seconds: float
 
     A line on standard error shows each new reason to wait.
     """
-    from cli.printing.restartable_lines import one_line
     from questions.restartable import Verdict
 
     shown = ""
@@ -285,7 +286,49 @@ def _wait(look: Callable[[], Restartable], deadline: float, every_seconds: float
                 return answer
             said = one_line(answer)
         if said != shown:
-            output.say(said)
+            standard_error.say(said)
             shown = said
         if stop.wait(min(every_seconds, max(0.0, deadline - time.monotonic()))):
             raise StoppedError
+
+
+_COLOURS: Final = {Verdict.YES: "green", Verdict.NO: "bold red", Verdict.UNKNOWN: "magenta"}
+_NAMED_TOPICS: Final = 5
+
+
+def restartable_lines(answer: Restartable) -> Iterator[RenderableType]:
+    """Show the verdict, and a line for each reason or doubt."""
+    yield line(
+        (answer.verdict.value, _COLOURS[answer.verdict]),
+        f": {headline(answer)}  as of {exact_moment(answer.as_of_ms)}",
+    )
+    lease = answer.lease
+    if lease is not None and not any(reason.obstacle is Obstacle.LEASE for reason in answer.reasons):
+        yield line(f"{lease.holder} holds the lease until {exact_moment(lease.until_ms)}", indent=2)
+    for doubt in answer.doubts:
+        yield line(doubt, indent=2)
+    for reason in answer.reasons:
+        yield line(reason.sentence, indent=2)
+        if reason.topics:
+            yield line(_topics(reason), indent=4)
+
+
+def headline(answer: Restartable) -> str:
+    """Return the verdict as a sentence."""
+    if answer.verdict is Verdict.YES:
+        return f"broker {answer.broker} may be restarted now"
+    if answer.verdict is Verdict.NO:
+        return f"do not restart broker {answer.broker} now"
+    return f"Kontrast does not know whether broker {answer.broker} may be restarted"
+
+
+def one_line(answer: Restartable) -> str:
+    """Return the verdict with all reasons on one line."""
+    why = "; ".join([*answer.doubts, *(reason.sentence for reason in answer.reasons)])
+    return f"{headline(answer)}{': ' if why else ''}{why}"
+
+
+def _topics(reason: Reason) -> str:
+    named = [f"{each.topic} ({each.partitions})" for each in reason.topics[:_NAMED_TOPICS]]
+    more = len(reason.topics) - len(named) + reason.more_topics
+    return ", ".join([*named, f"and {more} more" if more else ""]).removesuffix(", ")

@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from cli.followed_outputs import Where, lines_until_now, outputs_options, where_outputs_are
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.replay_lines import row_object, sentence, value_in_words
 from cli.printing.standard_output import flush, print_json_line, print_line
 from cli.running import ExitCode, run_until_stopped
@@ -89,7 +89,7 @@ def show(  # noqa: PLR0913 (one parameter an option)
     def run(stop: threading.Event) -> None:
         chosen = rows.read(where, output_name, stop)
         if not chosen and not stop.is_set():
-            output.say(f"there is no row of {output_name}{rows.asked_for}")
+            standard_error.say(f"there is no row of {output_name}{rows.asked_for}")
         for line, row in chosen:
             if as_json:
                 print_json_line(line, flush=False)
@@ -101,7 +101,7 @@ def show(  # noqa: PLR0913 (one parameter an option)
     code = run_until_stopped({"show": run})
     if rows.bad:
         lines = counted(rows.bad, "line")
-        output.complain(f"left out {lines} of {output_name} that this Kontrast cannot read: {rows.last_error}")
+        standard_error.complain(f"left out {lines} of {output_name} that this Kontrast cannot read: {rows.last_error}")
     return code or (ExitCode.FAILED if rows.bad else ExitCode.OK)
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.snapshot_lines import Selection, print_json, print_summary
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.source import NotFoundError, ask_as_long_as
-from cli.sources.zookeeper import no_cycles_looked_for, shown_progress, where_clusters_are
+from cli.sources.zookeeper import shown_progress, where_clusters_are, without_garbage_collection
 from controller.restore.stored_context import new_context
 from controller.step import Outcome, steps
 from controller.view.metadata import UnreadableZnode, Znode, cluster_metadata
@@ -82,7 +82,7 @@ def snapshot(
     selection = Selection(topics=frozenset(topics), only=Concern(only) if only else None)
 
     def look(stop: threading.Event) -> ExitCode:
-        with no_cycles_looked_for():
+        with without_garbage_collection():
             read = _read(config, stop)
             if stop.is_set():
                 raise StoppedError
@@ -117,13 +117,13 @@ def _tell(found: JudgedCluster, selection: Selection) -> ExitCode:
     """Report the gaps of the snapshot."""
     unreadable: list[UnreadableZnode] = found.unreadable
     for znode in unreadable[:_NAMED_ZNODES]:
-        output.complain(f"{znode.path} cannot be read: {znode.reason}")
+        standard_error.complain(f"{znode.path} cannot be read: {znode.reason}")
     if len(unreadable) > _NAMED_ZNODES:
         more = counted(len(unreadable) - _NAMED_ZNODES, "more znode")
-        output.complain(f"{more} cannot be read (--json names them all)")
+        standard_error.complain(f"{more} cannot be read (--json names them all)")
     known = {partition.topic for partition in found.partitions}
     absent = sorted(selection.topics - known)
     if absent and not unreadable:
-        output.complain(f"there is no topic {', '.join(absent)}{did_you_mean(near(absent[0], known))}")
+        standard_error.complain(f"there is no topic {', '.join(absent)}{did_you_mean(near(absent[0], known))}")
         return ExitCode.USAGE
     return ExitCode.FAILED if unreadable else ExitCode.OK

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from rich.console import RenderableType
 
-from cli.printing import output
+from cli.printing import standard_error
+from cli.printing.answers import line, severity_word
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
@@ -17,7 +19,12 @@ from cli.sources.options import source_of, source_options
 from cli.sources.source import NotFoundError, Scope, Source, ask
 from controller.contract.ids import BrokerId
 from questions.doubts import doubts
+from questions.explain.explanation import Certainty
+from questions.timeline.events import Change, Event
+from questions.timeline.timeline import Timeline
+from wording.sentences import counted
 from wording.suggestions import did_you_mean
+from wording.times import exact_moment
 
 if TYPE_CHECKING:
     from controller.contract.ids import TopicPartition
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
     from questions.picture import Picture
     from questions.timeline.selection import HistorySpan, Selection
     from questions.timeline.timeline import Timeline
+
 
 _EPILOG = """\b
 Examples:
@@ -150,7 +158,6 @@ def _source_with_past(flags: Mapping[str, Any]) -> Source:
 
 def _print(found: Timeline, *, as_json: bool) -> None:
     from cli.printing.standard_output import print_json, print_renderables
-    from cli.printing.timeline_lines import timeline_lines
 
     if as_json:
         print_json(found)
@@ -176,4 +183,33 @@ def _write(file: Path, found: Timeline, reasons_to_doubt: Iterable[str]) -> None
         file.write_text(page_of(found, reasons_to_doubt), encoding="utf-8")
     except OSError as error:
         raise NotFoundError(f"{file} cannot be written: {error.strerror}. Give --html another file") from error
-    output.say(f"wrote {file}")
+    standard_error.say(f"wrote {file}")
+
+
+_NAMED: Final = 8
+
+
+def timeline_lines(timeline: Timeline) -> Iterator[RenderableType]:
+    """Yield the events, the oldest first."""
+    about = f" of {timeline.about}" if timeline.about else ""
+    count = counted(len(timeline.events), "event")
+    span = f"{exact_moment(timeline.begin_ms)} to {exact_moment(timeline.end_ms)}"
+    yield line(f"{timeline.cluster}: {count}{about}, {span}")
+    for event in timeline.events:
+        yield _event(event)
+        for change in event.changes:
+            yield _change(change, event.time_ms)
+
+
+def _event(event: Event) -> RenderableType:
+    zxid = f"{event.zxid:#x}" if event.zxid >= 0 else "-"
+    word = () if event.severity is None else (severity_word(event.severity.value), " ")
+    sure = "" if event.certainty is Certainty.SEEN else f"  [{event.certainty.value}: {event.rule}]"
+    return line(f"{exact_moment(event.time_ms)}  {zxid:>8}  ", *word, event.says, (sure, "yellow"))
+
+
+def _change(change: Change, began_ms: int) -> RenderableType:
+    more = f" and {len(change.partitions) - _NAMED} more" if len(change.partitions) > _NAMED else ""
+    names = f": {', '.join(change.partitions[:_NAMED])}{more}" if len(change.partitions) > 1 else ""
+    sure = f"  [{change.certainty.value}]" if change.certainty is Certainty.EXPECTED else ""
+    return line(f"{change.subject}{change.took(began_ms)}: {change.says}{names}", (sure, "yellow"), indent=6)

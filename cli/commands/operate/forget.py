@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from cli.followed_outputs import Where, followed
-from cli.printing import output
+from cli.printing import standard_error
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import (
     ConfigError,
@@ -70,18 +70,20 @@ def _forget(known: _Known, settings: Settings, *, yes: bool) -> int:
     known.require()
     cluster = known.cluster
     if known.newest is not None and known.newest.kind is RecordKind.FORGOTTEN:
-        output.say(f"{cluster} was forgotten already{known.until_applied}")
+        standard_error.say(f"{cluster} was forgotten already{known.until_applied}")
         return ExitCode.OK
     if not yes and not _confirmed(known):
-        output.say(f"{cluster} stays, without a change")
+        standard_error.say(f"{cluster} stays, without a change")
         return ExitCode.FAILED
     code = run_until_stopped({"forget": known.forget})
     if known.stopped:
-        output.say(f"{cluster} stays, without a change")
+        standard_error.say(f"{cluster} stays, without a change")
     elif code == ExitCode.OK:
-        output.say(f"{cluster} is forgotten, `kontrast stream` drops it with its next batch")
+        standard_error.say(f"{cluster} is forgotten, `kontrast stream` drops it with its next batch")
         if cluster in known_clusters(settings):
-            output.warn(f"{cluster} is still configured. Remove it, or the next `kontrast watch` watches it again")
+            standard_error.warn(
+                f"{cluster} is still configured. Remove it, or the next `kontrast watch` watches it again"
+            )
     return code
 
 
@@ -152,8 +154,8 @@ def _address(setting: Setting) -> Address:
 
 
 def _confirmed(known: _Known) -> bool:
-    output.say(known.sentence())
-    output.say(
+    standard_error.say(known.sentence())
+    standard_error.say(
         "this resolves its open alerts, and removes it from metadata, alerts, gauges, /metrics, pages and `kontrast "
         "status`. ZooKeeper, Kafka and its past rows do not change. A later `kontrast watch` begins afresh"
     )

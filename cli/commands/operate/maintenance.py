@@ -14,7 +14,7 @@ from typing import Final
 import click
 
 from cli.lazy_group import SuggestingGroup
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.standard_output import print_json, print_line
 from cli.running import ExitCode
 from cli.settings.config import (
@@ -120,13 +120,13 @@ def start(
     def add() -> int:
         with changing_windows(file) as replace:
             replace([*(kept for kept in read_windows(file) if kept.until > now), window])
-        output.say(f"{_sentence(window)}, or until `kontrast maintenance end {window.id}`")
+        standard_error.say(f"{_sentence(window)}, or until `kontrast maintenance end {window.id}`")
         return ExitCode.OK
 
     code = _exit_code_of(add)
     if code == ExitCode.OK:
         for doubt in _doubts(settings, window):
-            output.warn(doubt)
+            standard_error.warn(doubt)
     return code
 
 
@@ -171,7 +171,7 @@ def list_windows(config_file: Path | None, *, as_json: bool, **flags: object) ->
             else:
                 print_line(f"{window.name}  {_sentence(window)}")
         if not windows:
-            output.say("no maintenance window is in force")
+            standard_error.say("no maintenance window is in force")
         return ExitCode.OK
 
     return _exit_code_of(show)
@@ -193,9 +193,11 @@ def end(config_file: Path | None, *, window_id: str, **flags: object) -> int:
                 kept = [window for window in windows if window.name != window_id]
                 if len(kept) < len(windows):
                     replace(kept)
-                    output.say(f"ended maintenance window {window_id}")
+                    standard_error.say(f"ended maintenance window {window_id}")
                     return ExitCode.OK
-        output.complain(f"no maintenance window {window_id} is in force. `kontrast maintenance list` prints the ids")
+        standard_error.complain(
+            f"no maintenance window {window_id} is in force. `kontrast maintenance list` prints the ids"
+        )
         return ExitCode.USAGE
 
     return _exit_code_of(remove)
@@ -209,7 +211,7 @@ def _exit_code_of(do: Callable[[], int]) -> int:
     try:
         return do()
     except IngestError as error:
-        output.complain(str(error))
+        standard_error.complain(str(error))
         return ExitCode.UNAVAILABLE
 
 

@@ -17,7 +17,7 @@ from cli.followed_outputs import (
     followed,
     outputs_options,
     where_outputs_are,
-    without_waiting_words,
+    without_messages_of_waiting,
 )
 from cli.printing.agreement import percent
 from cli.printing.standard_output import print_json, print_renderables
@@ -207,7 +207,7 @@ def _wrong_with_source(settings: Settings) -> list[str]:
     else:
         source = open_changes(address)
         try:
-            with without_waiting_words():
+            with without_messages_of_waiting():
                 source.poll()
         except (SourceDownError, OutputsError) as error:
             return [str(error)]

@@ -19,7 +19,7 @@ import click
 import msgspec
 
 from cli.followed_outputs import Where
-from cli.printing import output
+from cli.printing import standard_error
 from cli.running import run_until_stopped
 from cli.settings.config import ConfigError, Layer, Settings, reached, read_settings
 from cli.settings.options import config_option
@@ -71,7 +71,7 @@ def support_bundle(config_file: Path | None, out: Path, *, no_recording: bool, a
     not use.
     """
     if as_json:
-        output.configure(as_json=True)
+        standard_error.configure(as_json=True)
     settings = read_settings(config_file, os.environ)
     try:
         opened = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -90,7 +90,7 @@ def support_bundle(config_file: Path | None, out: Path, *, no_recording: bool, a
                         bundle.add(part, part.name)
 
     code = run_until_stopped({"support-bundle": run})
-    output.say(
+    standard_error.say(
         f"{out} has {'the facts, without a recording' if no_recording or code else 'all'}, read it before you send it"
     )
     return code

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.capacity import DAY_MS, Capacity, shown_bytes
-from cli.printing import output
+from cli.printing import standard_error
 from cli.printing.standard_output import print_document, print_json
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, build, read_flags, read_settings
@@ -90,7 +90,7 @@ def init(cluster: str | None, state: Path, out: Path, *, as_json: bool, **flags:
             _write(out, text)
         if as_json:
             print_json(found.as_json())
-        output.say(f"{found.sentence()}. Next run kontrast up --config {out} --check")
+        standard_error.say(f"{found.sentence()}. Next run kontrast up --config {out} --check")
         return ExitCode.OK
 
     return ask_as_long_as(look)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli.extras import need_extra
-from cli.printing.output import say
+from cli.printing.standard_error import say
 from cli.running import run_until_stopped
 from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand

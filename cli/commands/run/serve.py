@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from cli import checks
-from cli.printing.output import say
+from cli.printing.standard_error import say
 from cli.running import run_until_stopped
 from cli.settings.config import SECTIONS, read_flags, read_settings, serve_config
 from cli.settings.options import service_command, settings_options

@@ -14,7 +14,7 @@ import msgspec
 
 from cli import checks
 from cli.extras import need_extra
-from cli.printing import output
+from cli.printing import standard_error
 from cli.running import run_until_stopped
 from cli.settings.config import SECTIONS, read_settings, serve_config, stream_config, watch_configs, watched_into
 from cli.settings.disagreements import refuse_parted_pipeline
@@ -74,7 +74,7 @@ def _supervise(config_file: Path | None, root: dict[str, object]) -> int:
 
 def _show(name: str, line: bytes) -> None:
     text = printable(line.decode(errors="backslashreplace"), _LONGEST_LINE)
-    output.pass_on(f"{name:{_WIDTH}} | {text}")
+    standard_error.pass_on(f"{name:{_WIDTH}} | {text}")
 
 
 def _show_json(name: str, line: bytes) -> None:
@@ -83,4 +83,4 @@ def _show_json(name: str, line: bytes) -> None:
         fields = _OBJECT.decode(line)
     except UndecodableError:
         fields = {"message": line.decode(errors="backslashreplace")}
-    output.pass_on(printable_json(msgspec.json.encode({"command": name, **fields})).decode())
+    standard_error.pass_on(printable_json(msgspec.json.encode({"command": name, **fields})).decode())

@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from cli import checks
-from cli.printing.output import complain, say
+from cli.printing.standard_error import complain, say
 from cli.running import ExitCode, Part, run_until_stopped
 from cli.settings.config import read_flags, read_settings, watch_configs
 from cli.settings.options import service_command, settings_options

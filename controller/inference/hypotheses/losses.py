@@ -74,7 +74,7 @@ def _complete_without(tx: Transaction, event: Event, tp: TopicPartition, leaving
     tx.state.put_partition(
         tp, replace(before, zk_assignment=None, pending_assignments=partition.pending_assignments[:-1])
     )
-    controlled_shutdown.ask_in_vain(tx, leaving)
+    controlled_shutdown.ask_unsuccessfully(tx, leaving)
     tx.events.begin(event.kind, event.cause)
     partition_reassignment.complete(tx, tp)
 
