@@ -1,4 +1,4 @@
-"""A topic whose znode ends every controller: what is left of it in ZooKeeper, and the content to write back."""
+"""A topic whose znode ends every controller: what ZooKeeper still has, and the content to write back."""
 
 from __future__ import annotations
 
