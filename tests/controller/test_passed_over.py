@@ -136,6 +136,17 @@ def test_a_removal_that_does_not_come_leaves_the_replica_offline_and_in_the_isr(
     assert "WriteNeverCame" in history.open_alerts()
 
 
+def test_a_storm_of_events_is_given_up_at_a_heartbeat_as_one_event_is():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
+    for number in range(700):  # more than every record judges
+        history.topic(f"s{number}", {0: [1, 2]})
+    history.state("s699", 0, 1, 0, [1, 2])
+    assert len(history.context.header.events) == 699
+    history.heartbeat(4_000)
+    assert history.context.header.events == {}
+    assert "WriteNeverCame" in history.open_alerts()
+
+
 def test_no_broker_is_asked_to_follow_a_leader_that_was_not_elected(history):
     rows = [row for row in history.effects if isinstance(row, Request) and row.api == "LeaderAndIsr"]
     expected = {row.effect for row in rows if any(state.topic == "t" for state in row.partition_states)}
