@@ -119,7 +119,10 @@ def _number(text: str) -> int:
 
 
 class Consequence(NamedTuple):
-    """What Kafka does with a flawed znode, after a colon that follows the path, and what mends it."""
+    """What Kafka does with a flawed znode, after a colon that follows the path, and what mends it.
+
+    Of several for one flaw, the one of the newest release comes first.
+    """
 
     effect: str
     mend: str
@@ -167,8 +170,8 @@ ZNODES: Final[Mapping[Place, Znode]] = {
     Place.CLUSTER_ID: Znode(
         ClusterIdZnode,
         (
-            Consequence(_NO_START, _NEW_CLUSTER_ID, _UNREADABLE, stops_start=True),
             Consequence(_NO_START, _CLUSTER_ID, _UNREADABLE, since=_ID_ON_DISK, stops_start=True),
+            Consequence(_NO_START, _NEW_CLUSTER_ID, _UNREADABLE, stops_start=True),
         ),
     ),
     Place.CONTROLLER: Znode(
