@@ -163,6 +163,8 @@ _WRITE_STATE = (
 _ID_ON_DISK: Final = (2, 4)
 _CLUSTER_ID = "Write the cluster.id of a broker's meta.properties back."
 _NEW_CLUSTER_ID = "Delete /cluster/id. The next broker that starts writes a new id, because none is on disk before 2.4."
+_REQUEST_IGNORED = "Kafka ignores it as long as it exists, and every later request in it"
+_DELETE_REQUEST = "Delete /admin/reassign_partitions, then /controller."
 _WRITE_SETTINGS = "Write the settings again with every value in quotation marks, before a broker restarts."
 _WRITE_BACK = "Write the topic's assignment and topic_id back from a backup or from the brokers' partition.metadata."
 
@@ -239,12 +241,9 @@ ZNODES: Final[Mapping[Place, Znode]] = {
     Place.REASSIGN_PARTITIONS: Znode(
         ReassignmentZnode,
         (
-            *_ends_controllers("Delete /admin/reassign_partitions.", (Flaw.NULL,)),
-            Consequence(
-                "Kafka ignores it as long as it exists, and every later request in it",
-                "Delete /admin/reassign_partitions, then /controller.",
-                (Flaw.UNPARSABLE, *_ODD),
-            ),
+            _ends_controllers("Delete /admin/reassign_partitions.", (Flaw.NULL,))[0],
+            Consequence(_REQUEST_IGNORED, _DELETE_REQUEST, (Flaw.UNPARSABLE, *_ODD)),
+            Consequence(_REQUEST_IGNORED, _DELETE_REQUEST, (Flaw.EMPTY,), since=_EMPTY_THROWS),
         ),
     ),
     Place.PREFERRED_ELECTION: Znode(PartitionsZnode, _ends_controllers("Delete /admin/preferred_replica_election.")),
