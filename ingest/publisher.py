@@ -178,7 +178,7 @@ class Clocks:
     def __init__(self, wall_ns: Callable[[], int] = time.time_ns, steady_ns: Callable[[], int] = boot_time_ns) -> None:
         self._wall_ns = wall_ns
         self._steady_ns = steady_ns
-        self._ahead_ms: int | None = None  # the wall clock
+        self._ahead_ms: int | None = None  # by which the wall clock is ahead of the steady clock
 
     def read(self) -> tuple[int, int]:
         """Return the wall clock since 1970, and the steady clock since an unknown moment.

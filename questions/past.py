@@ -22,7 +22,8 @@ PAST_ROWS: Final = 50_000
 # The gauges of 100 brokers take 50 kB, as 50 replaced partitions do. Gauges without news are not kept.
 _ROWS_PER_GAUGES: Final = 50
 _MOST_NOTABLE: Final = 100
-_BEGINNINGS: Final = MappingProxyType({PartitionRow.output: None, AlertRow.output: 0})  # first there are no alerts
+# No alert was open before the first row.
+_BEGINNINGS: Final = MappingProxyType({PartitionRow.output: None, AlertRow.output: 0})
 
 Replaced = Mapping[type[Row], Mapping[Hashable, Row | None]]
 """By kind and key, the rows at a moment of the subjects that changed since, None for one without a row."""

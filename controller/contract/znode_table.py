@@ -141,15 +141,15 @@ class Znode(NamedTuple):
 
 _EMPTY_THROWS: Final = (2, 1)  # up to 2.0 Kafka takes an empty text for no JSON
 _ODD: Final = (Flaw.WRONG_TYPE, Flaw.WRONG_VERSION)
+_NO_CONTROLLER: Final = "every broker that becomes controller fails at it and gives up, so no controller stays"
 _UNREADABLE: Final = (Flaw.NULL, Flaw.EMPTY, Flaw.UNPARSABLE, *_ODD)
 
 
-def _ends_controllers(mend: str, flaws: tuple[Flaw, ...] = (Flaw.NULL, *_ODD)) -> tuple[Consequence, ...]:
+def _ends_controllers(mend: str) -> tuple[Consequence, ...]:
     """Return the consequence of content at which a controller's load throws."""
-    effect = "every broker that becomes controller fails at it and gives up, so no controller stays"
     return (
-        Consequence(effect, mend, flaws, stops_controllers=True),
-        Consequence(effect, mend, (Flaw.EMPTY,), since=_EMPTY_THROWS, stops_controllers=True),
+        Consequence(_NO_CONTROLLER, mend, (Flaw.NULL, *_ODD), stops_controllers=True),
+        Consequence(_NO_CONTROLLER, mend, (Flaw.EMPTY,), since=_EMPTY_THROWS, stops_controllers=True),
     )
 
 
@@ -241,7 +241,7 @@ ZNODES: Final[Mapping[Place, Znode]] = {
     Place.REASSIGN_PARTITIONS: Znode(
         ReassignmentZnode,
         (
-            _ends_controllers("Delete /admin/reassign_partitions.", (Flaw.NULL,))[0],
+            Consequence(_NO_CONTROLLER, "Delete /admin/reassign_partitions.", (Flaw.NULL,), stops_controllers=True),
             Consequence(_REQUEST_IGNORED, _DELETE_REQUEST, (Flaw.UNPARSABLE, *_ODD)),
             Consequence(_REQUEST_IGNORED, _DELETE_REQUEST, (Flaw.EMPTY,), since=_EMPTY_THROWS),
         ),

@@ -32,7 +32,7 @@ from controller.model.leadership import RemoveFromIsr
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.transaction.transaction import Transaction
-from wording import sentences
+from wording.sentences import listed
 
 
 def judge(tx: Transaction) -> None:
@@ -198,6 +198,6 @@ def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> Non
 def _fail_again(tx: Transaction, failure: Event) -> None:
     left = {broker: was for broker, was in failure.failed_brokers.items() if broker not in tx.header.brokers}
     if left:
-        event = tx.events.begin(EventKind.BROKER_CHANGE, f"{sentences.listed(left)} left")
+        event = tx.events.begin(EventKind.BROKER_CHANGE, f"{listed(left)} left")
         event.detail = BrokersChanged(left)
         broker_change.on_broker_failure(tx, tuple(left))

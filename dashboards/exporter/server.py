@@ -33,7 +33,6 @@ from dashboards.exporter.scrape import DetailLimits
 from dashboards.kept_rows.follower import Follower
 from dashboards.kept_rows.joined import JoinedCounts, JoinedMemory, JoinedTransitions
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingSnapshot
-from dashboards.page import interface
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT
 from dashboards.page.routes import LivePage
@@ -260,6 +259,6 @@ class NamesInPaths:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on to the application."""
-        if scope["type"] == "http" and scope["path"].startswith(("/clusters/", f"{interface.API}/clusters/")):
+        if scope["type"] == "http" and scope["path"].startswith(("/clusters/", f"{API}/clusters/")):
             scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
         await self._app(scope, receive, send)

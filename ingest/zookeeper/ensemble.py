@@ -220,7 +220,7 @@ class Sessions(NamedTuple):
 
     owners: Mapping[str, int]  # of the ephemeral znodes, by path
     expiries: Mapping[int, str]  # of the sessions, by the server's clock
-    connected: frozenset[int] | None  # sessions with a connection, None from a server that does not list them
+    connected: frozenset[int] | None  # sessions that are connected. None if the server does not list them
 
 
 _UNKNOWN: Final = Sessions({}, {}, None)

@@ -58,7 +58,7 @@ def java_version(java: Path) -> int:
 
 
 def library_parent(directories: Sequence[Path]) -> Path | None:
-    """Return the first directory from which a library can be loaded, or None if there is nothing to choose.
+    """Return the first directory from which a library can be loaded, None without directories.
 
     Raise StreamError with the remedy if each is mounted noexec.
     """

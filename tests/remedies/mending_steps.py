@@ -79,14 +79,12 @@ def the_id_is_written_back(cluster: RealCluster) -> None:
     cluster.client.set("/cluster/id", b"")
     if cluster.release_pair < _ID_ON_DISK:
         cluster.client.delete("/cluster/id")
-        survives_its_leader(cluster, "cluster-id")
-        assert cluster.content("/cluster/id")["id"]
-        is_usable(cluster, "cluster-id", *_KEPT)
-        return
-    known = (cluster.directory / "broker-1" / "data" / "meta.properties").read_text().splitlines()
-    own = dict(line.split("=", 1) for line in known if "=" in line)["cluster.id"]
-    cluster.client.set("/cluster/id", json.dumps({"version": "1", "id": own}).encode())
+    else:
+        known = (cluster.directory / "broker-1" / "data" / "meta.properties").read_text().splitlines()
+        own = dict(line.split("=", 1) for line in known if "=" in line)["cluster.id"]
+        cluster.client.set("/cluster/id", json.dumps({"version": "1", "id": own}).encode())
     survives_its_leader(cluster, "cluster-id")
+    assert cluster.content("/cluster/id")["id"]
     is_usable(cluster, "cluster-id", *_KEPT)
 
 

@@ -149,7 +149,7 @@ class _Rows:
                 self._in_order.popleft()
 
     def _is_asked_for(self, row: OutputRow) -> bool:
-        of_cluster = self.cluster in (None, getattr(row, "cluster", None))  # a row of the job has none
+        of_cluster = self.cluster in (None, getattr(row, "cluster", None))  # the job's row names no cluster
         return of_cluster and (self.topic is None or _tells_of(row, self.topic))
 
 
