@@ -19,9 +19,6 @@ from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.page.asked import now_ms
 from dashboards.page.config import PageConfig
 from dashboards.page.leases import Leases
-from dashboards.page.overview import Overview, OverviewMaker, WayToKRaft, oldest, unread, why_unread
-from dashboards.page.partition_groups import PartitionGroup, PartitionLine, partition_line
-from dashboards.page.recent import day_begin_ms, hours_of, news_of
 from questions.cluster_rows import ClusterSnapshot, TopicRows
 from questions.doubts import BLINDING, doubts, silent_process
 from questions.explain.broker import explain_broker
@@ -31,6 +28,9 @@ from questions.explain.partition import explain_partition
 from questions.explain.subject import Subject
 from questions.explain.topic import explain_topic
 from questions.memory import Memory
+from questions.overview.overview import Overview, OverviewMaker, WayToKRaft, oldest, unread, why_unread
+from questions.overview.partition_groups import PartitionGroup, PartitionLine, partition_line
+from questions.overview.recent import day_begin_ms, hours_of, news_of
 from questions.picture import CONTROLLER_GROUP, Picture, Present
 from questions.state import State
 from questions.whatif.scenario import brokers_in
@@ -103,7 +103,7 @@ class Answers:
         unknown, then = self.why_unknown(cluster, at_ms), self._memory.cluster(cluster, at_ms)
         if unknown is not None or then is None:
             return unread(cluster, unknown or "no counts are kept")
-        return self.overview_at(then, None, at_ms)
+        return self.overview_at(then, at_ms)
 
     def present(self, found: ClusterSnapshot, at_ms: int | None = None) -> Present | None:
         """Return the present of a cluster that is shown as current, None for a moment of the past."""
@@ -260,10 +260,10 @@ class Answers:
             return "rows are missing or of a newer Kontrast (see /readyz and `kontrast status`)"
         return why_unread(found)
 
-    def overview_at(self, found: ClusterSnapshot, present: Present | None, at_ms: int | None = None) -> Overview:
-        """Return the overview of this snapshot, of now or of the moment `at_ms` if `present` is None."""
+    def overview_at(self, found: ClusterSnapshot, at_ms: int | None = None) -> Overview:
+        """Return the overview of this snapshot, of now or of the moment."""
         names = {row.topic for row in (*found.unusable, *found.under_min_isr)}
-        return self._maker.overview(found, self._topics(found.cluster, names, at_ms), present)
+        return self._maker.overview(found, self._topics(found.cluster, names, at_ms), self.present(found, at_ms))
 
     def _topics(self, cluster: str, names: Collection[str] | None, at_ms: int | None = None) -> Mapping[str, TopicRows]:
         """Return those of these topics that exist, None for all."""
@@ -274,7 +274,7 @@ class Answers:
         unknown = self._why_unknown(found)
         if unknown is not None:
             return unread(found.cluster, unknown)
-        made = self.overview_at(found, self.present(found))
+        made = self.overview_at(found)
         shown_ms = found.heartbeat_ms if found.is_replayed else now_ms()
         assert shown_ms is not None, "a cluster that was read has a heartbeat"
         since = made.state.since if made.state.state is State.UNKNOWN else None

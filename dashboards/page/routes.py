@@ -25,19 +25,20 @@ from dashboards.page import interface
 from dashboards.page.answers import Answers, BrokerAnswer, TopicAnswer, TopicList
 from dashboards.page.asked import NUMBER, found, named, now_ms, number
 from dashboards.page.config import PageConfig
-from dashboards.page.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
-from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
+from dashboards.page.hypothetical import Hypothetical
 from dashboards.page.leases import Leases
 from dashboards.page.newest_pages import NewestPages, PageState
-from dashboards.page.overview import Overview
 from dashboards.page.restarts import Restarts
-from dashboards.page.search import Found, search
-from dashboards.page.subjects import page_of, subject_of
 from dashboards.page.templates import render, segment
 from dashboards.serving.pool import Pool
 from questions.explain.explanation import Explanation
+from questions.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from questions.known_brokers import UnknownBrokersError
 from questions.memory import Memory
+from questions.overview.overview import Overview
+from questions.search import Found, search
+from questions.subjects import page_of, subject_of
+from questions.whatif.losses import Losses, WhatIf
 from wording.suggestions import did_you_mean
 from wording.times import moment
 
@@ -92,7 +93,7 @@ class LivePage:
         self._config = config
         leases = Leases()
         self._answers = Answers(memory, reading, quorum, config, leases)
-        self._histories = Histories(memory, self._answers, transitions)
+        self._histories = Histories(memory, self._answers.overview_at, transitions.follow)
         self._hypothetical = Hypothetical(memory, self._answers)
         self._restarts = Restarts(self._hypothetical, leases, self._refuse_unknown, config)
         self._newest_pages = NewestPages()

@@ -13,16 +13,14 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
-from dashboards.alerting.active_alerts import stale_row
-from dashboards.page.config import PageConfig
-from dashboards.page.incidents import Incident, card_of, troubles_of, within
-from dashboards.page.partition_groups import PartitionGroup, Topics, groups_of
-from dashboards.page.recent import News
-from dashboards.page.topic_ranks import TopicRanks
 from questions.check import Finding, Health, finding_of, health_of
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
 from questions.incidents import incidents_in, is_own
+from questions.overview.incident_cards import Incident, Presentation, card_of, troubles_of, within
+from questions.overview.partition_groups import PartitionGroup, Topics, groups_of
+from questions.overview.recent import News
+from questions.overview.topic_ranks import TopicRanks
 from questions.picture import Picture, Present
 from questions.restartable import Lease
 from questions.state import ClusterState, State, counts_of, not_known, state_of
@@ -107,7 +105,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 class OverviewMaker:
     """Maker of overviews from snapshots."""
 
-    def __init__(self, config: PageConfig) -> None:
+    def __init__(self, config: Presentation) -> None:
         self._config = config
         self._ranks = TopicRanks(config.topic_weights)
 
@@ -165,7 +163,7 @@ def _own_alerts(found: ClusterSnapshot, picture: Picture) -> list[AlertRow]:
     own = [row for row in found.open_alerts if is_own(row)]
     silent = silence(picture.as_of_ms, picture.present, is_replayed=picture.is_replayed)
     if silent is not None and picture.present is not None:
-        own.insert(0, stale_row(found, picture.as_of_ms, picture.as_of_ms, picture.present.silent))
+        own.insert(0, found.stale_alert(picture.as_of_ms, picture.as_of_ms, picture.present.silent))
     return own
 
 
