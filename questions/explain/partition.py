@@ -16,17 +16,18 @@ from controller.view.health import (
     electable,
     is_without_session,
     needed_in_sync,
+    reason_for,
     successor,
     takes_acks_all,
 )
 from controller.view.types import Partition, Topic
-from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import (
     Cause,
     Certainty,
     Explanation,
     Statement,
+    explanation_of,
     findings_about,
     since_zxid,
     whereabout,
@@ -42,18 +43,15 @@ def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
     assert partition is not None, f"there is no {tp}"
     asked = _Asked(picture, tp, topic, partition)
     problem = partition.problem
-    known = blindness(picture) is None
-    return Explanation(
-        doubts=doubts(picture),
-        is_known=known,
-        subject=f"partition {tp}",
-        headline=asked.headline(),
-        is_well=problem is None and not topic.queued_for_deletion and known and asked.is_sound(),
+    return explanation_of(
+        picture,
+        f"partition {tp}",
+        asked.headline(),
+        is_well=problem is None and not topic.queued_for_deletion and asked.is_sound(),
         since=None if problem is None else picture.since(partition.problem_since_ms),
-        statements=tuple(asked.statements()),
+        statements=asked.statements(),
         causes=asked.causes(),
         findings=findings_about(picture, names=(str(tp),)),
-        as_of_ms=picture.as_of_ms,
     )
 
 
@@ -73,24 +71,22 @@ class _Asked:
         problem = self._partition.problem
         if problem is not None:
             usable = "" if problem in UNUSABLE else "usable, but "
-            return f"{usable}{self._picture.reason(self._tp)}"
+            return f"{usable}{reason_for(problem, self._partition, self._topic, self._header, self._predicted)}"
         assert self._value is not None, "a partition without a state has a problem"
         in_sync = f"in sync {bracketed(self._value.isr)} of {bracketed(self._partition.replicas)}"
         if is_without_session(self._value.leader, self._header):
             return f"no process leads it, because its leader, broker {self._value.leader}, has no session; {in_sync}"
         return f"led by broker {self._value.leader}, {in_sync}"
 
-    def statements(self) -> Iterator[Statement]:
+    def statements(self) -> list[Statement]:
         """Return all known facts, the present first."""
-        yield from self._state()
-        yield from self._replicas()
-        if not self._topic.queued_for_deletion:
-            yield self._acks_all()
-        yield from self._next()
+        kept = not self._topic.queued_for_deletion
+        found = [*self._state(), *self._replicas(), *([self._acks_all()] if kept else []), *self._next()]
         if self._partition.problem in UNUSABLE:
-            yield from self._ways_back()
-        elif self._value is not None and not self._topic.queued_for_deletion:
-            yield self._next_leader(self._value)
+            found += self._ways_back()
+        elif self._value is not None and kept:
+            found.append(self._next_leader(self._value))
+        return found
 
     def causes(self) -> tuple[Cause, ...] | None:
         """Return the steps that led here."""
@@ -134,9 +130,11 @@ class _Asked:
             return ()  # `check` names it
         named = () if znode is None else znode.partitions.get(self._tp.partition, ())
         twice = {broker for broker in named if named.count(broker) > 1}
+        if not twice:
+            return ()
         copies = counted(len(set(named)), "copy")
         says = f"{bracketed(named)} names {listed(twice)} twice, so it has {copies}, not {len(named)}"
-        return (Statement("assignment", says),) if twice else ()
+        return (Statement("assignment", says),)
 
     def _replicas(self) -> Iterator[Statement]:
         partition, header = self._partition, self._header
