@@ -95,13 +95,14 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
 
     def since(self, ms: int) -> Beginning:
         """Return a moment of the context by the wall clock, as far as it is known."""
-        return self.since_wall(ms if ms == NOT_KNOWN_MS else self.header.wall_ms_of(ms))
+        return self.since_wall(ms if ms == NOT_KNOWN_MS else self.context.header.wall_ms_of(ms))
 
     def since_wall(self, wall_ms: int) -> Beginning:
         """Return the moment of a row as far as it is known. The findings of a complete read may be older."""
         if wall_ms == NOT_KNOWN_MS:
             return Beginning(None, exact=False)
-        began_ms = self.header.wall_ms_of(self.header.read.began_ms)
+        header = self.context.header
+        began_ms = header.wall_ms_of(header.read.began_ms)
         return Beginning(wall_ms, exact=self.origin is not Origin.LOOK and wall_ms > began_ms)
 
     def unregistered(self, brokers: Brokers) -> Brokers:

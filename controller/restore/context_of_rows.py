@@ -187,7 +187,7 @@ def _take_topics(
 ) -> None:
     for name in known.keys() | partitions.keys():
         rows = sorted(partitions.get(name, ()), key=lambda row: row.partition)
-        topic = _topic(known.get(name), deleting=any(row.deleting for row in rows))
+        topic = _topic(known.get(name), deleting=any([row.deleting for row in rows]))
         taken = {row.partition: _partition(row, header) for row in rows}
         topics.put(name, replace(topic, partitions=taken))
 

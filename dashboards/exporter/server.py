@@ -217,7 +217,7 @@ class _App:
             return unread
         if all(each.gauges is None for each in known):
             return "no cluster is known yet (`kontrast status` has the reason)"
-        lacking = [each.cluster for each in known if state.lacks_rows_of(each.cluster)]
+        lacking = [each.cluster for each in known if state.outputs_lacking_rows_of(each.cluster)]
         return _LACKS_ROWS.format(clusters=", ".join(lacking)) if lacking else self._memory.named_twice()
 
 

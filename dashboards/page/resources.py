@@ -101,10 +101,12 @@ class Resources:
 
     def overview(self, request: Request) -> Overview:
         """Return the cluster on one screen."""
-        cluster, at_ms = named(request, "cluster"), self.moment(request).at_ms
+        cluster, asked_ms = named(request, "cluster"), _asked_ms(request)
+        at_ms = self._nearest(cluster, asked_ms).at_ms
         similar = lambda: self._similar_clusters(cluster)  # noqa: E731
         now = found(self._memory.cluster(cluster), f"There is no cluster {cluster}.", similar)
-        self._refuse_without_past(request, at_ms)
+        if at_ms is None and asked_ms is not None:
+            raise HTTPException(404, _nothing_kept(cluster))
         if at_ms is None:
             return self._overview_now(now)
         try:
@@ -186,22 +188,22 @@ class Resources:
 
     def moment(self, request: Request) -> Moment:
         """Return the nearest kept moment to the requested one, if the cluster has any."""
-        asked_ms = _asked_ms(request)
-        past = None if asked_ms is None else self._memory.kept(named(request, "cluster"))
+        return self._nearest(named(request, "cluster"), _asked_ms(request))
+
+    def _nearest(self, cluster: str, asked_ms: int | None) -> Moment:
+        past = None if asked_ms is None else self._memory.kept(cluster)
         if asked_ms is None or past is None:
             return Moment()
         return Moment(past.nearest(asked_ms), OLDEST if asked_ms < past.since_ms else "")
 
     def _then(self, request: Request, topics: Collection[str] | None) -> tuple[ClusterSnapshot, int | None]:
         """Return the cluster at the requested moment, with some topics, None for all. Refuse an unknown state."""
-        at_ms = self.moment(request).at_ms
-        then = self._clusters.snapshot(named(request, "cluster"), at_ms, topics)
-        self._refuse_without_past(request, at_ms)
+        cluster, asked_ms = named(request, "cluster"), _asked_ms(request)
+        at_ms = self._nearest(cluster, asked_ms).at_ms
+        then = self._clusters.snapshot(cluster, at_ms, topics)
+        if at_ms is None and asked_ms is not None:
+            raise HTTPException(404, _nothing_kept(cluster))
         return then, at_ms
-
-    def _refuse_without_past(self, request: Request, at_ms: int | None) -> None:
-        if at_ms is None and _asked_ms(request) is not None:
-            raise HTTPException(404, _nothing_kept(named(request, "cluster")))
 
 
 def _losses(request: Request, now: ClusterSnapshot) -> Losses:

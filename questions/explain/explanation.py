@@ -96,7 +96,7 @@ def findings_about(
         of_broker = not of_brokers.isdisjoint((*row.brokers, row.broker))
         return named or of_broker or (bool(group) and row.group == group)
 
-    return tuple(finding_of(row, picture) for row in picture.alerts if is_about(row))
+    return tuple([finding_of(row, picture) for row in picture.alerts if is_about(row)])
 
 
 def whereabout(broker: BrokerId, picture: Picture) -> str:

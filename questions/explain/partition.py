@@ -38,7 +38,8 @@ from wording.sentences import bracketed, counted, listed, one_of
 
 def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
     """Return the explanation of an existing partition."""
-    topic, partition = picture.topic(tp.topic), picture.partition(tp)
+    topic = picture.topic(tp.topic)
+    partition = None if topic is None else topic.partitions.get(tp.partition)
     assert topic is not None, f"there is no {tp}"
     assert partition is not None, f"there is no {tp}"
     asked = _Asked(picture, tp, topic, partition)
@@ -102,19 +103,21 @@ class _Asked:
             self._picture, [*paths, ("/controller", f"broker {self._header.controller} became controller")]
         )
 
-    def _state(self) -> Iterator[Statement]:
+    def _state(self) -> list[Statement]:
         value = self._value
-        yield Statement("state", self._partition.state.word, Certainty.EXPECTED)
+        found = [Statement("state", self._partition.state.word, Certainty.EXPECTED)]
         if value is None:
-            yield Statement("leader", "none, because ZooKeeper has no state yet")
-            return
+            return [*found, Statement("leader", "none, because ZooKeeper has no state yet")]
         leader = "none" if value.leader == NO_LEADER else f"broker {value.leader}"
         by = f"written under controller epoch {value.controller_epoch}"
-        yield Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}")
-        yield Statement("in sync", f"{bracketed(value.isr)} of {bracketed(self._partition.replicas)}")
-        yield from self._listed_twice()
+        found += [
+            Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}"),
+            Statement("in sync", f"{bracketed(value.isr)} of {bracketed(self._partition.replicas)}"),
+            *self._listed_twice(),
+        ]
         if value.recovering:
-            yield Statement("recovering", "from an unclean election, which its leader has not confirmed yet")
+            found.append(Statement("recovering", "from an unclean election, which its leader has not confirmed yet"))
+        return found
 
     def is_sound(self) -> bool:
         """Return whether a process leads the partition, and each replica is a copy."""
@@ -136,10 +139,11 @@ class _Asked:
         says = f"{bracketed(named)} names {listed(twice)} twice, so it has {copies}, not {len(named)}"
         return (Statement("assignment", says),)
 
-    def _replicas(self) -> Iterator[Statement]:
+    def _replicas(self) -> list[Statement]:
+        found: list[Statement] = []
         partition, header = self._partition, self._header
         isr = self._value.isr if self._value else ()
-        for at, broker in enumerate(sorted(partition.replicas)):
+        for broker in sorted(partition.replicas):
             registered = header.brokers.get(broker)
             rack = f", rack {registered.rack}" if registered is not None and registered.rack else ""
             role = ["preferred"] if partition.replicas[0] == broker else []
@@ -147,9 +151,9 @@ class _Asked:
             role += ["being added"] if broker in partition.adding else []
             role += ["being removed"] if broker in partition.removing else []
             role += ["its log directory failed"] if broker in partition.offline_dirs else []
-            yield Statement(
-                "replicas" if at == 0 else "", f"{whereabout(broker, self._picture)}{rack}: {', '.join(role)}"
-            )
+            says = f"{whereabout(broker, self._picture)}{rack}: {', '.join(role)}"
+            found.append(Statement("" if found else "replicas", says))
+        return found
 
     def _acks_all(self) -> Statement:
         value, partition = self._value, self._partition

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -50,12 +51,13 @@ def test_a_partition_is_explained_in_few_calls():
         memory.apply(row)
     reading.source_is(up=True)
     reading.caught_up()
-    rows = memory.partitions(story.cluster).values()
-    offline = next(row for row in rows if row.problem == Problem.NO_LIVE_IN_SYNC_REPLICA.value)
     transitions, config = Transitions(JournalAddress(Path("none")), 1, memory), PageConfig(stale_after_ms=10**15)
     page = LivePage(memory, reading, transitions, config, threading.Event(), str)
-    assert not explained(page, offline).is_well, "and releases of Kafka are read once in a process"
-    assert 0 < calls_of(lambda: explained(page, offline)) < MOST_CALLS
+    asked = list(memory.partitions(story.cluster).values())
+    assert not all(explained(page, row).is_well for row in asked)  # the releases in rows are read once in a process
+    assert {row.problem for row in asked} > {None, Problem.UNDER_MIN_ISR.value, Problem.NO_LIVE_IN_SYNC_REPLICA.value}
+    counts = [calls_of(partial(explained, page, row)) for row in asked]
+    assert 100 < min(counts) < max(counts) < MOST_CALLS
 
 
 def explained(page: LivePage, row: PartitionRow) -> Explanation:
