@@ -123,7 +123,7 @@ class Overviews:
         since = made.state.since if made.state.state is State.UNKNOWN else None
         kept = self._memory.kept(found.cluster)
         kept_since_ms = shown_ms if kept is None else kept.since_ms
-        alerts = self._memory.alert_changes(found.cluster, day_begin_ms(shown_ms), shown_ms)
+        alerts = self._memory.changes(found.cluster, day_begin_ms(shown_ms), shown_ms, {AlertRow.output})
         return msgspec.structs.replace(
             made,
             hours=hours_of(alerts, found.open_alerts, kept_since_ms, None if since is None else since.ms, shown_ms),

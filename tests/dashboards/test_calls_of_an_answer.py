@@ -51,7 +51,7 @@ def test_a_partition_is_explained_in_few_calls():
         memory.apply(row)
     reading.source_is(up=True)
     reading.caught_up()
-    transitions, config = Transitions(JournalAddress(Path("none")), 1, memory), PageConfig(stale_after_ms=10**15)
+    transitions, config = Transitions([JournalAddress(Path("none"))], 1, memory), PageConfig(stale_after_ms=10**15)
     page = LivePage(memory, reading, transitions, config, threading.Event(), str)
     asked = list(memory.partitions(story.cluster).values())
     assert not all(explained(page, row).is_well for row in asked)  # the releases in rows are read once in a process
