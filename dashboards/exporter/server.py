@@ -75,14 +75,13 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
         _logger.info("serving %s at %s", config.named_sources, server.address)
         if started is not None:
             started(server.address)
-        was_read = False
         while not stop.wait(_LOOK_SECONDS):
             for failure in (*(follower.failure for follower in followers), delivery.failure, prober.failure):
                 if failure is not None:
                     raise failure
-            if not was_read and reading.snapshot().caught_up:
+            if not app.is_compared and reading.snapshot().caught_up:
                 _refuse_shared_cluster(memory)
-                was_read = True
+                app.is_compared = True
             server.check()
             if page is not None:
                 page.check()
@@ -132,6 +131,7 @@ class _App:
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: PartitionsPage | None,
     ) -> None:
+        self.is_compared = False  # whether the outputs were read, and no two of them have a cluster
         self._config = config
         self._memory = memory
         self._reading = reading
@@ -220,7 +220,9 @@ class _App:
         if all(each.gauges is None for each in known):
             return "no cluster is known yet (`kontrast status` has the reason)"
         lacking = [each.cluster for each in known if state.outputs_lacking_rows_of(each.cluster)]
-        return _LACKS_ROWS.format(clusters=", ".join(lacking)) if lacking else self._memory.named_twice()
+        if lacking:
+            return _LACKS_ROWS.format(clusters=", ".join(lacking))
+        return self._memory.named_twice() or (None if self.is_compared else "the outputs are not compared yet")
 
 
 def _unread(source: str, state: ReadingSnapshot) -> str | None:
