@@ -104,5 +104,5 @@ def test_every_package_of_the_product_is_compiled():
 
 
 def test_a_python_that_is_too_old_can_read_which_one_is_needed():
-    """pip builds a source before it looks at requires-python, so an old Python needs a hatchling that it can run."""
+    """Pip builds a source before it looks at requires-python, so an old Python needs a hatchling that it can run."""
     assert [requirement for requirement in needed_to_build() if "< '3.10'" in requirement]
