@@ -1,4 +1,4 @@
-"""Writer of the man pages, one for each command, from the help texts: `python deploy/man_pages.py DIRECTORY VERSION DAY`.
+"""Writer of the man pages, one for each command, from the help texts: `deploy/man_pages.py DIRECTORY VERSION DAY`.
 
 `make release` packs them. A page ends with the command's examples and exit codes.
 """
