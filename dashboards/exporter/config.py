@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.errors import ServeError
-from dashboards.page.topic_ranks import TopicRanks
 from dashboards.probe.config import ProbeConfig
+from questions.overview.topic_ranks import TopicRanks
 from questions.past import PAST_ROWS
 from transport.address import Address
 from transport.listening import Listening, ListeningError
@@ -52,7 +52,10 @@ class ServeConfig:
             raise ServeError(f"connect_timeout_seconds is {self.connect_timeout_seconds}: expected more than 0")
         if not self.sources or len(set(self.sources)) < len(self.sources):
             raise ServeError(f"from is {self.named_sources or 'empty'}: expected different outputs")
-        TopicRanks(self.topic_weights)
+        try:
+            TopicRanks(self.topic_weights)
+        except ValueError as error:
+            raise ServeError(str(error)) from None
         for name in _LIMITS:
             if getattr(self, name) < 0:
                 raise ServeError(f"{name} is {getattr(self, name)}: expected 0 or more")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
 from controller.contract.job_row import JobRow, ProcessUse
-from dashboards.alerting.message import NAME_PREFIX
 from dashboards.catalogue import (
     alert_metrics,
     controller_metrics,

@@ -10,13 +10,14 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from controller.contract.decoding import JsonDecoder
-from dashboards.page.answers import BrokerAnswer, TopicAnswer, TopicList
-from dashboards.page.history import WINDOWS_SECONDS, History
-from dashboards.page.hypothetical import WhatIf
-from dashboards.page.overview import Overview
-from dashboards.page.search import Found
 from questions.explain.explanation import Explanation
+from questions.explain.from_rows import BrokerAnswer, TopicAnswer
+from questions.history import WINDOWS_SECONDS, History
+from questions.overview.overview import Overview
 from questions.restartable import Lease, Restartable
+from questions.search import Found
+from questions.topics import TopicList
+from questions.whatif.losses import WhatIf
 
 API: Final = "/api/v1"
 DOCUMENT: Final = f"{API}/openapi.json"

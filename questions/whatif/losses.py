@@ -1,21 +1,16 @@
-"""Losses and restarts of brokers, played on a cluster that is kept until its rows change."""
+"""Losses of brokers, with the effect on each topic."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 
 from controller.contract.ids import NO_LEADER, BrokerId
-from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
 from controller.view.types import Context
-from dashboards.page.answers import Answers
 from questions.known_brokers import UnknownBrokersError
-from questions.memory import Memory
-from questions.picture import Origin, Picture
-from questions.restartable import Restartable, restartable
 from questions.whatif.consequences import PartitionChange, is_offline
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.rolling import RollingOrder, rolling_order
@@ -60,56 +55,16 @@ class WhatIf(msgspec.Struct, frozen=True):
     rolling: RollingOrder | None = None  # of all brokers, for clean shutdowns
 
 
-class Hypothetical:
-    """Simulator of losses on clusters, for one thread. It keeps the newest cluster."""
-
-    def __init__(self, memory: Memory, answers: Answers) -> None:
-        self._memory = memory
-        self._answers = answers
-        self._kept: tuple[tuple[str, int], Context] | None = None  # one, because 200,000 partitions are some hundred MB
-
-    def play(self, cluster: str, losses: Losses) -> WhatIf:
-        """Play the losses on the cluster as it is now."""
-        doubts = self._answers.doubts(cluster)
-        unknown = self._answers.why_unknown(cluster)
-        context = None if unknown is not None else self._context(cluster)
-        if context is None:
-            return WhatIf(doubts, None, unknown)
-        change = Change.SHUT_DOWN if losses.controlled else Change.CRASH
-        try:
-            scenario = play(context, [Step(change, losses.brokers)])
-            order = rolling_order(context) if losses.controlled else None
-        except (UnknownBrokersError, NoControllerError) as error:
-            return WhatIf(doubts, None, str(error))
-        topics = _by_topic(scenario.in_all.changes)
-        return WhatIf(doubts, scenario, None, topics[:_NAMED], len(topics[_NAMED:]), order)
-
-    def restartable(
-        self, cluster: str, broker: BrokerId, accepted_topics: Collection[str], accepted_absent: Collection[BrokerId]
-    ) -> Restartable | None:
-        """Judge a broker's restart, if the cluster has rows. Raise UnknownBrokersError."""
-        found, context = self._memory.cluster(cluster), self._context(cluster)
-        if found is None or found.heartbeat_ms is None or context is None:
-            return None
-        picture = Picture(
-            origin=Origin.HISTORY,
-            context=context,
-            alerts=found.open_alerts,
-            as_of_ms=found.heartbeat_ms,
-            is_replayed=found.is_replayed,
-            present=self._answers.present(found),
-        )
-        return restartable(picture, broker, accepted_topics=accepted_topics, accepted_absent=accepted_absent)
-
-    def _context(self, cluster: str) -> Context | None:
-        version = (cluster, self._memory.version(cluster, PartitionRow.output))
-        if self._kept is None or self._kept[0] != version:
-            self._kept = None  # never two at once
-            context = self._answers.whole_context(cluster)
-            if context is None:
-                return None
-            self._kept = (version, context)
-        return self._kept[1]
+def play_losses(context: Context, losses: Losses, doubts: tuple[str, ...]) -> WhatIf:
+    """Play the losses on the cluster, and group the changes by topic."""
+    change = Change.SHUT_DOWN if losses.controlled else Change.CRASH
+    try:
+        scenario = play(context, [Step(change, losses.brokers)])
+        order = rolling_order(context) if losses.controlled else None
+    except (UnknownBrokersError, NoControllerError) as error:
+        return WhatIf(doubts, None, str(error))
+    topics = _by_topic(scenario.in_all.changes)
+    return WhatIf(doubts, scenario, None, topics[:_NAMED], len(topics[_NAMED:]), order)
 
 
 def _by_topic(changes: Iterable[PartitionChange]) -> tuple[TopicChanges, ...]:

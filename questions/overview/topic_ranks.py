@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from controller.contract.ids import INTERNAL_TOPICS
 from controller.contract.metadata_rows import TopicRow
-from dashboards.errors import ServeError
 
 Rank = tuple[float, bool, int, int, str]
 
@@ -17,14 +16,14 @@ class TopicRanks:
     """Ranks by weight, then internal topics, min.insync.replicas, replication factor and name.
 
     `weights` maps patterns such as `ledger*` to numbers. The first pattern that matches decides. The default is 0.
-    Raise ServeError for a weight that is no number.
+    Raise ValueError for a weight that is no number.
     """
 
     def __init__(self, weights: Mapping[str, str]) -> None:
         try:
             self._weights = {pattern: float(weight) for pattern, weight in weights.items()}
         except ValueError as error:
-            raise ServeError(f"topic_weights has a weight that is no number: {error}") from None
+            raise ValueError(f"topic_weights has a weight that is no number: {error}") from None
         self._weight = lru_cache(10_000)(self._weight_of)
 
     def rank(self, name: str, topic: TopicRow | None) -> Rank:

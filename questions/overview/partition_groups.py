@@ -10,8 +10,8 @@ import msgspec
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
-from dashboards.page.topic_ranks import TopicRanks
 from questions.cluster_rows import TopicRows, problem_since_ms
+from questions.overview.topic_ranks import TopicRanks
 from wording.facts import Fact
 from wording.sentences import listed, one_of
 
