@@ -20,7 +20,8 @@ from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import interface
-from questions.restartable import Lease, Restartable
+from questions.lease import Lease
+from questions.restartable import Restartable
 from transport.listening import Listening, ListeningError
 from transport.printable import printable
 

@@ -13,8 +13,9 @@ from controller.contract.decoding import JsonDecoder
 from questions.explain.explanation import Explanation
 from questions.explain.from_rows import BrokerAnswer, TopicAnswer
 from questions.history import WINDOWS_SECONDS, History
+from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
 from questions.overview.overview import Overview
-from questions.restartable import Lease, Restartable
+from questions.restartable import Restartable
 from questions.search import Found
 from questions.topics import TopicList
 from questions.whatif.losses import WhatIf
@@ -70,8 +71,6 @@ _NAMED_IN_PATHS: Final = {
     "broker": "The broker's id.",
 }
 
-SHORTEST_LEASE_SECONDS: Final = 10
-LONGEST_LEASE_SECONDS: Final = 3600  # the holder extends it, so that a lost holder blocks restarts for an hour at most
 _LEASE_SECONDS: Final = {"type": "integer", "minimum": SHORTEST_LEASE_SECONDS, "maximum": LONGEST_LEASE_SECONDS}
 _ACCEPT_TOPIC: Final = Query(
     "accept_topic", "Topics that may go offline or reject acks=all, for example scratch-*.", _TEXT, repeats=True

@@ -19,13 +19,13 @@ from questions.check import Finding, Health, finding_of, health_of
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
 from questions.incidents import incidents_in, is_own
+from questions.lease import Lease
 from questions.memory import Memory
 from questions.overview.incident_cards import Incident, Presentation, card_of, troubles_of, within
 from questions.overview.partition_groups import PartitionGroup, groups_of
 from questions.overview.recent import News, day_begin_ms, hours_of, news_of
 from questions.overview.topic_ranks import TopicRanks
 from questions.picture import Picture, Present, oldest
-from questions.restartable import Lease
 from questions.state import ClusterState, State, counts_of, not_known, state_of
 
 GROUPS_OF_A_PAGE: Final = 50
