@@ -57,7 +57,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     memory, reading = JoinedMemory(addresses, config.past_rows), JoinedCounts(addresses)
     followers = _followers(config, memory, reading)
     prober = Prober(config.probe, memory, reading)
-    delivery = Delivery(config.alertmanager, memory, reading, prober.active_alerts)
+    delivery = Delivery(config.alertmanager, memory, reading, prober.active_alerts, config.teams)
     page = PartitionsPage(memory, reading, config.alertmanager.stale_after_ms) if config.partitions_page else None
     app = _App(config, memory, reading, followers, delivery.active_alerts, page)
     figures = HttpFigures()
@@ -107,7 +107,7 @@ def _page_config(config: ServeConfig) -> PageConfig:
     switched_on = [PARTITIONS_PAGE] * config.partitions_page + [JMX_PAGE] * config.jmx_page
     return PageConfig(
         source=config.named_sources,
-        topic_weights=config.topic_weights,
+        teams=config.teams,
         start_command=config.start_command,
         runbook_url=config.alertmanager.runbook_url,
         alertmanager_url=config.alertmanager.urls[0] if config.alertmanager.urls else None,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dashboards.alerting.config import STALE_AFTER_SECONDS
 from dashboards.alerting.message import NAME_PREFIX
+from questions.teams import Teams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +14,7 @@ class PageConfig:
     """Settings that decide the order of topics, commands and links on the page."""
 
     source: str = ""  # the outputs, named at the foot of each page
-    topic_weights: Mapping[str, str] = field(default_factory=dict)  # by pattern, see `TopicRanks`
+    teams: Teams = field(default_factory=Teams)
     start_command: str = "ssh {host} sudo systemctl start kafka"  # {host} and {broker} are replaced
     runbook_url: str = "docs/runbooks"
     alertmanager_url: str | None = None  # where an alert can be silenced

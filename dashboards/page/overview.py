@@ -16,9 +16,8 @@ from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
 from dashboards.alerting.active_alerts import stale_row
 from dashboards.page.config import PageConfig
 from dashboards.page.incidents import Incident, card_of, troubles_of, within
-from dashboards.page.partition_groups import PartitionGroup, Topics, groups_of
+from dashboards.page.partition_groups import PartitionGroup, Topics, groups_of, place_of
 from dashboards.page.recent import News
-from dashboards.page.topic_ranks import TopicRanks
 from questions.check import Finding, Health, finding_of, health_of
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
@@ -109,7 +108,7 @@ class OverviewMaker:
 
     def __init__(self, config: PageConfig) -> None:
         self._config = config
-        self._ranks = TopicRanks(config.topic_weights)
+        self._ranks = config.teams.ranks
 
     def groups(self, rows: Iterable[PartitionRow], topics: Topics) -> tuple[PartitionGroup, ...]:
         """Return partitions with a problem by topic and cause, the most important topics first."""
@@ -117,7 +116,7 @@ class OverviewMaker:
 
     def rank(self, name: str, topic: TopicRow | None) -> tuple[object, ...]:
         """Return the topic's rank. The smallest sorts first."""
-        return self._ranks.rank(name, topic)
+        return place_of(name, topic, self._ranks)
 
     def overview(self, found: ClusterSnapshot, topics: Topics, present: Present | None) -> Overview:
         """Return the cluster on one screen. `present` is None for a moment of the past."""
