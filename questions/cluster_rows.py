@@ -11,9 +11,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from controller.contract.alert_row import AlertRow
+from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.ids import PartitionId
+from controller.contract.ids import UNKNOWN_ZXID, PartitionId
 from controller.contract.metadata_rows import (
     BrokerRow,
     ControllerRow,
@@ -27,9 +27,11 @@ from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.stored_context import CHUNK_COUNT, new_context
-from questions.doubts import hidden_by, silence
+from questions.doubts import STALE, check_of, hidden_by, silence
 from questions.past import Change, Past, Replaced
 from questions.picture import Origin, Picture, Present, worst_first
+from wording.sentences import counted
+from wording.times import rfc3339
 
 # Parts of a cluster's partitions, by topic. After a change, only its part is rendered again.
 PARTITION_SEGMENTS: Final = 64
@@ -116,6 +118,30 @@ class ClusterSnapshot:
             as_of_ms=self.gauges.time_ms + self.clock_behind_ms,
             present=present,
             is_replayed=self.is_replayed,
+        )
+
+    def stale_alert(self, heard_ms: int, since_ms: int, silent: str) -> AlertRow:
+        """Return the alert ReplicaStale from `since_ms` on. `silent` is the process that stopped, if known."""
+        unknown, gauges = len(self.open_alerts), self.gauges
+        because = f" because `{silent}` is silent" if silent else ""
+        return AlertRow(
+            cluster=self.cluster,
+            generation=gauges.generation if gauges else -1,
+            seq=gauges.seq if gauges else -1,
+            ordinal=0,
+            zxid=gauges.zxid if gauges else UNKNOWN_ZXID,
+            time_ms=heard_ms,
+            id=STALE,
+            alert=STALE,
+            state="open",
+            severity=Severity.PAGE,
+            subject=f"cluster {self.cluster}",
+            group="replica",
+            since_ms=since_ms,
+            cause=f"Kontrast has received no heartbeat of {self.cluster} since {rfc3339(heard_ms)}{because}; its "
+            f"{counted(unknown, 'open alert')} may be over, and it sees no new ones",
+            action=f"{check_of(silent)}. Until then use Kafka's own metrics",
+            evidence=() if gauges is None else (f"the newest heartbeat is {gauges.generation}-{gauges.seq}",),
         )
 
     def is_seen(self, present: Present) -> bool:

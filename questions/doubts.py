@@ -16,6 +16,7 @@ from wording.sentences import counted, first_sentence, joined
 from wording.times import duration
 
 _NAMED_PATHS: Final = 3
+STALE: Final = "ReplicaStale"  # the one alert that no row can report, because it is about their absence
 STATUS_STEP: Final = "Run `kontrast status`"
 _REBUILD: Final = "`kontrast stream --rebuild`"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final
 
@@ -14,13 +14,14 @@ from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.view.types import Context
 from questions.known_groups import (
     CONSUMER_OFFSETS,
+    NO_GROUPS,
     TRANSACTION_STATE,
     Group,
     KnownGroups,
     Sizes,
     coordinator_partition,
 )
-from questions.teams import Team, Teams, named
+from questions.teams import NO_TEAMS, Team, Teams, named
 from wording.sentences import counted, joined
 from wording.times import age
 
@@ -57,10 +58,10 @@ class Hit(msgspec.Struct, frozen=True):
 class Impact(msgspec.Struct, frozen=True, kw_only=True):
     """The running groups and the transactional ids that stop, by the importance of their teams.
 
-    `asked_ms` is the time of the brokers' newest answers, and 0 without one. Then nothing is known.
+    `asked_ms` is the time of the brokers' newest answers.
     """
 
-    asked_ms: int = 0
+    asked_ms: int
     groups: tuple[Hit, ...] = ()
     transactional_ids: tuple[Hit, ...] = ()
     gaps: tuple[str, ...] = ()
@@ -69,21 +70,30 @@ class Impact(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """Return the effect as a predicate: "stops 3 groups of team payments (a, b and c) and 1 group (d)"."""
         kinds = (("group", self.groups), ("transactional id", self.transactional_ids))
-        parts = [part for noun, hits in kinds for part in _by_team(noun, hits)]
+        parts = [part for noun, hits in kinds for part in _by_team(noun, _names_by_team(hits))]
         return f"stops {joined(parts)}" if parts else ""
 
     def as_of(self, now_ms: int) -> str:
         """Return the age of the knowledge in half a sentence."""
-        return f"as brokers answered {age(self.asked_ms, now_ms)} ago"
+        return answered_ago(self.asked_ms, now_ms)
 
 
-NOTHING_KNOWN: Final = Impact()
+class Clients(msgspec.Struct, frozen=True):
+    """A cluster's groups as brokers last described them, with the teams of every name."""
+
+    known: KnownGroups = NO_GROUPS
+    teams: Teams = NO_TEAMS
+
+    def hit_by(self, troubled: Troubled) -> Impact | None:
+        """Return whom these partitions hit, None if no broker has told of any group."""
+        return impact_of(self.known, troubled, self.teams) if self.known.asked_ms else None
+
+
+NO_CLIENTS: Final = Clients()
 
 
 def impact_of(known: KnownGroups, troubled: Troubled, teams: Teams) -> Impact:
     """Return whom these partitions hit."""
-    if not known.asked_ms:
-        return NOTHING_KNOWN
     groups = [hit for group in known.groups.values() if group.is_running and (hit := _hit(group, troubled, teams))]
     ids = [hit for name in known.transactional_ids if (hit := _hit_transactions(name, troubled, teams))]
     return Impact(
@@ -146,12 +156,6 @@ def sizes_in(context: Context) -> dict[str, int]:
     return {name: len(topic.partitions) for name, topic in found.items() if topic is not None}
 
 
-def newly(before: Troubled, after: Troubled) -> Troubled:
-    """Return the partitions that came into trouble between two moments."""
-    was = before.offline | before.refusing
-    return Troubled(after.offline - before.offline, after.refusing - was, after.sizes)
-
-
 def _troubled(by_problem: Collection[tuple[tuple[str, PartitionId], str | None]], sizes: Mapping[str, int]) -> Troubled:
     return Troubled(
         frozenset(name for name, problem in by_problem if problem in UNUSABLE_WORDS),
@@ -174,15 +178,29 @@ def _hit_transactions(name: str, troubled: Troubled, teams: Teams) -> Hit | None
     return Hit(name, teams.team_of(name), (Effect.NO_TRANSACTIONS,), Effect.NO_TRANSACTIONS.value)
 
 
+def _names_by_team(hits: Iterable[Hit]) -> dict[Team | None, list[str]]:
+    by_team: dict[Team | None, list[str]] = {}
+    for hit in hits:
+        by_team.setdefault(hit.team, []).append(hit.name)
+    return by_team
+
+
 def _in_order(hits: list[Hit], teams: Teams) -> tuple[Hit, ...]:
     by_name = {hit.name: hit for hit in hits}
     return tuple(by_name[name] for names in teams.teams_of(sorted(by_name)).values() for name in names)
 
 
-def _by_team(noun: str, hits: Iterable[Hit]) -> Iterable[str]:
-    by_team: dict[Team | None, list[str]] = {}
-    for hit in hits:
-        by_team.setdefault(hit.team, []).append(hit.name)
+def answered_ago(asked_ms: int, now_ms: int) -> str:
+    """Return the age of brokers' answers in half a sentence."""
+    return f"as brokers answered {age(asked_ms, now_ms)} ago"
+
+
+def groups_by_team(names: Iterable[str], teams: Teams, noun: str = "group") -> str:
+    """Return names in a sentence: 2 groups of team payments (a and b) and 1 group (c)."""
+    return joined(list(_by_team(noun, teams.teams_of(names))))
+
+
+def _by_team(noun: str, by_team: Mapping[Team | None, list[str]]) -> Iterator[str]:
     for team, names in by_team.items():
         of_team = f" of {named([team])}" if team is not None else ""
         yield f"{counted(len(names), noun)}{of_team} ({joined(names, most=_NAMED)})"

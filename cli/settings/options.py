@@ -145,7 +145,7 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "confirm_seconds": "Shortest duration of a difference that counts.",
         "timeout_seconds": "Longest time for a broker's connection, and for its answer.",
         "requests_per_second": "Most brokers of a cluster to ask per second.",
-        "groups": "Ask the brokers for consumer groups and transactional ids, to show whom an outage stops. Reads only.",
+        "groups": "Ask the brokers for consumer groups and transactional ids, to show whom an outage stops.",
         "groups_interval_seconds": "Time between two rounds of questions about groups.",
         "group_requests_per_second": "Most requests about groups per second, to all brokers of a cluster together.",
         "groups_directory": "Directory that keeps the last answers about groups. Only in memory if unset.",

@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.alert_kinds.kind import NAME_PREFIX
+from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.metadata_rows import PartitionRow
-from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
 from questions.cluster_rows import ClusterSnapshot
-from questions.doubts import check_of
-from wording.sentences import counted
+from questions.doubts import STALE
 
 BROKER_VIEW = "BrokerViewStale"
 FINALIZED_TOO_EARLY = "FinalizedTooEarly"
@@ -89,7 +87,7 @@ def of_staleness(
     `group_wait`, so one dead process would page in several messages. `silent` is the answer of
     `silent_process`.
     """
-    alerts = {} if stale_since_ms is None else {STALE: stale_row(snapshot, heard_ms, stale_since_ms, silent)}
+    alerts = {} if stale_since_ms is None else {STALE: snapshot.stale_alert(heard_ms, stale_since_ms, silent)}
     return ActiveAlerts(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
 
 
@@ -110,30 +108,4 @@ def alert_at(gauges: GaugesRow, **fields: object) -> AlertRow:
         zxid=gauges.zxid,
         time_ms=gauges.time_ms,
         **fields,  # type: ignore[arg-type]
-    )
-
-
-def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int, silent: str) -> AlertRow:
-    """Return the alert ReplicaStale. It begins at `stale_since_ms`. `silent` is the process that stopped, if known."""
-    cluster, gauges = snapshot.cluster, snapshot.gauges
-    unknown = len(snapshot.open_alerts)
-    return AlertRow(
-        cluster=cluster,
-        generation=gauges.generation if gauges else -1,
-        seq=gauges.seq if gauges else -1,
-        ordinal=0,
-        zxid=gauges.zxid if gauges else UNKNOWN_ZXID,
-        time_ms=heard_ms,
-        id=STALE,
-        alert=STALE,
-        state="open",
-        severity=Severity.PAGE,
-        subject=f"cluster {cluster}",
-        group="replica",
-        since_ms=stale_since_ms,
-        cause=f"Kontrast has received no heartbeat of {cluster} since {time_text(heard_ms)}"
-        f"{f' because `{silent}` is silent' if silent else ''}; its "
-        f"{counted(unknown, 'open alert')} may be over, and it sees no new ones",
-        action=f"{check_of(silent)}. Until then use Kafka's own metrics",
-        evidence=() if gauges is None else (f"the newest heartbeat is {gauges.generation}-{gauges.seq}",),
     )

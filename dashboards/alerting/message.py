@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
+from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, BROKER_CRASHED
 from controller.contract.alert_row import AlertRow, Severity
-from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.title import title_of
+from questions.doubts import STALE
 from questions.picture import CONTROLLER_GROUP
 from questions.teams import Team
 from wording.sentences import joined
-from wording.times import moment
+from wording.times import moment, rfc3339
 
 Labels = tuple[tuple[str, str], ...]  # in the order of their names, because they identify an alert for Alertmanager
 
-NAME_PREFIX = "Kontrast"
-STALE = "ReplicaStale"  # the one kind that the exporter judges, because no row can report it
 OTHER_BROKER = "other_broker"  # the label of an alert's message about a further broker
 NEWS = "news"  # the label of an alert's message about further damage or another next step, a number
 TEAM = "team"  # the label and the annotation of an alert that affects topics of a team
@@ -81,8 +79,8 @@ class Message:
         alert: dict[str, Any] = {
             "labels": dict(self.labels),
             "annotations": dict(self.annotations),
-            "startsAt": time_text(start_ms),
-            "endsAt": time_text(end_ms),
+            "startsAt": rfc3339(start_ms),
+            "endsAt": rfc3339(end_ms),
         }
         return alert if config.generator_url is None else {**alert, "generatorURL": config.generator_url}
 
@@ -160,12 +158,6 @@ def _addition(row: AlertRow, message: Message, label: str, value: int, said: str
     texts = {ALERT_ID: row.id, "summary": sentence, "description": sentence, "state": row.state}
     labels = _pairs({**dict(message.labels), label: str(value)})
     return replace(message, labels=labels, annotations=_pairs(texts))
-
-
-def time_text(time_ms: int) -> str:
-    """Return RFC 3339 in UTC, for Alertmanager and people. A time outside its years is the first or last moment."""
-    moment = datetime.fromtimestamp(min(max(time_ms, 0), LATEST_MS) / 1000, timezone.utc)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _page(row: AlertRow) -> str:

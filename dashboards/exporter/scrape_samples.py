@@ -8,9 +8,10 @@ from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
 
+from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
 from controller.contract.job_row import JobRow, ProcessUse
-from dashboards.alerting.message import ALERT_ID, NAME_PREFIX, Message
+from dashboards.alerting.message import ALERT_ID, Message
 from dashboards.catalogue import (
     alert_metrics,
     controller_metrics,

@@ -64,7 +64,9 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     own = BuildCollector(), HttpCollector(figures)
     app.show(broker_view_collector(prober), quorum_collector(prober), delivery_collector(delivery.senders), *own)
     transitions = JoinedTransitions(config.sources, config.connect_timeout_seconds, memory)
-    live = LivePage(memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence)
+    live = LivePage(
+        memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence, prober.known_groups
+    )
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, *followers, transitions, prober, delivery):

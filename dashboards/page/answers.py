@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from controller.contract.alert_row import AlertRow
-from controller.contract.ids import BrokerId, TopicPartition
+from controller.contract.ids import INTERNAL_TOPICS, BrokerId, TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.rules.migration_phases import MigrationPhase
@@ -19,9 +19,6 @@ from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.page.asked import now_ms
 from dashboards.page.config import PageConfig
 from dashboards.page.leases import Leases
-from dashboards.page.overview import Overview, OverviewMaker, WayToKRaft, oldest, unread, why_unread
-from dashboards.page.partition_groups import PartitionGroup, PartitionLine, partition_line
-from dashboards.page.recent import day_begin_ms, hours_of, news_of
 from questions.cluster_rows import ClusterSnapshot, TopicRows
 from questions.doubts import BLINDING, doubts, silent_process
 from questions.explain.broker import explain_broker
@@ -30,7 +27,12 @@ from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.subject import Subject
 from questions.explain.topic import explain_topic
+from questions.groups import NO_CLIENTS, Clients
+from questions.known_groups import NO_GROUPS, KnownGroups
 from questions.memory import Memory
+from questions.overview.overview import Overview, OverviewMaker, WayToKRaft, oldest, unread, why_unread
+from questions.overview.partition_groups import PartitionGroup, PartitionLine, partition_line
+from questions.overview.recent import day_begin_ms, hours_of, news_of
 from questions.picture import CONTROLLER_GROUP, Picture, Present
 from questions.state import State
 from questions.whatif.scenario import brokers_in
@@ -39,6 +41,14 @@ from wording.suggestions import near
 TOPICS_OF_A_PAGE: Final = 50
 _MOST_NAMES: Final = 5_000  # compared with a mistyped one, which takes up to 0.3 s
 PARTITIONS_OF_A_PAGE: Final = 100
+
+Quorums = Callable[[str], str]  # a sentence with the last answer of a cluster's KRaft quorum
+Groups = Callable[[str], KnownGroups]
+
+
+def no_groups(_: str) -> KnownGroups:
+    """Return that no broker has told of any group."""
+    return NO_GROUPS
 
 
 class TopicLine(msgspec.Struct, frozen=True):
@@ -81,12 +91,20 @@ class Answers:
     """
 
     def __init__(  # noqa: PLR0913 (one source an argument)
-        self, memory: Memory, reading: ReadingCounts, quorum: Callable[[str], str], config: PageConfig, leases: Leases
+        self,
+        memory: Memory,
+        reading: ReadingCounts,
+        quorum: Quorums,
+        config: PageConfig,
+        leases: Leases,
+        groups: Groups = no_groups,
     ) -> None:
         self._memory = memory
         self._maker = OverviewMaker(config)
         self._reading = reading
         self._quorum = quorum
+        self.groups = groups
+        self._teams = config.teams
         self._leases = leases
         self._stale_after_ms = config.stale_after_ms
 
@@ -103,7 +121,7 @@ class Answers:
         unknown, then = self.why_unknown(cluster, at_ms), self._memory.cluster(cluster, at_ms)
         if unknown is not None or then is None:
             return unread(cluster, unknown or "no counts are kept")
-        return self.overview_at(then, None, at_ms)
+        return self.overview_at(then, at_ms)
 
     def present(self, found: ClusterSnapshot, at_ms: int | None = None) -> Present | None:
         """Return the present of a cluster that is shown as current, None for a moment of the past."""
@@ -114,6 +132,10 @@ class Answers:
             return now
         silent = silent_process(self._memory.job_of(found.cluster), found.heartbeat_ms, now.now_ms, now.stale_after_ms)
         return now._replace(silent=silent)
+
+    def clients(self, cluster: str) -> Clients:
+        """Return the groups with the teams of every name."""
+        return Clients(self.groups(cluster), self._teams)
 
     def doubts(self, cluster: str) -> tuple[str, ...]:
         """Return why the present cluster may be unknown, a sentence each."""
@@ -248,7 +270,8 @@ class Answers:
     def _picture(self, found: ClusterSnapshot, about: Iterable[AlertRow], at_ms: int | None) -> Picture:
         """Return a picture with the alerts about its subject, and those that hide the cluster."""
         alerts = [row for row in found.open_alerts if row.alert in BLINDING]
-        return found.picture([*alerts, *oldest(about)], self.present(found, at_ms))
+        picture = found.picture([*alerts, *oldest(about)], self.present(found, at_ms))
+        return picture if at_ms is not None else msgspec.structs.replace(picture, clients=self.clients(found.cluster))
 
     def _why_unknown(self, found: ClusterSnapshot) -> str | None:
         state = self._reading.snapshot().of(found.cluster)
@@ -260,10 +283,12 @@ class Answers:
             return "rows are missing or of a newer Kontrast (see /readyz and `kontrast status`)"
         return why_unread(found)
 
-    def overview_at(self, found: ClusterSnapshot, present: Present | None, at_ms: int | None = None) -> Overview:
-        """Return the overview of this snapshot, of now or of the moment `at_ms` if `present` is None."""
+    def overview_at(self, found: ClusterSnapshot, at_ms: int | None = None) -> Overview:
+        """Return the overview of this snapshot, of now or of the moment."""
         names = {row.topic for row in (*found.unusable, *found.under_min_isr)}
-        return self._maker.overview(found, self._topics(found.cluster, names, at_ms), present)
+        topics = self._topics(found.cluster, names and {*names, *INTERNAL_TOPICS}, at_ms)
+        clients = self.clients(found.cluster) if at_ms is None else NO_CLIENTS
+        return self._maker.overview(found, topics, self.present(found, at_ms), clients)
 
     def _topics(self, cluster: str, names: Collection[str] | None, at_ms: int | None = None) -> Mapping[str, TopicRows]:
         """Return those of these topics that exist, None for all."""
@@ -274,7 +299,7 @@ class Answers:
         unknown = self._why_unknown(found)
         if unknown is not None:
             return unread(found.cluster, unknown)
-        made = self.overview_at(found, self.present(found))
+        made = self.overview_at(found)
         shown_ms = found.heartbeat_ms if found.is_replayed else now_ms()
         assert shown_ms is not None, "a cluster that was read has a heartbeat"
         since = made.state.since if made.state.state is State.UNKNOWN else None

@@ -22,22 +22,24 @@ from dashboards.drawn_timeline.picture import STYLE
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
 from dashboards.page import interface
-from dashboards.page.answers import Answers, BrokerAnswer, TopicAnswer, TopicList
+from dashboards.page.answers import Answers, BrokerAnswer, Groups, Quorums, TopicAnswer, TopicList, no_groups
 from dashboards.page.asked import NUMBER, found, named, now_ms, number
 from dashboards.page.config import PageConfig
-from dashboards.page.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
-from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
+from dashboards.page.hypothetical import Hypothetical
 from dashboards.page.leases import Leases
 from dashboards.page.newest_pages import NewestPages, PageState
-from dashboards.page.overview import Overview
 from dashboards.page.restarts import Restarts
-from dashboards.page.search import Found, search
-from dashboards.page.subjects import page_of, subject_of
 from dashboards.page.templates import render, segment
 from dashboards.serving.pool import Pool
 from questions.explain.explanation import Explanation
+from questions.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from questions.known_brokers import UnknownBrokersError
+from questions.known_groups import KnownGroups
 from questions.memory import Memory
+from questions.overview.overview import Overview
+from questions.search import Found, search
+from questions.subjects import page_of, subject_of
+from questions.whatif.losses import Losses, WhatIf
 from wording.suggestions import did_you_mean
 from wording.times import moment
 
@@ -75,7 +77,7 @@ class _Moment(NamedTuple):
 class LivePage:
     """Routes of the page. Streams of changes end with `stop`.
 
-    `quorum` returns a sentence with the last answer of a cluster's KRaft quorum.
+    `quorum` returns a sentence with the last answer of a cluster's KRaft quorum, and `groups` its consumer groups.
     """
 
     def __init__(  # noqa: PLR0913 (parts of the page)
@@ -85,14 +87,15 @@ class LivePage:
         transitions: Transitions,
         config: PageConfig,
         stop: threading.Event,
-        quorum: Callable[[str], str],
+        quorum: Quorums,
+        groups: Groups = no_groups,
     ) -> None:
         self._memory = memory
         self._stop = stop
         self._config = config
         leases = Leases()
-        self._answers = Answers(memory, reading, quorum, config, leases)
-        self._histories = Histories(memory, self._answers, transitions)
+        self._answers = Answers(memory, reading, quorum, config, leases, groups)
+        self._histories = Histories(memory, self._answers.overview_at, transitions.follow)
         self._hypothetical = Hypothetical(memory, self._answers)
         self._restarts = Restarts(self._hypothetical, leases, self._refuse_unknown, config)
         self._newest_pages = NewestPages()
@@ -126,6 +129,7 @@ class LivePage:
             *(Route(resource.path.path, self._shown(resource)) for resource in resources),
             *(self._encoded(resource.path, resource.answer) for resource in resources),
             self._encoded(interface.RESTARTABLE, self._restarts.restartable),
+            self._encoded(interface.GROUPS, self._groups),
             self._encoded(interface.HOLD_LEASE, self._restarts.hold),
             self._encoded(interface.RELEASE_LEASE, self._restarts.release),
             Route(interface.DOCUMENT, document),
@@ -250,6 +254,10 @@ class LivePage:
         at_ms = self._known_moment(request)
         cluster = named(request, "cluster")
         return found(self._answers.controller(cluster, at_ms), f"{_there_is(at_ms)} no cluster {cluster}.")
+
+    def _groups(self, request: Request) -> KnownGroups:
+        self._refuse_unknown(request)
+        return self._answers.groups(named(request, "cluster"))
 
     def _timeline(self, request: Request) -> History:
         self._refuse_unknown(request)

@@ -16,10 +16,10 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from controller.contract.alert_kinds.kind import NAME_PREFIX  # noqa: E402
 from controller.contract.alert_kinds.kinds import ALERT_KINDS  # noqa: E402 (needs the path above)
 from controller.contract.alert_row import Severity  # noqa: E402
 from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY  # noqa: E402
-from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
 
 _WIDTH = 116
 

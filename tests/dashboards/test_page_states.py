@@ -14,7 +14,7 @@ from playwright.sync_api import Page
 from controller.contract.alert_row import Severity
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
-from dashboards.page.recent import hours_of
+from questions.overview.recent import hours_of
 from questions.state import State
 from questions.teams import read_teams
 from tests.dashboards import components, page_cases

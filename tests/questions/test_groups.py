@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.contract.ids import TopicPartition
-from questions.groups import Effect, Troubled, impact_of, newly, readers_of
+from questions.groups import Clients, Effect, Troubled, impact_of, readers_of
 from questions.known_groups import Described, Group, KnownGroups, Round, after_round, coordinator_partition
 from questions.teams import read_teams
 
@@ -77,12 +77,7 @@ def test_groups_come_by_the_rank_of_their_team_and_nothing_is_said_without_knowl
     found = impact_of(known(reading("a", t=(0,)), reading("pay", t=(0,)), reading("b", t=(0,))), hit, TEAMS)
     assert found.sentence == "stops 1 group of team payments (#pay) (pay) and 2 groups (a and b)"
     assert found.as_of(61_000) == "as brokers answered 1 min ago"
-    assert impact_of(KnownGroups(), hit, TEAMS).sentence == ""
-
-
-def test_only_new_trouble_counts_for_a_change():
-    before, after = troubled("a-0", refusing=("b-0",)), troubled("a-0", "b-0", refusing=("c-0",))
-    assert newly(before, after) == troubled("b-0", refusing=("c-0",))
+    assert Clients().hit_by(hit) is None
 
 
 def test_readers_of_a_topic_run_and_read_or_subscribe():

@@ -18,7 +18,6 @@ from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.page.answers import Answers
 from dashboards.page.config import PageConfig
 from dashboards.page.leases import Leases
-from dashboards.page.overview import Overview
 from questions.check import Finding
 from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
@@ -26,6 +25,7 @@ from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.memory import Memory
+from questions.overview.overview import Overview
 from questions.picture import Picture
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory

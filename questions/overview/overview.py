@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -11,17 +11,17 @@ import msgspec
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.ids import BrokerId
+from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
-from dashboards.alerting.active_alerts import stale_row
-from dashboards.page.config import PageConfig
-from dashboards.page.incidents import Incident, card_of, troubles_of, within
-from dashboards.page.partition_groups import PartitionGroup, Topics, groups_of, place_of
-from dashboards.page.recent import News
+from questions import incidents as question
 from questions.check import Finding, Health, finding_of, health_of
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
+from questions.groups import NO_CLIENTS, Clients, Impact, troubled_in
 from questions.incidents import incidents_in, is_own
+from questions.overview.incident_cards import Incident, Presentation, card_of, troubles_of, within
+from questions.overview.partition_groups import PartitionGroup, Topics, cause_key, groups_of, place_of
+from questions.overview.recent import News
 from questions.picture import Picture, Present
 from questions.restartable import Lease
 from questions.state import ClusterState, State, counts_of, not_known, state_of
@@ -106,7 +106,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 class OverviewMaker:
     """Maker of overviews from snapshots."""
 
-    def __init__(self, config: PageConfig) -> None:
+    def __init__(self, config: Presentation) -> None:
         self._config = config
         self._ranks = config.teams.ranks
 
@@ -118,8 +118,13 @@ class OverviewMaker:
         """Return the topic's rank. The smallest sorts first."""
         return place_of(name, topic, self._ranks)
 
-    def overview(self, found: ClusterSnapshot, topics: Topics, present: Present | None) -> Overview:
-        """Return the cluster on one screen. `present` is None for a moment of the past."""
+    def overview(
+        self, found: ClusterSnapshot, topics: Topics, present: Present | None, clients: Clients = NO_CLIENTS
+    ) -> Overview:
+        """Return the cluster on one screen. `present` is None for a moment of the past.
+
+        `topics` has those with a problem, and the internal ones.
+        """
         unknown, gauges = why_unread(found), found.gauges
         if unknown is not None or gauges is None:
             return unread(found.cluster, unknown or "no counts are kept")
@@ -129,7 +134,11 @@ class OverviewMaker:
         incidents = incidents_in(picture, [trouble for _, trouble in troubled])
         counts = counts_of(gauges, _away(found, gauges))
         made = (card_of(each, found, picture, troubled, self._config) for each in incidents)
-        cards = tuple(within(card, counts) for card in made)
+        impacts = _impacts(incidents, (*found.unusable, *found.under_min_isr), troubled, topics, clients)
+        cards = tuple(
+            msgspec.structs.replace(within(card, counts), impact=impact)
+            for card, impact in zip(made, impacts, strict=True)
+        )
         state = state_of(picture, counts, incidents)
         is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
         health = health_of(picture, counts, state)
@@ -154,6 +163,25 @@ class OverviewMaker:
         )
 
 
+def _impacts(
+    incidents: Iterable[question.Incident],
+    rows: Iterable[PartitionRow],
+    troubled: Iterable[tuple[PartitionGroup, question.Trouble]],
+    topics: Topics,
+    clients: Clients,
+) -> Iterator[Impact | None]:
+    """Yield the impact of each incident, by the partitions of its troubles."""
+    by_key: dict[tuple[str, str, str], list[PartitionRow]] = {}
+    if clients.known.asked_ms:
+        for row in rows:
+            by_key.setdefault(cause_key(row), []).append(row)
+    sizes = {name: len(topics[name].partitions) for name in INTERNAL_TOPICS if name in topics}
+    for incident in incidents:
+        hit = set(map(id, incident.troubles))
+        keys = [(group.topic, group.problem, group.says) for group, trouble in troubled if id(trouble) in hit]
+        yield clients.hit_by(troubled_in((row for key in keys for row in by_key.get(key, ())), sizes))
+
+
 def unread(cluster: str, reason: str) -> Overview:
     """Return the overview of a cluster of which nothing was read."""
     return Overview(cluster=cluster, doubts=(reason,), unknown=reason, state=not_known(reason))
@@ -164,7 +192,7 @@ def _own_alerts(found: ClusterSnapshot, picture: Picture) -> list[AlertRow]:
     own = [row for row in found.open_alerts if is_own(row)]
     silent = silence(picture.as_of_ms, picture.present, is_replayed=picture.is_replayed)
     if silent is not None and picture.present is not None:
-        own.insert(0, stale_row(found, picture.as_of_ms, picture.as_of_ms, picture.present.silent))
+        own.insert(0, found.stale_alert(picture.as_of_ms, picture.as_of_ms, picture.present.silent))
     return own
 
 

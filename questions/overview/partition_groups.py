@@ -65,7 +65,7 @@ def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -
     """Return the groups of partitions with a problem, the most important topics first."""
     found: dict[tuple[str, str, str], list[PartitionRow]] = {}
     for row in rows:
-        found.setdefault((row.topic, str(row.problem), _cause(row)), []).append(row)
+        found.setdefault(cause_key(row), []).append(row)
     groups = [_group(key, members, topics.get(key[0], _NO_TOPIC)) for key, members in found.items()]
     order = list(PROBLEMS_OF_CLIENTS)
 
@@ -74,6 +74,11 @@ def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -
         return place_of(group.topic, topic, ranks), order.index(Problem(group.problem)), -group.count, group.says
 
     return tuple(sorted(groups, key=rank))
+
+
+def cause_key(row: PartitionRow) -> tuple[str, str, str]:
+    """Return the key of the row's group: its topic, problem and cause."""
+    return row.topic, str(row.problem), _cause(row)
 
 
 def place_of(name: str, topic: TopicRow | None, ranks: TopicRanks) -> tuple[int, str]:
