@@ -111,12 +111,14 @@ def readers_of(known: KnownGroups, topic: str) -> tuple[Group, ...]:
 
 
 def effects_on(group: Group, troubled: Troubled) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
-    """Return the effects on a group, with the offline partitions that it reads."""
+    """Return the effects on a group, with the offline partitions that it reads.
+
+    A subscription is to every partition of its topic. Some clients leave those without a leader out of an assignment.
+    """
     lost = tuple(
         str(TopicPartition(topic, number))
-        for topic, numbers in group.reads.items()
-        for number in numbers
-        if (topic, number) in troubled.offline
+        for topic, number in sorted(troubled.offline)
+        if topic in group.subscribes or number in group.reads.get(topic, ())
     )
     effects = [Effect.CANNOT_READ] if lost else []
     coordinator = coordinator_of(CONSUMER_OFFSETS, group.group, troubled.sizes)

@@ -51,6 +51,13 @@ def test_a_group_stops_for_the_offline_partitions_that_it_reads():
     assert found.sentence == "stops 1 group of team payments (#pay) (pay-1)"
 
 
+def test_a_subscription_is_to_every_partition_also_to_those_that_no_member_is_assigned():
+    left_out = Group("g", "Stable", 1, has_members=True, reads={"t": (0,)}, subscribes=("t",))
+    assert [hit.says for hit in impact_of(known(left_out), troubled("t-1", "t-0"), TEAMS).groups] == [
+        "cannot read t-0 and t-1"
+    ]
+
+
 def test_a_group_whose_coordinator_is_lost_can_neither_join_nor_commit():
     group = reading("other", t=(0,))
     (hit,) = impact_of(known(group), troubled(coordinator("other")), TEAMS).groups
