@@ -18,8 +18,8 @@ from questions.known_groups import (
     TRANSACTION_STATE,
     Group,
     KnownGroups,
-    Sizes,
-    coordinator_partition,
+    Troubled,
+    coordinator_of,
 )
 from questions.teams import NO_TEAMS, Team, Teams, named
 from wording.sentences import counted, joined
@@ -36,14 +36,6 @@ class Effect(Enum):
     NO_COORDINATOR = "can neither join nor commit"
     NO_COMMITS = "cannot commit"  # its coordinator is there, but cannot write
     NO_TRANSACTIONS = "can neither begin nor commit transactions"
-
-
-class Troubled(msgspec.Struct, frozen=True):
-    """Partitions that clients cannot use, and those that reject acks=all, with the size of the internal topics."""
-
-    offline: frozenset[tuple[str, PartitionId]]
-    refusing: frozenset[tuple[str, PartitionId]]
-    sizes: dict[str, int]  # partitions of each internal topic that exists
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -127,12 +119,6 @@ def effects_on(group: Group, troubled: Troubled) -> tuple[tuple[Effect, ...], tu
     elif coordinator in troubled.refusing:  # the coordinator writes commits and new members with acks=all
         effects.append(Effect.NO_COMMITS)
     return tuple(effects), lost
-
-
-def coordinator_of(topic: str, name: str, sizes: Sizes) -> tuple[str, PartitionId] | None:
-    """Return the partition whose leader coordinates a group or a transactional id, None before the topic exists."""
-    size = sizes.get(topic, 0)
-    return (topic, coordinator_partition(name, size)) if size else None
 
 
 def troubled_in(rows: Iterable[PartitionRow], sizes: Mapping[str, int]) -> Troubled:

@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from controller.contract.ids import BrokerId
-from controller.contract.problem import UNUSABLE_WORDS
+from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from dashboards.probe.broker import ProbeError, choose_endpoint
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows, NothingNewError, now_ms
 from dashboards.probe.group_requests import GROUPS_OF_A_REQUEST, DeniedError, GroupRequests
 from dashboards.probe.kept_groups import keep_groups, kept_groups
 from questions.cluster_rows import ClusterSnapshot
-from questions.known_groups import KnownGroups, Round, after_round, coordinator_partition
+from questions.groups import troubled_in
+from questions.known_groups import KnownGroups, Round, Troubled, after_round
 
 _TRY_AGAIN_SECONDS: Final = 2.0
 
@@ -30,7 +30,6 @@ class GroupsProbe:
 
     def __init__(self, cluster: str, config: ProbeConfig, rows: CurrentRows) -> None:
         self.cluster = cluster
-        self.requests = 0  # so far
         self._config = config
         self._login = config.login_of(cluster)
         self._rows = rows
@@ -69,7 +68,7 @@ class GroupsProbe:
             self._fetch_offsets(found, brokers[broker], without, stop)
         if stop.is_set():
             return
-        self.known = after_round(self.known, found, self._is_led)
+        self.known = after_round(self.known, found, self._troubled())
         for gap in self.known.gaps:
             self._complain(gap)
         if self._config.groups_directory is not None:
@@ -149,14 +148,13 @@ class GroupsProbe:
         if stop.is_set() or (pause > 0 and stop.wait(pause)):
             return None
         self._asked_at = time.monotonic()
-        self.requests += 1
         return question()
 
-    def _is_led(self, topic: str, name: str) -> bool:
-        """Return whether the coordinator's partition has a leader, so that a group which is not listed is gone."""
-        rows = self._rows.memory.partitions_of(self.cluster, topic)
-        row = rows.get(coordinator_partition(name, len(rows))) if rows else None
-        return row is not None and row.problem not in UNUSABLE_WORDS
+    def _troubled(self) -> Troubled:
+        """Return the partitions that are in trouble now. Raise NothingNewError while the cluster is not known."""
+        snapshot, memory = self._rows.now(), self._rows.memory
+        sizes = {topic: len(memory.partitions_of(self.cluster, topic)) for topic in INTERNAL_TOPICS}
+        return troubled_in((*snapshot.unusable, *snapshot.under_min_isr), sizes)
 
     def _complain(self, reason: str) -> None:
         if reason not in self._complained:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from controller.contract.ids import NO_LEADER, TopicPartition
 from questions.doubts import blindness, doubts
 from questions.explain.explanation import Explanation, Statement, as_of
-from questions.groups import Effect, coordinator_of, effects_on, sizes_in, troubled_in_context
-from questions.known_groups import CONSUMER_OFFSETS, Group
+from questions.groups import Effect, effects_on, sizes_in, troubled_in_context
+from questions.known_groups import CONSUMER_OFFSETS, Group, coordinator_of
 from questions.picture import Picture
 from wording.sentences import counted, joined
 

@@ -137,12 +137,10 @@ def known_of(exporter) -> dict:
 
 def knows_all(known: dict, ids: tuple[str, ...]) -> bool:
     reads = {
-        group: {f"read:{topic}-{number}" for topic, numbers in each.get("reads", {}).items() for number in numbers}
+        group: {f"read:{topic}-{number}" for topic, numbers in each.get("read_ms", {}).items() for number in numbers}
         for group, each in known["groups"].items()
     }
-    expected = {
-        group: {each.removeprefix("read:") for each in does - {"commit"}} for group, does in everything(()).items()
-    }
+    expected = {group: does - {"commit"} for group, does in everything(()).items()}
     return reads == expected and set(known["transactional_ids"]) == set(ids)
 
 
