@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +21,7 @@ from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
 from dashboards.page import interface
 from dashboards.page.answers import Answers, BrokerAnswer, Groups, Quorums, TopicAnswer, TopicList, no_groups
-from dashboards.page.asked import NUMBER, found, named, now_ms, number
+from dashboards.page.asked import NUMBER, asked_ms, found, named, now_ms, number
 from dashboards.page.config import PageConfig
 from dashboards.page.hypothetical import Hypothetical
 from dashboards.page.leases import Leases
@@ -52,7 +50,6 @@ _LOOK_SECONDS: Final = 0.25
 _STREAM_SECONDS: Final = 45.0
 _SIMULATIONS: Final = (interface.CONSEQUENCES, interface.RESTARTABLE, interface.HOLD_LEASE)
 _QUIET_SECONDS: Final = 10.0  # without a change, so that the page can mark its content as old
-_MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
 _Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
@@ -209,7 +206,7 @@ class LivePage:
 
     def _overview(self, request: Request) -> Overview:
         cluster, at_ms = named(request, "cluster"), self._moment(request).at_ms
-        if at_ms is None and _asked_ms(request) is not None and self._memory.cluster(cluster) is not None:
+        if at_ms is None and asked_ms(request) is not None and self._memory.cluster(cluster) is not None:
             raise HTTPException(404, _nothing_kept(cluster))
         overview = self._answers.overview(cluster, at_ms)
         return found(overview, f"There is no cluster {cluster}.", lambda: self._answers.clusters_like(cluster))
@@ -269,7 +266,7 @@ class LivePage:
         subject = subject_of(words)
         if words and subject is None:
             raise HTTPException(400, "of has no subject. Write orders-7, orders, broker 3 or controller.")
-        moment = AskedMoment(_asked_ms(request), int(window), subject)
+        moment = AskedMoment(asked_ms(request), int(window), subject)
         history = found(self._histories.history(cluster, moment), _nothing_kept(cluster))
         if history.timeline is not None or subject is None:
             return history
@@ -309,16 +306,16 @@ class LivePage:
 
     def _moment(self, request: Request) -> _Moment:
         """Return the nearest kept moment to the requested one, if the cluster has any."""
-        asked_ms, past = _asked_ms(request), self._memory.kept(named(request, "cluster"))
-        if asked_ms is None or past is None:
+        wanted_ms, past = asked_ms(request), self._memory.kept(named(request, "cluster"))
+        if wanted_ms is None or past is None:
             return _Moment()
-        return _Moment(past.nearest(asked_ms), OLDEST if asked_ms < past.since_ms else "")
+        return _Moment(past.nearest(wanted_ms), OLDEST if wanted_ms < past.since_ms else "")
 
     def _known_moment(self, request: Request) -> int | None:
         """Return the answer's moment. Refuse a moment without a known state."""
         at_ms = self._moment(request).at_ms
         self._refuse_unknown(request, at_ms)
-        if at_ms is None and _asked_ms(request) is not None:
+        if at_ms is None and asked_ms(request) is not None:
             raise HTTPException(404, _nothing_kept(named(request, "cluster")))
         return at_ms
 
@@ -389,17 +386,3 @@ def _there_is(at_ms: int | None) -> str:
 
 def _nothing_kept(cluster: str) -> str:
     return f"Kontrast keeps no past of cluster {cluster} yet."
-
-
-def _asked_ms(request: Request) -> int | None:
-    """Return the requested time in milliseconds since 1970, if any. ISO 8601 without a zone is UTC."""
-    said = request.query_params.get("at", "").strip()
-    if not said:
-        return None
-    if _MILLISECONDS.fullmatch(said):
-        return int(said)
-    try:
-        moment = datetime.fromisoformat(said[:-1] + "+00:00" if said.endswith("Z") else said)
-    except ValueError:
-        raise HTTPException(400, "at is no moment. Write 2024-05-01T03:12:00Z or milliseconds since 1970.") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)

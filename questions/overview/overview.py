@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Final
 
 import msgspec
@@ -17,7 +17,7 @@ from questions import incidents as question
 from questions.check import Finding, Health, finding_of, health_of
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
-from questions.groups import NO_CLIENTS, Clients, Impact, troubled_in
+from questions.groups import NO_CLIENTS, Clients, troubled_in
 from questions.incidents import incidents_in, is_own
 from questions.overview.incident_cards import Incident, Presentation, card_of, troubles_of, within
 from questions.overview.partition_groups import PartitionGroup, Topics, cause_key, groups_of, place_of
@@ -134,11 +134,7 @@ class OverviewMaker:
         incidents = incidents_in(picture, [trouble for _, trouble in troubled])
         counts = counts_of(gauges, _away(found, gauges))
         made = (card_of(each, found, picture, troubled, self._config) for each in incidents)
-        impacts = _impacts(incidents, (*found.unusable, *found.under_min_isr), troubled, topics, clients)
-        cards = tuple(
-            msgspec.structs.replace(within(card, counts), impact=impact)
-            for card, impact in zip(made, impacts, strict=True)
-        )
+        cards = tuple(_hitting(map(within, made, repeat(counts)), incidents, found, troubled, topics, clients))
         state = state_of(picture, counts, incidents)
         is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
         health = health_of(picture, counts, state)
@@ -163,23 +159,24 @@ class OverviewMaker:
         )
 
 
-def _impacts(
+def _hitting(  # noqa: PLR0913 (one call)
+    cards: Iterable[Incident],
     incidents: Iterable[question.Incident],
-    rows: Iterable[PartitionRow],
+    found: ClusterSnapshot,
     troubled: Iterable[tuple[PartitionGroup, question.Trouble]],
     topics: Topics,
     clients: Clients,
-) -> Iterator[Impact | None]:
-    """Yield the impact of each incident, by the partitions of its troubles."""
+) -> Iterator[Incident]:
+    """Yield the cards of these incidents with their impact on clients, by the partitions of their troubles."""
     by_key: dict[tuple[str, str, str], list[PartitionRow]] = {}
-    if clients.known.asked_ms:
-        for row in rows:
-            by_key.setdefault(cause_key(row), []).append(row)
+    for row in (*found.unusable, *found.under_min_isr) if clients.known.asked_ms else ():
+        by_key.setdefault(cause_key(row), []).append(row)
     sizes = {name: len(topics[name].partitions) for name in INTERNAL_TOPICS if name in topics}
-    for incident in incidents:
+    for card, incident in zip(cards, incidents, strict=True):
         hit = set(map(id, incident.troubles))
         keys = [(group.topic, group.problem, group.says) for group, trouble in troubled if id(trouble) in hit]
-        yield clients.hit_by(troubled_in((row for key in keys for row in by_key.get(key, ())), sizes))
+        rows = (row for key in keys for row in by_key.get(key, ()))
+        yield msgspec.structs.replace(card, impact=clients.hit_by(troubled_in(rows, sizes)))
 
 
 def unread(cluster: str, reason: str) -> Overview:

@@ -252,7 +252,7 @@ def test_each_team_has_an_alert_that_lasts_as_long_as_the_incident(rows):
     assert {message.ended_ms for message in registry.messages()} == {2}
 
 
-def test_a_large_alert_reaches_the_teams_of_all_its_partitions_not_only_of_the_examples(rows):
+def test_a_large_alert_reaches_the_teams_of_all_its_partitions(rows):
     registry = AlertRegistry(CONFIG, TEAMS)
     large = rows.alert("a", partitions=12, examples=("free-0",), brokers=(2,))
     troubled = (rows.partition("audit", 0, replicas=(2, 3)), rows.partition("pay", 0, replicas=(1, 3)))

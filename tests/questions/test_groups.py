@@ -69,7 +69,7 @@ def test_a_group_stops_for_the_offline_partitions_that_it_reads():
     assert found.sentence == "stops 1 group of team payments (#pay) (pay-1)"
 
 
-def test_a_subscription_is_to_every_partition_also_to_those_that_no_member_is_assigned():
+def test_a_subscription_is_to_every_partition_also_to_unassigned_ones():
     left_out = Group("g", "Stable", 1, has_members=True, read_ms=read_ms(t=(0,)), subscribes=("t",))
     assert [hit.says for hit in impact_of(known(left_out), troubled("t-1", "t-0"), TEAMS).groups] == [
         "cannot read t-0 and t-1"
@@ -97,7 +97,7 @@ def test_a_group_without_members_is_not_hit_unless_its_commits_moved():
     assert [hit.name for hit in found.groups] == ["alone"]
 
 
-def test_groups_come_by_the_rank_of_their_team_and_nothing_is_said_without_knowledge():
+def test_groups_come_by_the_rank_of_their_team_and_unknown_ones_not_at_all():
     hit = troubled("t-0")
     found = impact_of(known(reading("a", t=(0,)), reading("pay", t=(0,)), reading("b", t=(0,))), hit, TEAMS)
     assert found.sentence == "stops 1 group of team payments (#pay) (pay) and 2 groups (a and b)"
@@ -139,7 +139,7 @@ def test_a_rebalancing_group_keeps_its_last_assignment_because_brokers_tell_none
     assert (after.groups["a"].state, after.groups["a"].reads) == ("PreparingRebalance", {"t": (0,)})
 
 
-def test_without_members_the_partitions_whose_commits_move_are_read_for_a_quarter_of_an_hour():
+def test_without_members_partitions_are_read_for_a_while_after_a_commit():
     empty, minute_ms = {"a": Described("Empty")}, 60_000
     first = after_round(KnownGroups(), asked(1, empty, committed={"a": {"t": {0: 5, 1: 7}}}), WELL)
     assert not first.groups["a"].is_running
@@ -212,7 +212,7 @@ def test_explain_shows_the_coordinator_and_the_lost_partitions_of_a_group():
     assert ("reads", "2 partitions of t") in statements
 
 
-def test_a_group_without_answers_has_its_coordinator_only_and_an_unknown_one_is_none():
+def test_without_answers_only_the_coordinator_of_a_group_is_known():
     unasked = structs.replace(outage(), clients=Clients())
     found = explain_group(unasked, "a")
     assert found is not None

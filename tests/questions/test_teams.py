@@ -63,7 +63,7 @@ def test_a_rank_precedes_the_settings_and_internal_topics_lead_within_a_rank():
     assert place_in_sentence("a", 2, 3, ()) < place_in_sentence("b", 1, 3, ()) < place_in_sentence("c", 1, 1, ())
 
 
-def test_an_alert_names_the_topic_of_the_best_rank_first_also_after_a_change_of_ranks():
+def test_an_alert_names_the_topic_of_the_best_rank_first_also_after_a_change():
     topics = {name: {0: ([1], 1, 0, [1])} for name in ("alpha", "beta", "gamma")}
     history = ZnodeHistory().start(1, 2, topics=topics)
     history.broker_leaves(1)
