@@ -45,12 +45,13 @@ def consume(bootstrap: Sequence[str], group: str, topic: str, numbers: Sequence[
         consumer.assign([TopicPartition(topic, number) for number in numbers])
     else:
         consumer.subscribe([topic])
+    read: dict[TopicPartition, OffsetAndMetadata] = {}
     while True:
-        found = consumer.poll(timeout_ms=500)
-        for tp in found:
+        for tp, records in consumer.poll(timeout_ms=500).items():
             say(group, f"read:{tp.topic}-{tp.partition}")
-        if found:
-            consumer.commit({tp: OffsetAndMetadata(records[-1].offset + 1, "", -1) for tp, records in found.items()})
+            read[tp] = OffsetAndMetadata(records[-1].offset + 1, "", -1)
+        if read:  # again without news, to show whether the coordinator takes it
+            consumer.commit(read)
             say(group, "commit")
 
 
