@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import closing
 from types import SimpleNamespace
@@ -19,14 +20,18 @@ from kafka.protocol.consumer import OffsetCommitRequest
 
 from cli.embedded.cluster import KafkaCluster
 from dashboards.errors import ServeError
+from dashboards.exporter.config import ServeConfig
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.group_requests import GroupRequests
 from dashboards.probe.groups import GroupsProbe
-from dashboards.probe.kept_groups import kept_groups
+from dashboards.probe.kept_groups import keep_groups, kept_groups
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode, NodeError
-from questions.known_groups import CONSUMER_OFFSETS, KnownGroups
+from questions.known_groups import CONSUMER_OFFSETS, Group, KnownGroups
+from questions.teams import read_teams
+from tests.dashboards.page_cases import Size, Story
 from tests.waiting import eventually
+from transport.address import JournalAddress
 
 GROUPS = 5_000
 INTERVAL_SECONDS = ProbeConfig().groups_interval_seconds
@@ -133,3 +138,21 @@ def test_a_broken_file_is_no_knowledge_and_a_missing_one_neither(tmp_path):
 def test_a_rate_of_nothing_is_refused(key):
     with pytest.raises(ServeError, match=f"{key} is 0: expected more than 0"):
         ProbeConfig(**{key: 0})
+
+
+def test_the_card_of_an_incident_names_the_groups_that_it_stops(tmp_path, start_exporter):
+    reads = {"tmp_a": dict.fromkeys(range(8), 1)}
+    groups = {name: Group(name, "Stable", 1, True, reads, ("tmp_a",)) for name in ("pay-1", "other")}
+    keep_groups(tmp_path / "kept", "orders", KnownGroups(1, groups, gaps=("broker 1 did not answer",)))
+    probe = ProbeConfig(groups=True, groups_directory=tmp_path / "kept")
+    teams = read_teams({"pay*": {"team": "payments", "contact": "#pay"}})
+    config = ServeConfig(source=JournalAddress(tmp_path / "outputs"), listen="127.0.0.1:0", probe=probe, teams=teams)
+    with start_exporter(config) as exporter:
+        exporter.write(*Story("orders").begin(topics={"tmp_a": Size(8, 1, 1)}).crash(1).to_the_present().rows())
+        page = exporter.page_with("/clusters/orders", "It stops 1 group of team payments")
+        assert "(#pay) (pay-1) and 1 group (other), as brokers answered" in page
+        assert "<li>pay-1 (team payments (#pay)): cannot read tmp_a-" in page
+        assert "Broker 1 did not answer." in page
+        assert "This stops 1 group of team payments" in exporter.page("/clusters/orders/consequences?broker=2")
+        topic = json.loads(exporter.page("/api/v1/clusters/orders/topics/tmp_a"))["explanation"]["statements"]
+        assert "read by" in [each["about"] for each in topic]
