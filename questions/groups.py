@@ -77,7 +77,7 @@ class Clients(msgspec.Struct, frozen=True):
     teams: Teams = NO_TEAMS
 
     def hit_by(self, troubled: Troubled) -> Impact | None:
-        """Return whom these partitions hit, None if no broker has told of any group."""
+        """Return whom these partitions hit, None if no group is known."""
         return impact_of(self.known, troubled, self.teams) if self.known.asked_ms else None
 
 

@@ -47,7 +47,7 @@ Groups = Callable[[str], KnownGroups]
 
 
 def no_groups(_: str) -> KnownGroups:
-    """Return that no broker has told of any group."""
+    """Return that no group is known."""
     return NO_GROUPS
 
 

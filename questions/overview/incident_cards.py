@@ -90,7 +90,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     alerts: tuple[Finding, ...]  # the worst first
     runbook: str
     silence: str | None
-    impact: Impact | None = None  # on consumer groups and transactional ids, if brokers told of any
+    impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
 
     @property
     def effect(self) -> str:

@@ -54,7 +54,7 @@ class WhatIf(msgspec.Struct, frozen=True):
     topics: tuple[TopicChanges, ...] = ()
     more_topics: int = 0
     rolling: RollingOrder | None = None  # of all brokers, for clean shutdowns
-    impact: Impact | None = None  # on consumer groups and transactional ids, if brokers told of any
+    impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
 
 
 def play_losses(context: Context, losses: Losses, doubts: tuple[str, ...], clients: Clients = NO_CLIENTS) -> WhatIf:

@@ -40,7 +40,7 @@ TEAMS = read_teams({"second*": {"team": "second", "rank": 1}})
 
 
 class Clients:
-    """The clients' process, and when each of them last did what."""
+    """The clients' process, and the time of each client's last action."""
 
     def __init__(self, cluster: RealCluster, directory: Path, ids: tuple[str, ...]) -> None:
         self.last: dict[tuple[str, str], float] = {}
