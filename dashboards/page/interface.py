@@ -10,13 +10,14 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from controller.contract.decoding import JsonDecoder
-from dashboards.page.answers import BrokerAnswer, TopicAnswer, TopicList
 from questions.explain.explanation import Explanation
+from questions.explain.from_rows import BrokerAnswer, TopicAnswer
 from questions.history import WINDOWS_SECONDS, History
 from questions.known_groups import KnownGroups
 from questions.overview.overview import Overview
 from questions.restartable import Lease, Restartable
 from questions.search import Found
+from questions.topics import TopicList
 from questions.whatif.losses import WhatIf
 
 API: Final = "/api/v1"

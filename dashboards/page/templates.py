@@ -17,14 +17,15 @@ from markupsafe import Markup, escape
 from controller.contract.ids import BrokerId
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
 from dashboards.drawn_timeline.strip import folded_lanes
-from dashboards.page.answers import BrokerAnswer, TopicAnswer, TopicList
 from questions.explain.explanation import Explanation
+from questions.explain.from_rows import BrokerAnswer, TopicAnswer
 from questions.history import WINDOWS_SECONDS, History, folded
 from questions.overview.overview import Overview
 from questions.picture import Beginning
 from questions.state import WORDS, ClusterState, State
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
+from questions.topics import TopicList
 from transport.printable import printable
 from wording.facts import event_since
 from wording.sentences import counted, listed

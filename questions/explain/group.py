@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.contract.ids import NO_LEADER, TopicPartition
-from questions.doubts import blindness, doubts
-from questions.explain.explanation import Explanation, Statement, as_of
+from questions.explain.explanation import Explanation, Statement, as_of, explanation_of
 from questions.groups import Effect, effects_on, sizes_in, troubled_in_context
 from questions.known_groups import CONSUMER_OFFSETS, Group, coordinator_of
 from questions.picture import Picture
@@ -26,19 +25,16 @@ def explain_group(picture: Picture, name: str) -> Explanation | None:
         return None
     troubled = troubled_in_context(picture.context)
     effects, lost = effects_on(group or Group(name, "", 0), troubled)
-    known = blindness(picture) is None
     since = [since_ms for each in _partitions(picture, group) if (since_ms := _since_ms(picture, each)) is not None]
-    return Explanation(
-        doubts=doubts(picture),
-        is_known=known,
-        subject=f"group {name}",
-        headline=_headline(group, effects, lost),
-        is_well=not effects and known,
+    return explanation_of(
+        picture,
+        f"group {name}",
+        _headline(group, effects, lost),
+        is_well=not effects,
         since=picture.since(min(since)) if effects and since else None,
-        statements=tuple(_statements(picture, name, group)),
+        statements=_statements(picture, name, group),
         causes=(),
         findings=(),
-        as_of_ms=picture.as_of_ms,
     )
 
 

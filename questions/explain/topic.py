@@ -16,9 +16,8 @@ from controller.view.advice import topics_without_id
 from controller.view.health import absence
 from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
-from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, as_of, findings_about
+from questions.explain.explanation import Certainty, Explanation, Statement, as_of, explanation_of, findings_about
 from questions.groups import Effect, groups_by_team, readers_of, troubled_in_context
 from questions.picture import Origin, Picture
 from wording.facts import Fact
@@ -35,18 +34,15 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
     since_ms = min((partition.problem_since_ms for _, partition in unwell), default=None)
     paths = [(f"/brokers/topics/{name}", "its assignment"), (f"/config/topics/{name}", "its settings")]
     is_look = picture.origin is Origin.LOOK
-    known = blindness(picture) is None
-    return Explanation(
-        doubts=doubts(picture),
-        is_known=known,
-        subject=f"topic {name}",
-        headline=_headline(topic, unwell),
-        is_well=not unwell and not topic.queued_for_deletion and known and not list(_unparsable(picture, name)),
+    return explanation_of(
+        picture,
+        f"topic {name}",
+        _headline(topic, unwell),
+        is_well=not unwell and not topic.queued_for_deletion and not list(_unparsable(picture, name)),
         since=None if since_ms is None else picture.since(since_ms),
-        statements=tuple(_statements(picture, name, topic, unwell)),
+        statements=_statements(picture, name, topic, unwell),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
         findings=findings_about(picture, names=(name, *(f"{name}-{number}" for number in topic.partitions))),
-        as_of_ms=picture.as_of_ms,
     )
 
 
