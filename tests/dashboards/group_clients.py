@@ -39,7 +39,11 @@ def produce(bootstrap: Sequence[str], partitions: Sequence[tuple[str, int]]) -> 
 def consume(bootstrap: Sequence[str], group: str, topic: str, numbers: Sequence[int]) -> None:
     """Read and commit for ever, with partitions of its own choice if there are `numbers`."""
     consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=10_000,
     )
     if numbers:
         consumer.assign([TopicPartition(topic, number) for number in numbers])
