@@ -43,6 +43,7 @@ from dashboards.serving.connections import HttpCollector, HttpFigures
 from dashboards.serving.http import HttpServer
 from dashboards.serving.metrics import BuildCollector, metrics_route, wanted_by
 from outputs import open_outputs
+from questions.groups import Clients
 from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2
@@ -59,14 +60,15 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     memory, reading = Memory(config.past_rows, addresses), JoinedCounts(addresses)
     followers = _followers(config, memory, reading)
     prober = Prober(config.probe, memory, reading)
-    delivery = Delivery(config.alertmanager, memory, reading, prober.active_alerts)
+    delivery = Delivery(config.alertmanager, memory, reading, prober.active_alerts, config.teams)
     page = PartitionsPage(memory, reading, config.alertmanager.stale_after_ms) if config.partitions_page else None
     app = _App(config, memory, reading, followers, delivery.active_alerts, page)
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
     app.show(broker_view_collector(prober), quorum_collector(prober), delivery_collector(delivery.senders), *own)
     transitions = Transitions(config.sources, config.connect_timeout_seconds, memory)
-    live = LivePage(memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence)
+    clients = lambda cluster: Clients(prober.known_groups(cluster), config.teams)  # noqa: E731
+    live = LivePage(memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence, clients)
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, *followers, transitions, prober, delivery):
@@ -108,7 +110,7 @@ def _page_config(config: ServeConfig) -> PageConfig:
     switched_on = [PARTITIONS_PAGE] * config.partitions_page + [JMX_PAGE] * config.jmx_page
     return PageConfig(
         source=config.named_sources,
-        topic_weights=config.topic_weights,
+        teams=config.teams,
         start_command=config.start_command,
         runbook_url=config.alertmanager.runbook_url,
         alertmanager_url=config.alertmanager.urls[0] if config.alertmanager.urls else None,

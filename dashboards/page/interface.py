@@ -13,6 +13,7 @@ from controller.contract.decoding import JsonDecoder
 from questions.explain.explanation import Explanation
 from questions.explain.from_rows import BrokerAnswer, TopicAnswer
 from questions.history import WINDOWS_SECONDS, History
+from questions.known_groups import KnownGroups
 from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
 from questions.overview.overview import Overview
 from questions.restartable import Restartable
@@ -151,6 +152,12 @@ RESTARTABLE: Final = Path(
         Query("holder", "Name whose own lease is no reason against the restart.", _TEXT),
     ),
 )
+GROUPS: Final = Path(
+    f"{_CLUSTER}/groups",
+    "Consumer groups and transactional ids as the brokers last described them",
+    KnownGroups,
+    (404, 503),
+)
 HOLD_LEASE: Final = Path(
     f"{_CLUSTER}/restart-lease",
     "Judge a broker's restart and take the cluster's only lease if the answer is yes. The holder's repeated request "
@@ -185,7 +192,7 @@ SEARCH_ALL: Final = Path(
 )
 PATHS: Final = (
     *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES),
-    *(RESTARTABLE, SEARCH, SEARCH_ALL),
+    *(RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL),
 )
 OPERATIONS: Final = (*PATHS, HOLD_LEASE, RELEASE_LEASE)
 

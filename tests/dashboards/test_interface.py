@@ -177,6 +177,7 @@ QUESTIONS = {
     "search": {"of": "t"},
     "searchAll": {"of": "t"},
     "restartable": {"broker": 2, "accept_topic": ["scratch-*"]},
+    "groups": {},
     "holdLease": {"broker": 2, "holder": "ansible@ops1", "seconds": 900},
     "releaseLease": {"broker": 2, "holder": "ansible@ops1"},
 }

@@ -23,7 +23,6 @@ from questions.explain.topic import explain_topic
 from questions.memory import Memory
 from questions.overview.incident_cards import Presentation
 from questions.overview.overview import Overview, Overviews
-from questions.overview.topic_ranks import TopicRanks
 from questions.picture import Picture, Present
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory
@@ -95,7 +94,7 @@ def test_every_kind_has_a_story_and_counts_what_it_can():
 def overviews(rows: Iterable[Row]) -> Iterator[Overview]:
     """Yield the page's overview whenever alerts have changed."""
     memory = Memory()
-    made = Overviews(memory, Presentation(), TopicRanks({}), lambda _: "not asked")
+    made = Overviews(memory, Presentation(), (), lambda _: "not asked")
     for row in rows:
         memory.apply(row)
         if isinstance(row, AlertRow):
