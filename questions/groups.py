@@ -102,13 +102,13 @@ def readers_of(known: KnownGroups, topic: str) -> tuple[Group, ...]:
     return tuple(each for each in every if each.is_running and (topic in each.reads or topic in each.subscribes))
 
 
-def effects_on(group: Group, troubled: Troubled) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
+def effects_on(group: Group, troubled: Troubled) -> tuple[tuple[Effect, ...], tuple[TopicPartition, ...]]:
     """Return the effects on a group, with the offline partitions that it reads.
 
     A subscription is to every partition of its topic. Some clients leave those without a leader out of an assignment.
     """
     lost = tuple(
-        str(TopicPartition(topic, number))
+        TopicPartition(topic, number)
         for topic, number in sorted(troubled.offline)
         if topic in group.subscribes or number in group.reads.get(topic, ())
     )
@@ -119,6 +119,12 @@ def effects_on(group: Group, troubled: Troubled) -> tuple[tuple[Effect, ...], tu
     elif coordinator in troubled.refusing:  # the coordinator writes commits and new members with acks=all
         effects.append(Effect.NO_COMMITS)
     return tuple(effects), lost
+
+
+def effects_in_words(effects: Iterable[Effect], lost: Iterable[TopicPartition]) -> str:
+    """Return the effects as a predicate: cannot read orders-1, and can neither join nor commit."""
+    reads = f"{Effect.CANNOT_READ.value} {joined([str(tp) for tp in lost])}"
+    return ", and ".join(reads if effect is Effect.CANNOT_READ else effect.value for effect in effects)
 
 
 def troubled_in(rows: Iterable[PartitionRow], sizes: Mapping[str, int]) -> Troubled:
@@ -156,8 +162,7 @@ def _hit(group: Group, troubled: Troubled, teams: Teams) -> Hit | None:
     effects, lost = effects_on(group, troubled)
     if not effects:
         return None
-    said = [f"cannot read {joined(lost)}" if effect is Effect.CANNOT_READ else effect.value for effect in effects]
-    return Hit(group.group, teams.team_of(group.group), effects, ", and ".join(said))
+    return Hit(group.group, teams.team_of(group.group), effects, effects_in_words(effects, lost))
 
 
 def _hit_transactions(name: str, troubled: Troubled, teams: Teams) -> Hit | None:

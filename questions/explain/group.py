@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from controller.contract.ids import NO_LEADER, TopicPartition
 from questions.explain.explanation import Explanation, Statement, as_of, explanation_of
-from questions.groups import Effect, effects_on, sizes_in, troubled_in_context
+from questions.groups import effects_in_words, effects_on, sizes_in, troubled_in_context
 from questions.known_groups import CONSUMER_OFFSETS, Group, coordinator_of
 from questions.picture import Picture
 from wording.sentences import counted, joined
 
-_NOT_ASKED = "not known. Set groups = true in [serve.probe], so that `kontrast serve` asks the brokers"
+_NAMED: Final = 10
+_NOT_ASKED: Final = "not known. Set groups = true in [serve.probe], so that `kontrast serve` asks the brokers"
 
 
 def explain_group(picture: Picture, name: str) -> Explanation | None:
@@ -25,42 +27,30 @@ def explain_group(picture: Picture, name: str) -> Explanation | None:
         return None
     troubled = troubled_in_context(picture.context)
     effects, lost = effects_on(group or Group(name, "", 0), troubled)
-    since = [since_ms for each in _partitions(picture, group) if (since_ms := _since_ms(picture, each)) is not None]
+    coordinator = coordinator_of(CONSUMER_OFFSETS, name, troubled.sizes)
+    needed = [*lost, *([TopicPartition(*coordinator)] if coordinator else [])]
+    since = [each.problem_since_ms for each in map(picture.partition, needed) if each is not None and each.problem]
     return explanation_of(
         picture,
         f"group {name}",
-        _headline(group, effects, lost),
+        effects_in_words(effects, lost) or _headline(group),
         is_well=not effects,
         since=picture.since(min(since)) if effects and since else None,
-        statements=_statements(picture, name, group),
+        statements=_statements(picture, name, group, lost),
         causes=(),
         findings=(),
     )
 
 
-def _headline(group: Group | None, effects: tuple[Effect, ...], lost: tuple[str, ...]) -> str:
-    said = [f"cannot read {joined(lost)}" if each is Effect.CANNOT_READ else each.value for each in effects]
-    if said:
-        return ", and ".join(said)
+def _headline(group: Group | None) -> str:
     if group is None:
         return "its coordinator can be reached"
     return "reads all its partitions, and can commit" if group.is_running else "nobody reads in its name"
 
 
-def _partitions(picture: Picture, group: Group | None) -> Iterator[TopicPartition]:
-    """Yield the coordinator's partition, and those that the group reads."""
-    if group is not None:
-        coordinator = coordinator_of(CONSUMER_OFFSETS, group.group, sizes_in(picture.context))
-        yield from [TopicPartition(*coordinator)] if coordinator else []
-        yield from (TopicPartition(topic, each) for topic, numbers in group.reads.items() for each in numbers)
-
-
-def _since_ms(picture: Picture, tp: TopicPartition) -> int | None:
-    partition = picture.partition(tp)
-    return None if partition is None or partition.problem is None else partition.problem_since_ms
-
-
-def _statements(picture: Picture, name: str, group: Group | None) -> Iterator[Statement]:
+def _statements(
+    picture: Picture, name: str, group: Group | None, lost: Sequence[TopicPartition]
+) -> Iterator[Statement]:
     team = picture.clients.teams.team_of(name)
     if team is not None:
         yield Statement("team", str(team))
@@ -75,8 +65,7 @@ def _statements(picture: Picture, name: str, group: Group | None) -> Iterator[St
     reads = [f"{counted(len(numbers), 'partition')} of {topic}" for topic, numbers in group.reads.items()]
     if reads:
         yield Statement("reads", joined(reads))
-    lost = [each for each in _partitions(picture, group) if _since_ms(picture, each) is not None]
-    for tp in lost[:10]:
+    for tp in lost[:_NAMED]:
         yield Statement("", f"{tp}: {picture.reason(tp)}")
     if group.committed:
         yield Statement("committed", f"offsets of {joined(list(group.committed))}")

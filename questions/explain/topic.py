@@ -18,7 +18,7 @@ from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, as_of, explanation_of, findings_about
-from questions.groups import Effect, groups_by_team, readers_of, troubled_in_context
+from questions.groups import Effect, effects_in_words, effects_on, groups_by_team, readers_of, troubled_in_context
 from questions.picture import Origin, Picture
 from wording.facts import Fact
 from wording.sentences import all_of, bracketed, counted, joined, listed
@@ -56,10 +56,11 @@ def _clients(picture: Picture, name: str) -> Iterator[Statement]:
     if readers:
         names = [group.group for group in readers]
         yield Statement("read by", f"{groups_by_team(names, clients.teams)}, {as_of(picture, clients.known.asked_ms)}")
-    impact = clients.hit_by(troubled_in_context(picture.context))
-    for hit in () if impact is None else impact.groups:
-        if Effect.CANNOT_READ in hit.effects:
-            yield Statement("", f"group {hit.name} {hit.says}")
+    troubled = troubled_in_context(picture.context)
+    for group in readers:
+        lost = [tp for tp in effects_on(group, troubled)[1] if tp.topic == name]
+        if lost:
+            yield Statement("", f"group {group.group} {effects_in_words([Effect.CANNOT_READ], lost)}")
 
 
 def _unwell(topic: Topic) -> list[tuple[PartitionId, Partition]]:
