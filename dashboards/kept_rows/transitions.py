@@ -17,10 +17,11 @@ from questions.memory import Memory
 from transport.address import Address
 
 _OF_REPLICAS: Final = b'"subject":"replica"'
+_EFFECT: Final = b'"effect":"'
 
 
 class Transitions:
-    """Transitions, without those of replicas, read into the memory in a thread as long as the `with` lasts."""
+    """Transitions, of replicas the first of each event, read into the memory in a thread as long as the `with` lasts."""
 
     def __init__(self, address: Address, connect_timeout_seconds: float, memory: Memory) -> None:
         self._address = address
@@ -46,7 +47,7 @@ class Transitions:
         """Follow from the first call on. Return the reason why transitions may be missing, if any."""
         with self._lock:
             if self._follower is None and not self._ended:
-                source = _WithoutReplicas(open_outputs(self._address, (Transition.output,)))
+                source = _FirstOfReplicas(open_outputs(self._address, (Transition.output,)))
                 follower = Follower(source, self._memory, self._reading, self._connect_timeout_seconds)
                 self._follower = self._running.enter_context(follower)
             failure = None if self._follower is None else self._follower.failure
@@ -58,21 +59,23 @@ class Transitions:
         return None if state.caught_up else "the controller's actions are still being read, look again in a moment"
 
 
-class _WithoutReplicas:
-    """Output without the transitions of replicas. These are the most frequent, and no timeline shows them.
+class _FirstOfReplicas:
+    """Output with few transitions of replicas. These are the most frequent, and a timeline needs only their causes.
 
-    The follower does not even decode them. Rows that retention took are no gap, because each stands for itself.
+    The follower does not even decode the others. Rows that retention took are no gap, because each stands for itself.
     """
 
     def __init__(self, source: OutputsSource) -> None:
         self._source = source
+        self._event = b""
 
     def poll(self) -> Sequence[Chunk]:
         chunks = self._source.poll()
-        return [
-            replace(chunk, lines=[line for line in chunk.lines if _OF_REPLICAS not in line], after_gap=False)
-            for chunk in chunks
-        ]
+        return [replace(chunk, lines=list(filter(self._keeps, chunk.lines)), after_gap=False) for chunk in chunks]
+
+    def _keeps(self, line: bytes) -> bool:
+        before, self._event = self._event, line.partition(_EFFECT)[2].partition(b'"')[0].rpartition(b"-")[0]
+        return before != self._event or _OF_REPLICAS not in line
 
     @property
     def caught_up(self) -> bool:

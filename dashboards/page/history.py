@@ -23,7 +23,7 @@ from questions.explain.subject import Subject
 from questions.memory import Memory
 from questions.picture import Origin, Picture
 from questions.timeline.events import Event
-from questions.timeline.selection import HistorySpan, Selection, is_in_a_timeline
+from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import Timeline, timeline_of
 from wording.sentences import joined
 
@@ -134,7 +134,8 @@ class Histories:
         ]
         rows = {(row.generation, row.seq, row.ordinal): row for row in changed}
         rows |= {(row.generation, row.seq, row.ordinal): row for row in unchanged if row.time_ms < begin_ms}
-        every = [rows[place] for place in sorted(rows) if is_in_a_timeline(rows[place])]
+        is_kept = TimelineRows()
+        every = [rows[place] for place in sorted(rows) if is_kept(rows[place])]
         story = _beginnings_and_newest(every)
         if len(story) < len(every):
             notes.append(

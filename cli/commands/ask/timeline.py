@@ -105,19 +105,19 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
 ) -> int:
     """Print each event of the controller with its changes, in order.
 
-    Uses Kafka's words, with zxid and time. Includes leaders' changes of ISRs, and alerts that page or warn. Transitions
+    Uses Kafka's words, with zxid and time. Includes all changes of ISRs and replicas, and alerts that page or warn. Transitions
     of replicas are only in `kontrast replay`. --until ends it, also in a stream.
     """
     if html_file is not None and as_json:
         raise click.UsageError("--html and --json exclude each other.")
-    from questions.timeline.selection import Selection, is_in_a_timeline  # not for --help
+    from questions.timeline.selection import Selection, TimelineRows  # not for --help
 
     selection = Selection(
         topics=frozenset(topics), partitions=partitions, brokers=frozenset(brokers), controller=controller
     )
     source = _source_with_past(flags)
     window = _window(since, flags["until"])
-    scope = Scope(past=True, keeps=is_in_a_timeline, past_outputs=("transitions", "metadata", "alerts"))
+    scope = Scope(past=True, keeps=TimelineRows(), past_outputs=("transitions", "metadata", "alerts"))
 
     def answer(picture: Picture) -> ExitCode:
         from questions.timeline.timeline import timeline_of
