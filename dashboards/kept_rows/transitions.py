@@ -21,7 +21,7 @@ _EFFECT: Final = b'"effect":"'
 
 
 class Transitions:
-    """Transitions, of replicas the first of each event, read into the memory in a thread as long as the `with` lasts."""
+    """Transitions, read into the memory in a thread as long as the `with` lasts. Of replicas, an event's first."""
 
     def __init__(self, address: Address, connect_timeout_seconds: float, memory: Memory) -> None:
         self._address = address

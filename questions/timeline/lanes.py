@@ -25,6 +25,10 @@ _WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
 _ABSENT: Final = frozenset({Problem.NOT_YET_CREATED.value})
 
 
+CONTROLLER_LANE: Final = "controller"
+"""Name of the lane with the controllers over time."""
+
+
 class Condition(Enum):
     """How well something is, the best first; last that Kontrast could not see it."""
 
@@ -78,7 +82,7 @@ def lanes_of(
     controller, brokers, partitions, topics = _Marks(), _Marks(), _Marks(), _TopicMarks()
     for row in story:
         if isinstance(row, ControllerRow):
-            controller.add(row, "controller", _controller_mark(row))
+            controller.add(row, CONTROLLER_LANE, _controller_mark(row))
         elif isinstance(row, BrokerRow):
             brokers.add(row, f"broker {row.broker}", _broker_mark(row))
         elif isinstance(row, PartitionRow) and by_topic:

@@ -274,3 +274,15 @@ def test_a_completed_reassignment_names_the_replicas_before_and_after(recorded_f
         "a reassignment began: replicas [4,3,1] -> [4,2], once broker 2 is in sync",
         "a reassignment was completed: replicas [4,3,1] -> [4,2]",
     ]
+
+
+def test_a_journal_without_a_failover_names_the_controller(tmp_path, records):
+    effects = steps(new_context("shop"), records).effects
+    late_ms = records[-1].observed_ms - 4_000  # after the last failover
+    for output in OUTPUTS:
+        kept = [row for row in effects if row.output == output and (output != "transitions" or row.time_ms > late_ms)]
+        with JournalWriter(tmp_path / output, batches=True) as journal:
+            journal.append_batch(1, [encode_row(row) for row in kept])
+    done = ask("--controller", "--from", f"journal:{tmp_path}", "--since", late_ms)
+    assert done.exit_code == 0, done.stderr
+    assert "broker 2 is controller in epoch 3" in done.stdout

@@ -21,6 +21,7 @@ from controller.contract.ids import BrokerId
 from questions.doubts import doubts
 from questions.explain.explanation import Certainty
 from questions.timeline.events import Change, Event
+from questions.timeline.lanes import CONTROLLER_LANE
 from questions.timeline.timeline import Timeline
 from wording.sentences import counted
 from wording.suggestions import did_you_mean
@@ -38,6 +39,7 @@ _EPILOG = """\b
 Examples:
   kontrast timeline --zk-data /var/lib/zookeeper --chroot /kafka
   kontrast timeline --partition orders-7 --from journal:/var/lib/kontrast/changes
+  kontrast timeline --controller --since 14:00 --from journal:/var/lib/kontrast/derived
   kontrast timeline --since 2024-05-01T03:00:00Z --until 2024-05-01T04:00:00Z --zk-data copy --html postmortem.html
 
 \b
@@ -105,8 +107,8 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
 ) -> int:
     """Print each event of the controller with its changes, in order.
 
-    Uses Kafka's words, with zxid and time. Includes all changes of ISRs and replicas, and alerts that page or warn. Transitions
-    of replicas are only in `kontrast replay`. --until ends it, also in a stream.
+    Uses Kafka's words, with zxid and time. Includes each change of ISRs and replicas, and alerts that page or warn.
+    Transitions of replicas are only in `kontrast replay`. --until ends it, also in a stream.
     """
     if html_file is not None and as_json:
         raise click.UsageError("--html and --json exclude each other.")
@@ -130,7 +132,7 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
         if html_file is not None:
             _write(html_file, found, doubts(picture))
         else:
-            _print(found, as_json=as_json)
+            _print(found, as_json=as_json, names_controllers=controller)
         return ExitCode.OK
 
     return ask(source, scope, answer)
@@ -156,13 +158,13 @@ def _source_with_past(flags: Mapping[str, Any]) -> Source:
     return source
 
 
-def _print(found: Timeline, *, as_json: bool) -> None:
+def _print(found: Timeline, *, as_json: bool, names_controllers: bool) -> None:
     from cli.printing.standard_output import print_json, print_renderables
 
     if as_json:
         print_json(found)
     else:
-        print_renderables(timeline_lines(found))
+        print_renderables(timeline_lines(found, names_controllers=names_controllers))
 
 
 def _window(since: Until | None, until: Until | None) -> HistorySpan:
@@ -189,12 +191,16 @@ def _write(file: Path, found: Timeline, reasons_to_doubt: Iterable[str]) -> None
 _NAMED: Final = 8
 
 
-def timeline_lines(timeline: Timeline) -> Iterator[RenderableType]:
-    """Yield the events, the oldest first."""
+def timeline_lines(timeline: Timeline, *, names_controllers: bool = False) -> Iterator[RenderableType]:
+    """Yield the events, the oldest first, and before them who was controller when, if that is asked."""
     about = f" of {timeline.about}" if timeline.about else ""
     count = counted(len(timeline.events), "event")
     span = f"{exact_moment(timeline.begin_ms)} to {exact_moment(timeline.end_ms)}"
     yield line(f"{timeline.cluster}: {count}{about}, {span}")
+    if names_controllers:
+        lanes = (lane for lane in timeline.pictured.lanes if lane.name == CONTROLLER_LANE)
+        for each in (each for lane in lanes for each in lane.spans):
+            yield line(f"{exact_moment(each.begin_ms)} to {exact_moment(each.end_ms)}  {each.says}", indent=2)
     for event in timeline.events:
         yield _event(event)
         for change in event.changes:
