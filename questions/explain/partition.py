@@ -31,6 +31,7 @@ from questions.explain.explanation import (
     since_zxid,
     whereabout,
 )
+from questions.explain.preferred_leader import not_preferred
 from questions.picture import Origin, Picture
 from wording.sentences import bracketed, counted, listed, one_of
 
@@ -90,6 +91,8 @@ class _Asked:
         if self._partition.problem in UNUSABLE:
             yield from self._ways_back()
         elif self._value is not None and not self._topic.queued_for_deletion:
+            if self._value.leader != self._partition.replicas[0]:
+                yield not_preferred(self._picture, self._partition, self._value)
             yield self._next_leader(self._value)
 
     def causes(self) -> tuple[Cause, ...] | None:

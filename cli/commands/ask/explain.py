@@ -15,6 +15,7 @@ from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope, ask
+from questions.doubts import blindness
 from questions.explain.explanation import Cause, Certainty, Explanation
 from questions.key import KeyAnswer
 from wording.suggestions import did_you_mean, near
@@ -43,7 +44,7 @@ Exit codes:
   0  the subject is well. With --key, a producer with acks=all can write
   1  it is not well, or cannot write
   2  a flag or a setting is wrong, or SUBJECT does not exist
-  3  the source cannot be reached
+  3  the state is not known now, because the source cannot be reached or its data is old
 """
 
 
@@ -97,6 +98,8 @@ def explain(
             print_json(explanation)
         else:
             print_renderables(explanation_lines(explanation))
+        if not explanation.is_known:
+            return ExitCode.UNAVAILABLE
         return ExitCode.OK if explanation.is_well else ExitCode.FAILED
 
     past_outputs = ("transitions", "metadata")
@@ -127,6 +130,8 @@ def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: st
             print_json(found)
         else:
             print_renderables(key_lines(found))
+        if blindness(picture) is not None:
+            return ExitCode.UNAVAILABLE
         return ExitCode.OK if found.takes_acks_all else ExitCode.FAILED
 
     return ask(source, Scope(topics=frozenset({topic})), answer)
