@@ -207,7 +207,7 @@ class GroupedCommand(click.Command):
         """Write the groups in order, ungrouped options first."""
         groups: dict[str, list[tuple[str, str]]] = {"Options": []}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 groups.setdefault(getattr(param, "group", "Options"), []).append(record)
         for title, records in groups.items():

@@ -18,11 +18,12 @@ from controller.contract.ids import BrokerId
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
 from dashboards.drawn_timeline.strip import folded_lanes
 from dashboards.page.answers import BrokerAnswer, TopicAnswer, TopicList
-from dashboards.page.history import WINDOWS_SECONDS, History, folded
+from dashboards.page.history import WINDOWS_SECONDS, History
 from dashboards.page.overview import Overview
 from questions.explain.explanation import Explanation
 from questions.picture import Beginning
 from questions.state import WORDS, ClusterState, State
+from questions.timeline.folding import folded
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
 from transport.printable import printable

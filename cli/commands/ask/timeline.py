@@ -20,7 +20,8 @@ from cli.sources.source import NotFoundError, Scope, Source, ask
 from controller.contract.ids import BrokerId
 from questions.doubts import doubts
 from questions.explain.explanation import Certainty
-from questions.timeline.events import Change, Event
+from questions.timeline.events import Change
+from questions.timeline.folding import EventGroup, folded
 from questions.timeline.lanes import CONTROLLER_LANE
 from questions.timeline.timeline import Timeline
 from wording.sentences import counted
@@ -201,17 +202,19 @@ def timeline_lines(timeline: Timeline, *, names_controllers: bool = False) -> It
         lanes = (lane for lane in timeline.pictured.lanes if lane.name == CONTROLLER_LANE)
         for each in (each for lane in lanes for each in lane.spans):
             yield line(f"{exact_moment(each.begin_ms)} to {exact_moment(each.end_ms)}  {each.says}", indent=2)
-    for event in timeline.events:
-        yield _event(event)
-        for change in event.changes:
-            yield _change(change, event.time_ms)
+    for group in folded(timeline.events):
+        yield _event(group)
+        for change in group.changes():
+            yield _change(change, group.first.time_ms)
 
 
-def _event(event: Event) -> RenderableType:
+def _event(group: EventGroup) -> RenderableType:
+    event, several = group.first, len(group.events)
+    times = f"{several} times within {(group.last_ms - event.time_ms) / 1000:.3f} s: " if several > 1 else ""
     zxid = f"{event.zxid:#x}" if event.zxid >= 0 else "-"
     word = () if event.severity is None else (severity_word(event.severity.value), " ")
     sure = "" if event.certainty is Certainty.SEEN else f"  [{event.certainty.value}: {event.rule}]"
-    return line(f"{exact_moment(event.time_ms)}  {zxid:>8}  ", *word, event.says, (sure, "yellow"))
+    return line(f"{exact_moment(event.time_ms)}  {zxid:>8}  ", *word, f"{times}{group.says}", (sure, "yellow"))
 
 
 def _change(change: Change, began_ms: int) -> RenderableType:
