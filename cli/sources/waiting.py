@@ -48,9 +48,9 @@ def refuse_past(source: Source) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How long and how often a question is repeated."""
+    """How long and how often a question is repeated. Without patience it is asked once."""
 
-    patience: timedelta
+    patience: timedelta | None
     every_seconds: float
 
     def until(
@@ -64,7 +64,7 @@ class Waiting:
 
         A line on standard error shows each new reason to wait. Raise StoppedError.
         """
-        deadline = time.monotonic() + self.patience.total_seconds()
+        deadline = time.monotonic() + (self.patience or timedelta(0)).total_seconds()
         shown = ""
         while True:
             is_last = time.monotonic() >= deadline

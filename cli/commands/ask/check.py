@@ -91,9 +91,8 @@ def check(  # noqa: PLR0913 (one parameter an option)
     show = _shown(is_long=is_long, as_json=as_json)
     if watch:
         return ask_as_long_as(lambda stop: _watch(look, show, every_seconds, stop))
-    if patience is None:
-        return ask_as_long_as(lambda stop: _code(show(look(stop))))
-    refuse_past(source)
+    if patience is not None:
+        refuse_past(source)
     until_well = _until_well(look, Waiting(patience, every_seconds))
     return ask_as_long_as(lambda stop: _code(show(until_well(stop))))
 

@@ -139,8 +139,6 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     if probe:
         return ask_as_long_as(lambda stop: _probe(lambda: look(stop)))
     show = _shown(as_json=as_json)
-    if patience is None:
-        return ask_as_long_as(lambda stop: _code(show(look(stop))))
     waiting = Waiting(patience, every_seconds)
     is_yes = lambda answer: answer.verdict is Verdict.YES  # noqa: E731
     return ask_as_long_as(lambda stop: _code(show(waiting.until(is_yes, look, one_line, stop))))
