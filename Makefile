@@ -185,6 +185,7 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/postmortem.py
 	.venv/bin/python docs/benchmarks.py
 	.venv/bin/python docs/scale.py
+	.venv/bin/python docs/ratios.py
 
 SITE_PYTHON := build/site-env/bin/python
 

@@ -78,17 +78,31 @@ checksum() { { printf '%s\n' "$root"; cat requirements/tools.txt "requirements/$
 
 pip_install() { "$venv_python" -m pip install --quiet --disable-pip-version-check "$@"; }
 
+# pip is silent while it builds pyspark, so that a slow machine looks like one that hangs.
+report_progress() {
+    seconds=0
+    while sleep 10; do
+        seconds=$((seconds + 10))
+        say "still installing after $seconds s: .venv has $(du -sm .venv | cut -f 1) MB"
+    done
+}
+
 install_packages() {
     if [ "$(cat ".venv/installed-$profile" 2>/dev/null)" = "$(checksum "$profile")" ]; then
         return
     fi
     say "installing the pinned packages (pyspark alone is 450 MB: a few minutes the first time)"
+    report_progress &
+    reporter=$!
+    trap 'kill "$reporter" 2>/dev/null || true' EXIT
     # An environment begins with the pip and setuptools that its Python was released with, years old.
     pip_install --require-hashes -r requirements/tools.txt
     # pyspark is published as source only. pip builds it, and Kontrast, with the tools that are pinned by hash; in an
     # isolated environment pip would fetch tools of any version without a hash.
     pip_install --no-build-isolation --require-hashes -r "requirements/$profile.txt"
     pip_install --no-build-isolation --no-deps -e .
+    kill "$reporter"
+    trap - EXIT
     checksum run >.venv/installed-run # is part of dev
     checksum "$profile" >".venv/installed-$profile"
 }
@@ -189,7 +203,7 @@ get_monitoring
 get_browser
 get_clock
 # For whoever runs it without the right to write here: each of Spark's Python processes would translate it again.
-"$venv_python" -m compileall -q cli controller dashboards ingest migration outputs questions reports streaming transport wording
+"$venv_python" -m compileall -q cli controller dashboards ingest migration outputs questions streaming transport wording
 "$venv_python" -m streaming.java.artifacts --quiet
 "$venv_python" -m streaming.spark_class_archive
 [ "$profile" != dev ] || "$venv_python" -m cli.embedded.class_archives

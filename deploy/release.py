@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
@@ -63,7 +63,15 @@ def make(version: str, directory: Path, home_url: str = "") -> Iterable[Path]:
             subprocess.run([sys.executable, *step], cwd=export, env=environment, stdout=subprocess.PIPE, check=True)
         shutil.copy(export / _UNIT, export / "dist")
         _write_constraints(export)
-        _pack_chart(export, version, committed_seconds)
+        day = f"{datetime.fromtimestamp(committed_seconds, timezone.utc):%Y-%m-%d}"
+        subprocess.run([sys.executable, "deploy/man_pages.py", "man", version, day], cwd=export, check=True)
+        dist = export / "dist"
+        man_pages = {path: f"man1/{path.name}" for path in (export / "man").iterdir()}
+        _pack(dist / f"kontrast-man-{version}.tgz", man_pages, committed_seconds)
+        # As `helm package` would, with the files behind its links.
+        chart = {path: path.relative_to(export / _CHART) for path in _files_below(export / _CHART)}
+        packed = {path: f"kontrast/{name}" for path, name in chart.items() if name.parts[0] != "tests"}
+        _pack(dist / f"kontrast-chart-{version}.tgz", packed, committed_seconds)
         (export / "dist" / "CHANGES.md").write_text(changes, encoding="utf-8")
         made = sorted(path for path in (export / "dist").iterdir())
         sums = [f"{sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made]
@@ -96,23 +104,21 @@ def _write_constraints(export: Path) -> None:
     (export / "dist" / "constraints.txt").write_text(lines, encoding="utf-8")
 
 
-def _pack_chart(export: Path, version: str, seconds: int) -> None:
-    """Write the chart as `helm package` would, with the files behind its links and one time for all."""
+def _pack(archive: Path, files: Mapping[Path, str], seconds: int) -> None:
+    """Pack the files under their names, with one time and owner for all, so that the archive is always the same."""
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.mtime, member.mode, member.uid, member.gid = seconds, 0o644, 0, 0
         member.uname = member.gname = ""
         return member
 
-    archive = export / "dist" / f"kontrast-chart-{version}.tgz"
     with (
         archive.open("wb") as file,
         gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=seconds) as packed,
-        tarfile.open(fileobj=packed, mode="w", dereference=True) as chart,
+        tarfile.open(fileobj=packed, mode="w", dereference=True) as tar,
     ):
-        for path in sorted(_files_below(export / _CHART)):
-            if path.relative_to(export / _CHART).parts[0] != "tests":
-                chart.add(path, f"kontrast/{path.relative_to(export / _CHART)}", filter=plain)
+        for path, name in sorted(files.items()):
+            tar.add(path, name, filter=plain)
 
 
 def _files_below(directory: Path) -> Iterable[Path]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -12,13 +11,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
 from wording.times import duration  # noqa: E402
 
-_WIDTH = 120
-
 _HEAD = """# Alerts
 
-Read this page to learn what an alert means, when it opens and how it ends. `make docs` generates it from
-`controller/contract/alert_kinds/`. Alerts are rows of the output `alerts` ([outputs](outputs.md)). [Send
-alerts](../how-to/alerting.md) connects them to Alertmanager.
+Read this page to learn what an alert means, when it opens and how it ends. Alerts are rows of the output `alerts`
+([outputs](outputs.md)), and [Send alerts](../how-to/alerting.md) connects them to Alertmanager.
+
+[The tables](#partitions) list every kind with its runbook, which has the steps. `kontrast check` and the page print the
+next step with the names of your cluster.
 
 ## How an alert lives
 
@@ -33,13 +32,13 @@ causes, lost and regained partitions wait a millisecond for each ten more groups
 | `resolved` | the problem ended; the row names the reason |
 | `unknown` | ZooKeeper was out of reach for ten seconds, or lost records wait for a complete read |
 
-- **Opening.** Some kinds open at once, others after a delay (*Opens* below).
+- **Opening.** Some kinds open at once, others after a delay (*opens* below).
 - **Updates.** A change of severity or brokers is published at once. A change of the sentence or of the number
   of partitions is published at a heartbeat, at most every five seconds. Kontrast ignores a change that reverts
   before the next heartbeat. Rows that open or update an alert carry `expected`, `action`, `evidence` and
   `examples`.
 - **Occurrences.** An unclean election cannot be undone. Such an alert stays open for a while after its last
-  occurrence (*Stays open*) and counts the occurrences. Its end does not mean that someone fixed it.
+  occurrence (*stays open* below) and counts the occurrences. Its end does not mean that someone fixed it.
 - **Unknown.** Alerts do not change while the cluster is unreachable. Afterwards each is open with its old
   `since_ms`, or resolved. Alerts on Kontrast itself stay known.
 - **Silence is not health.** Time comes from the stream. Without heartbeats Kontrast evaluates and writes no
@@ -102,51 +101,31 @@ elections before 2.4, kafka-configs.sh before 2.5, kafka-reassign-partitions.sh 
 
 
 def alerts_page() -> str:
-    """Return the page."""
-    sections = ["\n".join([f"## {section}\n", *map(_entry, kinds)]) for section, kinds in SECTIONS.items()]
-    return "\n".join([_HEAD, *sections])
+    """Return the page. The runbook of a kind has its steps, so the tables do without them."""
+    return "\n".join([_HEAD, *(_table(section, kinds) for section, kinds in SECTIONS.items())])
 
 
-def _entry(kind: AlertKind) -> str:
-    """Return the section of a kind."""
-    facts = "\n".join(_wrapped(f"**{name}**: {text}", "- ") for name, text in _facts(kind))
-    return f"### {kind.name}\n\n{_wrapped(kind.meaning)}\n\n{facts}\n"
+def _table(section: str, kinds: Iterable[AlertKind]) -> str:
+    rows = [f"| {_linked(kind)} | {kind.severity.value} | {kind.meaning} | {_opens(kind)} |" for kind in kinds]
+    return "\n".join(
+        [f"## {section}\n", "| alert | severity | meaning | opens |", "| --- | --- | --- | --- |", *rows, ""]
+    )
 
 
-def _facts(kind: AlertKind) -> Iterator[tuple[str, str]]:
-    runbook = f"Kontrast{kind.name}"
-    yield "Severity", f"{kind.severity.value}. **Runbook**: [{runbook}](../runbooks/{runbook}.md)"
-    if kind.expected is not None:
-        yield "Expected", kind.expected
-    yield "What a person can do", kind.action
-    yield "Opens", _sentence("; ".join(filter(None, [_patience(kind), kind.patience_else])))
+def _linked(kind: AlertKind) -> str:
+    return f"[{kind.name}](../runbooks/Kontrast{kind.name}.md)"
+
+
+def _opens(kind: AlertKind) -> str:
+    """Return when an alert of the kind opens, how long it stays, and the metric that counts it."""
+    at_once = "at once" if not kind.patience_ms or kind.lasts_ms else f"after {duration(kind.patience_ms)}"
+    parts = [at_once if kind.patience_else is None else f"{at_once}; {kind.patience_else}"]
     if kind.lasts_ms:
         until = f", or until {kind.ends_early}" if kind.ends_early else ""
-        yield "Stays open", f"{duration(kind.lasts_ms)} after it happened last{until}."
+        parts.append(f"Stays open {duration(kind.lasts_ms)} after it happened last{until}")
     if kind.divergence is not None:
-        yield "Counted", f'in `kontrast_divergences_total{{kind="{kind.divergence}"}}`.'
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
-
-
-def _patience(kind: AlertKind) -> str:
-    if kind.lasts_ms:
-        return "at once when it happens"
-    return f"when it has lasted for {duration(kind.patience_ms)}" if kind.patience_ms else "at once"
-
-
-def _wrapped(text: str, bullet: str = "") -> str:
-    # A path or a command is one word however long it is.
-    return textwrap.fill(
-        text,
-        _WIDTH,
-        initial_indent=bullet,
-        subsequent_indent=" " * len(bullet),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+        parts.append(f'Counted in `kontrast_divergences_total{{kind="{kind.divergence}"}}`')
+    return ". ".join(part.rstrip(".") for part in parts)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "Look up a metric of `kontrast serve` here. `make docs` generates the page from `dashboards/catalogue/`.",
+        "Look up a metric of `kontrast serve` here.",
         "",
         "A metric marked *when ready* describes the watched cluster. It is absent, never zero, until the exporter",
         "has read a complete read of that cluster (`kontrast_ready` is 1).",

@@ -19,8 +19,8 @@ _WIDTH = 120
 
 _HEAD = """# Obstacles to a migration to KRaft
 
-Look up a problem that [`kontrast migration check`](cli.md#migration-check) found. `make docs` generates this
-page from `migration/preflight/`. The order is that of the command, worst first.
+Look up a problem that [`kontrast migration check`](cli.md#migration-check) found. The order is
+that of the command, worst first.
 
 """
 

@@ -29,9 +29,8 @@ NEVER = "never"
 
 _HEAD = """# The pins
 
-Every package of `requirements/*.txt` and the file that needs it. `make docs` generates the page. [Decision
-4](../decisions/0004-pins.md) explains special pins. Every other pin is the newest fitting version of the last
-`make lock`.
+Look up here which part of Kontrast needs a package of `requirements/*.txt`. [Decision 4](../decisions/0004-pins.md)
+explains special pins. Every other pin is the newest fitting version of the last `make lock`.
 
 `make audit` asks pip's index about every pin. It fails for a yanked, withdrawn or vulnerable file, and so does
 `.ci/run`. The last two columns show the days of the last clean audit. `make audit AUDIT_ARGS=--write-days`

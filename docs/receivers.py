@@ -40,8 +40,8 @@ _NAMES = {
 _HEAD = """# Messages of receivers
 
 Look up the words of each receiver in [deploy/alertmanager](../../deploy/alertmanager) here. [Send
-alerts](../how-to/alerting.md#choose-a-receiver) connects them. `make docs` generates this page. amtool renders each
-field with the alerts of a recorded incident.
+alerts](../how-to/alerting.md#choose-a-receiver) connects them. amtool renders each field with the alerts of a
+recorded incident.
 """
 
 

@@ -16,9 +16,8 @@ _WIDTH = 120
 
 _HEAD = """# Remedies
 
-Read this page before you follow an advice that changes a cluster. `make docs` generates it from
-`controller/contract/remedies/`. Alerts, `kontrast lint`, `kontrast explain`, `kontrast migration check` and the
-runbooks take their advice from it, so one finding has one advice.
+Read this page before you follow an advice that changes a cluster. Alerts, `kontrast lint`, `kontrast
+explain`, `kontrast migration check` and the runbooks take their advice from this list, so one finding has one advice.
 
 A nightly test builds each situation on real brokers of the releases under *Tried on*, follows the commands as they
 are printed, and checks the promised end. A remedy that was not tried has no command. Words in capitals stand for

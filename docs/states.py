@@ -22,10 +22,9 @@ AnyState = PartitionState | ReplicaState
 
 _HEAD = """# The state machines
 
-Look up a state and its legal successors here. The names are Kafka's (`PartitionState`, `ReplicaState`). `make
-docs` generates the page from `controller/rules/states.py`. An arrow is a legal transition. The controller
-rejects any other transition with an error, and Kontrast does the same. [The ZooKeeper-mode
-controller](../explanation/the-controller.md) explains how events cause transitions.
+Look up a state and its legal successors here. The names are Kafka's (`PartitionState`, `ReplicaState`). An arrow is a
+legal transition. The controller rejects any other transition with an error, and Kontrast does the same. [The
+ZooKeeper-mode controller](../explanation/the-controller.md) explains how events cause transitions.
 """
 
 _MIGRATION_HEAD = """## The way to KRaft

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from controller.contract.alert_row import AlertRow
+from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.ids import PartitionId
+from controller.contract.ids import UNKNOWN_ZXID, PartitionId
 from controller.contract.metadata_rows import (
     BrokerRow,
     ControllerRow,
@@ -27,9 +28,12 @@ from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.stored_context import CHUNK_COUNT, new_context
-from questions.doubts import hidden_by, silence
+from controller.view.types import Context
+from questions.doubts import STALE, check_of, hidden_by, silence
 from questions.past import Change, Past, Replaced
 from questions.picture import Origin, Picture, Present, worst_first
+from wording.sentences import counted
+from wording.times import rfc3339
 
 # Parts of a cluster's partitions, by topic. After a change, only its part is rendered again.
 PARTITION_SEGMENTS: Final = 64
@@ -80,14 +84,13 @@ class ClusterSnapshot:
         return self.gauges is not None and self.gauges.is_replayed
 
     @property
-    def metadata(self) -> Iterator[MetadataRow]:
-        """Yield the rows of metadata, of topics those that were asked for."""
-        yield from self.brokers
-        yield from (row for row in (self.controller, self.migration) if row is not None)
+    def metadata(self) -> list[MetadataRow]:
+        """Return the rows of metadata, of topics those that were asked for."""
+        rows: list[MetadataRow | None] = [*self.brokers, self.controller, self.migration]
         for topic in self.topics.values():
-            if topic.row is not None:
-                yield topic.row
-            yield from topic.partitions.values()
+            rows.append(topic.row)
+            rows += topic.partitions.values()
+        return [row for row in rows if row is not None]
 
     @property
     def alert_counts(self) -> Mapping[tuple[str, str, str], int]:
@@ -104,18 +107,54 @@ class ClusterSnapshot:
         """Return whether the rows follow from a complete read of the cluster."""
         return self.gauges is not None and self.gauges.ready
 
-    def picture(self, alerts: Collection[AlertRow] | None = None, present: Present | None = None) -> Picture:
-        """Return the picture with these of the open alerts, by default all. The cluster must have gauges."""
+    def picture(
+        self,
+        alerts: Collection[AlertRow] | None = None,
+        present: Present | None = None,
+        context: Context | None = None,
+        *,
+        counted: bool = True,
+    ) -> Picture:
+        """Return the picture with these of the open alerts, by default all. The cluster must have gauges.
+
+        `context` is the whole cluster's, if it was built before. Only a question about one partition needs no counts.
+        """
         assert self.gauges is not None, "a cluster that was not read"
-        empty = new_context(self.cluster, chunk_count=max(1, min(CHUNK_COUNT, len(self.topics))))
+        if context is None:
+            empty = _empty(self.cluster, max(1, min(CHUNK_COUNT, len(self.topics))))
+            context = context_of_rows(empty, self.metadata, self.gauges, counted=counted)
         return Picture(
             origin=Origin.HISTORY,
-            context=context_of_rows(empty, self.metadata, self.gauges),
+            context=context,
             alerts=worst_first(self.open_alerts if alerts is None else alerts),
             story=None,
             as_of_ms=self.gauges.time_ms + self.clock_behind_ms,
             present=present,
             is_replayed=self.is_replayed,
+        )
+
+    def stale_alert(self, heard_ms: int, since_ms: int, silent: str) -> AlertRow:
+        """Return the alert ReplicaStale from `since_ms` on. `silent` is the process that stopped, if known."""
+        unknown, gauges = len(self.open_alerts), self.gauges
+        because = f" because `{silent}` is silent" if silent else ""
+        return AlertRow(
+            cluster=self.cluster,
+            generation=gauges.generation if gauges else -1,
+            seq=gauges.seq if gauges else -1,
+            ordinal=0,
+            zxid=gauges.zxid if gauges else UNKNOWN_ZXID,
+            time_ms=heard_ms,
+            id=STALE,
+            alert=STALE,
+            state="open",
+            severity=Severity.PAGE,
+            subject=f"cluster {self.cluster}",
+            group="replica",
+            since_ms=since_ms,
+            cause=f"Kontrast has received no heartbeat of {self.cluster} since {rfc3339(heard_ms)}{because}; its "
+            f"{counted(unknown, 'open alert')} may be over, and it sees no new ones",
+            action=f"{check_of(silent)}. Until then use Kafka's own metrics",
+            evidence=() if gauges is None else (f"the newest heartbeat is {gauges.generation}-{gauges.seq}",),
         )
 
     def is_seen(self, present: Present) -> bool:
@@ -126,6 +165,11 @@ class ClusterSnapshot:
         """Return whether no heartbeat arrives any more."""
         heard_ms = self.heartbeat_ms
         return heard_ms is not None and silence(heard_ms, present, is_replayed=self.is_replayed) is not None
+
+
+@lru_cache(1 << 7)
+def _empty(cluster: str, chunk_count: int) -> Context:
+    return new_context(cluster, chunk_count=chunk_count)
 
 
 def segment_of(topic: str) -> int:
@@ -299,17 +343,16 @@ class ClusterRows:
     ) -> ClusterSnapshot:
         """Return the cluster as it is now or was at a kept moment, with some topics, None for all."""
         then = {} if at_ms is None else self.past.replaced_after(at_ms)
-
-        def held(kind: type[_Row]) -> dict[Any, _Row]:
-            return _held(self._newest[kind].rows, then.get(kind, {}))
-
-        brokers, of_partitions = held(BrokerRow), then.get(PartitionRow, {})
+        brokers: dict[Any, BrokerRow] = _held(self._newest[BrokerRow].rows, then.get(BrokerRow, {}))
+        controller = _held(self._newest[ControllerRow].rows, then.get(ControllerRow, {}))
+        migration = _held(self._newest[MigrationRow].rows, then.get(MigrationRow, {}))
+        of_partitions = then.get(PartitionRow, {})
         return ClusterSnapshot(
             cluster=cluster,
             gauges=self.gauges(at_ms),
-            controller=next(iter(held(ControllerRow).values()), None),
-            migration=next(iter(held(MigrationRow).values()), None),
-            brokers=tuple(brokers[broker] for broker in sorted(brokers)),
+            controller=next(iter(controller.values()), None),
+            migration=next(iter(migration.values()), None),
+            brokers=tuple(map(brokers.__getitem__, sorted(brokers))),
             unusable=self._unusable.in_order(of_partitions),
             under_min_isr=self._under_min_isr.in_order(of_partitions),
             open_alerts=self._open_alerts.in_order(then.get(AlertRow, {})),

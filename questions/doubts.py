@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -16,6 +16,7 @@ from wording.sentences import counted, first_sentence, joined
 from wording.times import duration
 
 _NAMED_PATHS: Final = 3
+STALE: Final = "ReplicaStale"  # the one alert that no row can report, because it is about their absence
 STATUS_STEP: Final = "Run `kontrast status`"
 _REBUILD: Final = "`kontrast stream --rebuild`"
 
@@ -82,22 +83,23 @@ def blindness(picture: Picture) -> Blindness | None:
 
 def doubts(picture: Picture) -> tuple[str, ...]:
     """Return each reason to doubt the picture in a sentence."""
-    return tuple(_doubts(picture))
+    return doubts_beside(picture, blindness(picture))
 
 
-def _doubts(picture: Picture) -> Iterator[str]:
-    present = picture.present
+def doubts_beside(picture: Picture, blind: Blindness | None) -> tuple[str, ...]:
+    """Return each reason to doubt a picture whose blindness is judged."""
+    present, found = picture.present, []
     if present is not None and picture.is_replayed:
-        yield "this shows a past that `kontrast replay` published, not the present"
-    blind = blindness(picture)
+        found.append("this shows a past that `kontrast replay` published, not the present")
     if blind is not None:
         old = present is not None and present.is_stale(picture.as_of_ms)
         heard = "" if not old or present is None else f", last known {duration(present.now_ms - picture.as_of_ms)} ago"
-        yield f"the state is not known{heard}: {blind.reason} (see `kontrast status`)"
+        found.append(f"the state is not known{heard}: {blind.reason} (see `kontrast status`)")
     if picture.forbidden:
         hidden = sorted(picture.forbidden)
         named = joined(hidden, most=_NAMED_PATHS)
-        yield f"Kontrast may not read {counted(len(hidden), 'znode')}, nor the children: {named}"
+        found.append(f"Kontrast may not read {counted(len(hidden), 'znode')}, nor the children: {named}")
+    return tuple(found)
 
 
 def _without_complete_read(picture: Picture) -> Blindness | None:

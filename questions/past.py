@@ -7,7 +7,7 @@ for each change, where a replaced row takes 0.7 kB and 9 µs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -117,9 +117,10 @@ class Past:
                     found.setdefault(type(row), {})[key] = before
         return found
 
-    def between(self, begin_ms: int, end_ms: int, outputs: Iterable[str] = tuple(_BEGINNINGS)) -> list[Row]:
+    def between(self, begin_ms: int, end_ms: int, outputs: Collection[str]) -> list[Row]:
         """Return the rows of this time in these outputs, each output's after the rows that they replaced."""
-        return [row for output in outputs for row in self._changes[output].between(begin_ms, end_ms)]
+        chosen = [changes for output, changes in self._changes.items() if output in outputs]
+        return [row for changes in chosen for row in changes.between(begin_ms, end_ms)]
 
     def gauges_at(self, at_ms: int) -> GaugesRow | None:
         """Return the newest gauges at or before the moment."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -16,8 +17,10 @@ from controller.contract.row import NOT_KNOWN_MS, Row
 from controller.contract.znodes import Brokers
 from controller.view.health import reason_for
 from controller.view.types import Context, Header, Partition, Topic
+from questions.groups import NO_CLIENTS, Clients
 
 CONTROLLER_GROUP: Final = "controller"  # of the alerts about it
+_ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes, so a cluster has many only while the causes are unknown
 WORST_FIRST: Final[Mapping[Severity, int]] = {severity: place for place, severity in enumerate(Severity)}
 _KINDS = {name: place for place, name in enumerate(ALERT_KINDS)}  # partitions, brokers, the controller, topics
 
@@ -66,6 +69,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     is_replayed: bool = False  # it is the past, as `kontrast replay` published it
     lacking: tuple[str, ...] = ()  # outputs that lost rows of the cluster, which the job has not written again
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
+    clients: Clients = NO_CLIENTS  # as brokers last described them
 
     @property
     def header(self) -> Header:
@@ -93,13 +97,14 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
 
     def since(self, ms: int) -> Beginning:
         """Return a moment of the context by the wall clock, as far as it is known."""
-        return self.since_wall(ms if ms == NOT_KNOWN_MS else self.header.wall_ms_of(ms))
+        return self.since_wall(ms if ms == NOT_KNOWN_MS else self.context.header.wall_ms_of(ms))
 
     def since_wall(self, wall_ms: int) -> Beginning:
         """Return the moment of a row as far as it is known. The findings of a complete read may be older."""
         if wall_ms == NOT_KNOWN_MS:
             return Beginning(None, exact=False)
-        began_ms = self.header.wall_ms_of(self.header.read.began_ms)
+        header = self.context.header
+        began_ms = header.wall_ms_of(header.read.began_ms)
         return Beginning(wall_ms, exact=self.origin is not Origin.LOOK and wall_ms > began_ms)
 
     def unregistered(self, brokers: Brokers) -> Brokers:
@@ -112,3 +117,14 @@ def worst_first(alerts: Collection[AlertRow]) -> tuple[AlertRow, ...]:
     return tuple(
         sorted(alerts, key=lambda row: (WORST_FIRST[row.severity], _KINDS.get(row.alert, 0), row.since_ms, row.id))
     )
+
+
+def oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:
+    """Return the first alerts of each severity, as many as a page has room for. The alerts come oldest first."""
+    counts: Counter[Severity] = Counter()
+    found = []
+    for row in alerts:
+        counts[row.severity] += 1
+        if counts[row.severity] <= _ALERTS_OF_A_SEVERITY:
+            found.append(row)
+    return found

@@ -37,7 +37,12 @@ def moment(ms: int) -> str:
 
 def exact_moment(ms: int) -> str:
     """Return a moment since 1970 to the millisecond: 2026-11-24 22:13:59.120Z."""
-    return f"{moment(ms)[:-1]}.{ms % _SECOND_MS:03}Z"
+    return f"{_utc(ms):%Y-%m-%d %H:%M:%S}.{_utc(ms).microsecond // 1_000:03}Z"
+
+
+def rfc3339(ms: int) -> str:
+    """Return a moment since 1970 as machines read it: 2026-11-24T22:13:59.120Z."""
+    return exact_moment(ms).replace(" ", "T")
 
 
 def time_of_day(ms: int) -> str:

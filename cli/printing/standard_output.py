@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -25,6 +26,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 READER_LEFT: Final = 141  # the exit code of a command that goes on only for its reader: 128 + SIGPIPE
 _reader_left = threading.Event()
+_collected: list[bytes] | None = None
 
 
 def print_line(line: str, *, flush: bool = True) -> None:
@@ -39,13 +41,27 @@ def print_json(value: Any, *, flush: bool = True) -> None:  # noqa: ANN401 (what
 
 def print_json_line(line: bytes, *, flush: bool = True) -> None:
     """Print an encoded JSON object. Unprintable characters become escapes of JSON."""
+    if _collected is not None:
+        _collected.append(line)
+        return
     _write(printable_json(line) + b"\n", flush=flush)
+
+
+@contextmanager
+def collected_rows() -> Iterator[list[bytes]]:
+    """Keep the JSON objects that are printed meanwhile, in place of their printing."""
+    global _collected  # noqa: PLW0603 (standard output is one, too)
+    _collected = []
+    try:
+        yield _collected
+    finally:
+        _collected = None
 
 
 def print_json_lines(values: Sequence[Any]) -> None:
     """Print these as JSON objects, one a line, all at once. `flush` hands them to the reader."""
     lines = _ENCODER.encode_lines(values)
-    if lines.isascii() and b"\x7f" not in lines:
+    if _collected is None and lines.isascii() and b"\x7f" not in lines:
         _write(lines, flush=False)
         return
     for value in values:

@@ -53,10 +53,11 @@ _KINDS: Final = {kind.value: kind for kind in EventKind}
 _NOT_NAMED: Final = "an event that the rows do not name"
 
 
-def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesRow) -> Context:
+def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesRow, *, counted: bool = True) -> Context:
     """Build the context from the newest row of each subject and the newest gauges. `empty` is a context without facts.
 
-    Without the rows of some partitions, the context lacks these, and its counts too.
+    Without the rows of some partitions, the context lacks these, and its counts too. So a question about one subject
+    may leave out all counts.
     """
     header, topics = empty.header.copy(), empty.topics.mutable_copy()
     partitions: dict[str, list[PartitionRow]] = {}
@@ -83,7 +84,8 @@ def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesR
     _take_events(header, gauges.status.pending, chain.from_iterable(partitions.values()))
     _take_topics(header, topics, known, partitions)
     frozen = topics.freeze()
-    _count(header, frozen)
+    if counted:
+        _count(header, frozen)
     return Context(header, frozen)
 
 
@@ -157,11 +159,12 @@ def _take_events(header: Header, pending: Iterable[PendingEvent], rows: Iterable
         for event in _due_events(row):
             due.setdefault(event, Counter())[row.topic] += 1
     named = {event.id: event for event in pending}
+    events: dict[int, StoredEvent] = {}
     for number in sorted(named.keys() | due.keys()):
         topics = due.get(number, Counter())
         unnamed = (EventKind.UNEXPLAINED.value, _NOT_NAMED, header.zxid, header.time_ms, topics.total())
-        header.events[number] = _event(named.get(number) or PendingEvent(number, *unnamed), sorted(topics), header)
-    header.next_event = max(header.events, default=-1) + 1
+        events[number] = _event(named.get(number) or PendingEvent(number, *unnamed), sorted(topics), header)
+    header.events, header.next_event = events, max(events, default=-1) + 1
 
 
 def _event(pending: PendingEvent, topics: Iterable[str], header: Header) -> StoredEvent:
@@ -185,7 +188,7 @@ def _take_topics(
 ) -> None:
     for name in known.keys() | partitions.keys():
         rows = sorted(partitions.get(name, ()), key=lambda row: row.partition)
-        topic = _topic(known.get(name), deleting=any(row.deleting for row in rows))
+        topic = _topic(known.get(name), deleting=any([row.deleting for row in rows]))
         taken = {row.partition: _partition(row, header) for row in rows}
         topics.put(name, replace(topic, partitions=taken))
 

@@ -6,6 +6,7 @@ The controller's code asks for a switch, never for a version.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -133,6 +134,7 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
         return REPLICA_VALID_PREVIOUS[target]
 
 
+@lru_cache(None)
 def profile_of(release: Release) -> Profile:
     """Return the profile of a release."""
     return Profile(release, **{switch: release >= since for switch, since in SINCE.items()})
@@ -149,6 +151,7 @@ class Evidence(msgspec.Struct, frozen=True, array_like=True):
     feature_version: int = 0  # in /feature, which a controller writes from 2.7 on, as version 2 from IBP 3.3-IV0 on
     finalizes_features: int = 0  # 1: enabled in /feature, from IBP 2.7-IV0 on
 
+    @lru_cache(1 << 7)  # noqa: B019 (evidence is a small value, and a cluster has few)
     def releases(self) -> tuple[Release, Release]:
         """Return the oldest and newest release that write znodes of these versions, the newest without evidence.
 
@@ -167,6 +170,7 @@ class Evidence(msgspec.Struct, frozen=True, array_like=True):
         ]
         return next((span for seen, span in spans if seen), ((1, 1), (2, 1)))
 
+    @lru_cache(1 << 7)  # noqa: B019 (as above)
     def profile(self) -> Profile:
         """Return the profile of the oldest release that writes znodes of these versions, from 3.4 on of the newest."""
         oldest, newest = self.releases()
@@ -188,6 +192,7 @@ def release_word(release: Release) -> str:
     return ".".join(map(str, release))
 
 
+@lru_cache(1 << 7)
 def read_release(text: str) -> Release:
     """Return the release that the text names, like 2.8 or 3.9.2. Raise ValueError."""
     parts = text.strip().split(".")

@@ -5,20 +5,22 @@ Silence is not health. A source without recent news is not certain.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.alert_kinds.kind import NAME_PREFIX
+from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.ids import UNKNOWN_ZXID
-from dashboards.alerting.message import NAME_PREFIX, STALE, time_text
+from controller.contract.metadata_rows import PartitionRow
 from questions.cluster_rows import ClusterSnapshot
-from questions.doubts import check_of
-from wording.sentences import counted
+from questions.doubts import STALE
 
 BROKER_VIEW = "BrokerViewStale"
 FINALIZED_TOO_EARLY = "FinalizedTooEarly"
+
+_PARTITION_NUMBER = re.compile(r"-\d+$")
 
 
 class Source(Enum):
@@ -54,6 +56,14 @@ class ActiveAlerts:
     certain: bool
     alerts: Mapping[str, AlertRow]  # by id
     resolved: Mapping[str, AlertRow]  # by id
+    troubled: tuple[PartitionRow, ...] = ()  # the partitions that clients cannot use, or not with acks=all
+
+    def topics_of(self, row: AlertRow) -> set[str]:
+        """Return the topics that an alert affects. A row has ten examples, so the brokers of a larger one decide."""
+        named = {_PARTITION_NUMBER.sub("", each) if row.partitions else each for each in row.examples}
+        if row.partitions > len(row.examples):
+            named |= {each.topic for each in self.troubled if not set(row.brokers).isdisjoint(each.replicas)}
+        return named | ({row.topic} if row.topic else set())
 
 
 def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> ActiveAlerts:
@@ -64,6 +74,7 @@ def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> ActiveAlerts:
         certain=certain,
         alerts={row.id: row for row in snapshot.open_alerts},
         resolved={row.id: row for row in snapshot.resolved_alerts},
+        troubled=(*snapshot.unusable, *snapshot.under_min_isr),
     )
 
 
@@ -76,7 +87,7 @@ def of_staleness(
     `group_wait`, so one dead process would page in several messages. `silent` is the answer of
     `silent_process`.
     """
-    alerts = {} if stale_since_ms is None else {STALE: stale_row(snapshot, heard_ms, stale_since_ms, silent)}
+    alerts = {} if stale_since_ms is None else {STALE: snapshot.stale_alert(heard_ms, stale_since_ms, silent)}
     return ActiveAlerts(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
 
 
@@ -97,30 +108,4 @@ def alert_at(gauges: GaugesRow, **fields: object) -> AlertRow:
         zxid=gauges.zxid,
         time_ms=gauges.time_ms,
         **fields,  # type: ignore[arg-type]
-    )
-
-
-def stale_row(snapshot: ClusterSnapshot, heard_ms: int, stale_since_ms: int, silent: str) -> AlertRow:
-    """Return the alert ReplicaStale. It begins at `stale_since_ms`. `silent` is the process that stopped, if known."""
-    cluster, gauges = snapshot.cluster, snapshot.gauges
-    unknown = len(snapshot.open_alerts)
-    return AlertRow(
-        cluster=cluster,
-        generation=gauges.generation if gauges else -1,
-        seq=gauges.seq if gauges else -1,
-        ordinal=0,
-        zxid=gauges.zxid if gauges else UNKNOWN_ZXID,
-        time_ms=heard_ms,
-        id=STALE,
-        alert=STALE,
-        state="open",
-        severity=Severity.PAGE,
-        subject=f"cluster {cluster}",
-        group="replica",
-        since_ms=stale_since_ms,
-        cause=f"Kontrast has received no heartbeat of {cluster} since {time_text(heard_ms)}"
-        f"{f' because `{silent}` is silent' if silent else ''}; its "
-        f"{counted(unknown, 'open alert')} may be over, and it sees no new ones",
-        action=f"{check_of(silent)}. Until then use Kafka's own metrics",
-        evidence=() if gauges is None else (f"the newest heartbeat is {gauges.generation}-{gauges.seq}",),
     )

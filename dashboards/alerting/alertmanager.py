@@ -14,9 +14,10 @@ import anyio
 import httpx
 import msgspec
 
+from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.alerting.message import NAME_PREFIX, Message
+from dashboards.alerting.message import Message
 from dashboards.errors import ServeError
 from transport.printable import printable
 

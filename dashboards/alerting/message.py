@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
+from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, BROKER_CRASHED
 from controller.contract.alert_row import AlertRow, Severity
-from controller.contract.records import LATEST_MS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.title import title_of
+from questions.doubts import STALE
 from questions.picture import CONTROLLER_GROUP
-from wording.times import moment
+from questions.teams import Team
+from wording.sentences import joined
+from wording.times import moment, rfc3339
 
 Labels = tuple[tuple[str, str], ...]  # in the order of their names, because they identify an alert for Alertmanager
 
-NAME_PREFIX = "Kontrast"
-STALE = "ReplicaStale"  # the one kind that the exporter judges, because no row can report it
 OTHER_BROKER = "other_broker"  # the label of an alert's message about a further broker
 NEWS = "news"  # the label of an alert's message about further damage or another next step, a number
+TEAM = "team"  # the label and the annotation of an alert that affects topics of a team
 ALERT_ID = "alert_id"  # the annotation by which the exporter recognizes its own alerts
+
+TopicsByTeam = Mapping[Team | None, Sequence[str]]  # the most important team first
+_OF_NO_TEAM: TopicsByTeam = MappingProxyType({None: ()})
 
 # The severities of Kontrast's Prometheus rules, so that both are routed alike.
 SEVERITY_LABELS: Mapping[Severity, str] = MappingProxyType(
@@ -75,14 +79,16 @@ class Message:
         alert: dict[str, Any] = {
             "labels": dict(self.labels),
             "annotations": dict(self.annotations),
-            "startsAt": time_text(start_ms),
-            "endsAt": time_text(end_ms),
+            "startsAt": rfc3339(start_ms),
+            "endsAt": rfc3339(end_ms),
         }
         return alert if config.generator_url is None else {**alert, "generatorURL": config.generator_url}
 
 
-def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
-    """Return the alert's own message."""
+def message_of(
+    row: AlertRow, config: AlertmanagerConfig, team: Team | None = None, topics: Sequence[str] = ()
+) -> Message:
+    """Return the alert's own message, to a team whose `topics` are affected if there is one."""
     kind = f"{NAME_PREFIX}{row.alert}"
     labels = {
         **config.external_labels,
@@ -95,10 +101,11 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
         "topic": row.topic or "",
         "partition": "" if row.partition is None else str(row.partition),
         "broker": "" if row.broker is None else str(row.broker),
+        **({} if team is None else {TEAM: team.team}),
     }
     annotations = {
         ALERT_ID: row.id,
-        "summary": title_of(row),
+        "summary": title_of(row, "" if team is None else team.team),
         "description": row.cause,
         "expected": row.expected or "",
         "action": row.action,
@@ -108,6 +115,7 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
         "since": moment(row.since_ms),
         "state": row.state,
         "runbook_url": f"{config.runbook_url.rstrip('/')}/{kind}.md",
+        TEAM: "" if team is None else f"{team} for {joined(topics)}",
         "page_url": "" if config.page_url is None else config.page_url.rstrip("/") + _page(row),
     }
     return Message(labels=_pairs(labels), annotations=_pairs(annotations), since_ms=row.since_ms)
@@ -119,13 +127,20 @@ def _severity(row: AlertRow, config: AlertmanagerConfig) -> Severity:
     return Severity(config.crash_without_damage) if pages_for_nothing else row.severity
 
 
-def messages_of(row: AlertRow, config: AlertmanagerConfig) -> tuple[Message, ...]:
+def messages_of(row: AlertRow, config: AlertmanagerConfig, by_team: TopicsByTeam = _OF_NO_TEAM) -> tuple[Message, ...]:
     """Return the alert's message, one for each further broker of its incident, and one for each of its news.
+
+    Each affected team gets these with its label, because Alertmanager routes an alert by its labels.
 
     Alertmanager sends news of new and ended labels only. A broker that joins, further damage and another next step
     therefore bring a new label. The others stay as long as the alert, so nothing ends before the incident.
     """
-    message = message_of(row, config)
+    return tuple(
+        each for team, topics in by_team.items() for each in _messages(row, message_of(row, config, team, topics))
+    )
+
+
+def _messages(row: AlertRow, message: Message) -> tuple[Message, ...]:
     first = min(row.brokers, default=None) if row.broker is None else row.broker
     others = [broker for broker in row.brokers if broker != first]
     return (
@@ -143,12 +158,6 @@ def _addition(row: AlertRow, message: Message, label: str, value: int, said: str
     texts = {ALERT_ID: row.id, "summary": sentence, "description": sentence, "state": row.state}
     labels = _pairs({**dict(message.labels), label: str(value)})
     return replace(message, labels=labels, annotations=_pairs(texts))
-
-
-def time_text(time_ms: int) -> str:
-    """Return RFC 3339 in UTC, for Alertmanager and people. A time outside its years is the first or last moment."""
-    moment = datetime.fromtimestamp(min(max(time_ms, 0), LATEST_MS) / 1000, timezone.utc)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _page(row: AlertRow) -> str:

@@ -31,8 +31,9 @@ from dashboards.exporter.jmx import JmxCollector
 from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.kept_rows.follower import Follower
-from dashboards.kept_rows.joined import JoinedCounts, JoinedMemory, JoinedTransitions
+from dashboards.kept_rows.joined import JoinedCounts
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingSnapshot
+from dashboards.kept_rows.transitions import Transitions
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT
 from dashboards.page.routes import LivePage
@@ -42,6 +43,8 @@ from dashboards.serving.connections import HttpCollector, HttpFigures
 from dashboards.serving.http import HttpServer
 from dashboards.serving.metrics import BuildCollector, metrics_route, wanted_by
 from outputs import open_outputs
+from questions.groups import Clients
+from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2
 
@@ -54,17 +57,18 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     Raise ServeError with a sentence if the port is in use or the source is unreadable.
     """
     addresses = [str(source) for source in config.sources]
-    memory, reading = JoinedMemory(addresses, config.past_rows), JoinedCounts(addresses)
+    memory, reading = Memory(config.past_rows, addresses), JoinedCounts(addresses)
     followers = _followers(config, memory, reading)
     prober = Prober(config.probe, memory, reading)
-    delivery = Delivery(config.alertmanager, memory, reading, prober.active_alerts)
+    delivery = Delivery(config.alertmanager, memory, reading, prober.active_alerts, config.teams)
     page = PartitionsPage(memory, reading, config.alertmanager.stale_after_ms) if config.partitions_page else None
     app = _App(config, memory, reading, followers, delivery.active_alerts, page)
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
     app.show(broker_view_collector(prober), quorum_collector(prober), delivery_collector(delivery.senders), *own)
-    transitions = JoinedTransitions(config.sources, config.connect_timeout_seconds, memory)
-    live = LivePage(memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence)
+    transitions = Transitions(config.sources, config.connect_timeout_seconds, memory)
+    clients = lambda cluster: Clients(prober.known_groups(cluster), config.teams)  # noqa: E731
+    live = LivePage(memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence, clients)
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, *followers, transitions, prober, delivery):
@@ -73,29 +77,28 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
         _logger.info("serving %s at %s", config.named_sources, server.address)
         if started is not None:
             started(server.address)
-        was_read = False
         while not stop.wait(_LOOK_SECONDS):
             for failure in (*(follower.failure for follower in followers), delivery.failure, prober.failure):
                 if failure is not None:
                     raise failure
-            if not was_read and reading.snapshot().caught_up:
+            if not app.is_compared and reading.snapshot().caught_up:
                 _refuse_shared_cluster(memory)
-                was_read = True
+                app.is_compared = True
             server.check()
             if page is not None:
                 page.check()
 
 
-def _followers(config: ServeConfig, memory: JoinedMemory, reading: JoinedCounts) -> list[Follower]:
+def _followers(config: ServeConfig, memory: Memory, reading: JoinedCounts) -> list[Follower]:
     """Return a follower for each output. One of several that does not answer keeps no other from being served."""
     patience_seconds = config.connect_timeout_seconds if len(config.sources) == 1 else math.inf
     return [
-        Follower(open_outputs(source, FOLLOWED_OUTPUTS), rows, counts, patience_seconds)
-        for source, rows, counts in zip(config.sources, memory.parts.values(), reading.parts.values(), strict=True)
+        Follower(open_outputs(source, FOLLOWED_OUTPUTS), memory, counts, patience_seconds, named)
+        for source, (named, counts) in zip(config.sources, reading.parts.items(), strict=True)
     ]
 
 
-def _refuse_shared_cluster(memory: JoinedMemory) -> None:
+def _refuse_shared_cluster(memory: Memory) -> None:
     # Only at the start. Later /readyz shows it, because an end would silence the alerts of every other cluster.
     twice = memory.named_twice()
     if twice is not None:
@@ -107,7 +110,7 @@ def _page_config(config: ServeConfig) -> PageConfig:
     switched_on = [PARTITIONS_PAGE] * config.partitions_page + [JMX_PAGE] * config.jmx_page
     return PageConfig(
         source=config.named_sources,
-        topic_weights=config.topic_weights,
+        teams=config.teams,
         start_command=config.start_command,
         runbook_url=config.alertmanager.runbook_url,
         alertmanager_url=config.alertmanager.urls[0] if config.alertmanager.urls else None,
@@ -124,12 +127,13 @@ class _App:
     def __init__(  # noqa: PLR0913 (all parts of the pages)
         self,
         config: ServeConfig,
-        memory: JoinedMemory,
+        memory: Memory,
         reading: JoinedCounts,
         followers: Sequence[Follower],
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: PartitionsPage | None,
     ) -> None:
+        self.is_compared = False  # whether the outputs were read, and no two of them have a cluster
         self._config = config
         self._memory = memory
         self._reading = reading
@@ -218,8 +222,10 @@ class _App:
             return unread
         if all(each.gauges is None for each in known):
             return "no cluster is known yet (`kontrast status` has the reason)"
-        lacking = [each.cluster for each in known if state.lacks_rows_of(each.cluster)]
-        return _LACKS_ROWS.format(clusters=", ".join(lacking)) if lacking else self._memory.named_twice()
+        lacking = [each.cluster for each in known if state.outputs_lacking_rows_of(each.cluster)]
+        if lacking:
+            return _LACKS_ROWS.format(clusters=", ".join(lacking))
+        return self._memory.named_twice() or (None if self.is_compared else "the outputs are not compared yet")
 
 
 def _unread(source: str, state: ReadingSnapshot) -> str | None:

@@ -1,4 +1,4 @@
-"""Follower of the streaming job's outputs into a target, in a separate thread."""
+"""Follower of the streaming job's outputs into the memory, in a separate thread."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
-from controller.contract.row import Row
 from dashboards.errors import ServeError
 from dashboards.kept_rows.reading import ReadingCounts
 from outputs import Chunk, OutputsError, OutputsSource, SourceDownError
+from questions.memory import Memory
 
 # A look at four journals took 0.18 ms of a processor, so it costs 0.9 % of a core. It grows with the segments.
 _IDLE_SECONDS = 0.02
@@ -28,41 +27,25 @@ _BAD_ROWS_LOGGED = 10  # of each output, while the rest is only counted
 _logger = logging.getLogger("kontrast.dashboards")
 
 
-class FollowerTarget(Protocol):
-    """Target of the rows that a follower reads."""
-
-    def apply(self, row: Row | JobRow) -> bool:
-        """Apply a row. Return False if it brings no change."""
-
-    def know(self, cluster: str) -> None:
-        """Add a cluster, even one without rows."""
-
-    def forget(self, output: str, cluster: str | None = None, *, for_good: bool = False) -> None:
-        """Drop the rows of this output, all or one cluster's, which may end for good."""
-
-    def lacks_rows_before(self, output: str) -> None:
-        """Note that rows of this output are missing before the next ones."""
-
-    def is_live(self, cluster: str) -> bool:
-        """Return whether the cluster's rows are of now, and not of its past."""
-
-    def clock_behind_ms(self, cluster: str) -> int:
-        """Return how far the clock of the cluster's forwarder is behind the job's."""
-
-
 class Follower:
-    """Thread that reads a source into a target. `failure` is set when it gives up.
+    """Thread that reads a source, one of the memory's, into it. `failure` is set when it gives up.
 
     It gives up a source that never answers within `connect_timeout_seconds`. It retries for ever once the source has
     answered.
     """
 
-    def __init__(
-        self, source: OutputsSource, target: FollowerTarget, reading: ReadingCounts, connect_timeout_seconds: float
+    def __init__(  # noqa: PLR0913 (both ends, and how to read)
+        self,
+        source: OutputsSource,
+        memory: Memory,
+        reading: ReadingCounts,
+        connect_timeout_seconds: float,
+        named: str = "",
     ) -> None:
         self.failure: ServeError | None = None
         self._source = source
-        self._target = target
+        self._memory = memory
+        self._named = named
         self._reading = reading
         self._connect_timeout_seconds = connect_timeout_seconds
         # The ends of the outputs from the newest row of the job, which creates every output before its first row.
@@ -144,7 +127,7 @@ class Follower:
     def _take_chunk(self, chunk: Chunk) -> None:
         if chunk.begins_anew:
             _logger.warning("output %s was replaced, reading the new one from its beginning", chunk.output)
-            self._target.forget(chunk.output)
+            self._memory.forget(chunk.output, source=self._named)
             self._reading.nothing_newer(chunk.output)
             self._reading.starts_over(chunk.output)
         if chunk.after_gap:
@@ -153,7 +136,7 @@ class Follower:
         for line in chunk.lines:
             self._take_line(chunk, line)
         if chunk.thinned or chunk.after_gap:
-            self._target.lacks_rows_before(chunk.output)
+            self._memory.lacks_rows_before(chunk.output, self._named)
 
     def _take_line(self, chunk: Chunk, line: bytes) -> None:
         try:
@@ -165,7 +148,7 @@ class Follower:
                 self._note_newer(error.cluster, chunk.output)
             return
         if isinstance(row, JobRow):
-            self._target.apply(row)
+            self._memory.apply(row, self._named)
             self._ends = {output: (end.identity, end.offset) for output, end in row.ends.items()}
             return
         self._reading.row(row.cluster, chunk.output)
@@ -173,19 +156,19 @@ class Follower:
             # Earlier unreadable rows no longer count, because they are void or this row replaces them.
             self._reading.nothing_newer(chunk.output, row.cluster)
         if isinstance(row, BeginningRow):
-            self._target.forget(chunk.output, row.cluster, for_good=row.forgotten)
+            self._memory.forget(chunk.output, row.cluster, source=self._named, for_good=row.forgotten)
             self._reading.begins(chunk.output, row.cluster)
             if row.forgotten:
                 self._reading.forget(row.cluster)
             return
-        if self._target.apply(row) and chunk.live and self._target.is_live(row.cluster):
+        if self._memory.apply(row, self._named) and chunk.live and self._memory.is_live(row.cluster):
             now = time.time()
-            observed_ms = row.time_ms + self._target.clock_behind_ms(row.cluster)
+            observed_ms = row.time_ms + self._memory.clock_behind_ms(row.cluster)
             self._reading.lag(row.cluster, now - observed_ms / 1000, zxid=row.zxid, at_seconds=now)
 
     def _note_newer(self, cluster: str, output: str) -> None:
         if self._reading.newer_row(cluster, output):
-            self._target.know(cluster)
+            self._memory.add_cluster(cluster, self._named)
             what = "a newer Kontrast wrote %s of cluster %s. Upgrade this exporter to export them"
             _logger.error(what, output, cluster)
 

@@ -47,10 +47,6 @@ class ReadingSnapshot:
         """Return whether the source has rows of the cluster."""
         return cluster in self.newer or any((cluster, output) in self.rows for output in FOLLOWED_OUTPUTS)
 
-    def lacks_rows_of(self, cluster: str) -> bool:
-        """Return whether the cluster lacks lost rows that were not written again."""
-        return bool(self.outputs_lacking_rows_of(cluster))
-
     def outputs_lacking_rows_of(self, cluster: str) -> tuple[str, ...]:
         """Return the outputs that lost rows, which were not written again for this cluster."""
         gaps = (output for output, begun in self.begun_since_gap.items() if cluster not in begun)
@@ -63,7 +59,7 @@ class ReadingSnapshot:
 
     def vouches_for(self, cluster: str) -> bool:
         """Return whether all of the cluster's rows in the outputs have been read."""
-        return self.caught_up and cluster not in self.newer and not self.lacks_rows_of(cluster)
+        return self.caught_up and cluster not in self.newer and not self.outputs_lacking_rows_of(cluster)
 
 
 class ReadingCounts:

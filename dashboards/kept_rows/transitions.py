@@ -21,15 +21,17 @@ _EFFECT: Final = b'"effect":"'
 
 
 class Transitions:
-    """Transitions, read into the memory in a thread as long as the `with` lasts. Of replicas, an event's first."""
+    """Transitions, read into the memory in threads as long as the `with` lasts. Of replicas, an event's first.
 
-    def __init__(self, address: Address, connect_timeout_seconds: float, memory: Memory) -> None:
-        self._address = address
+    Each address belongs to one of the memory's sources.
+    """
+
+    def __init__(self, addresses: Sequence[Address], connect_timeout_seconds: float, memory: Memory) -> None:
+        self._addresses = addresses
         self._connect_timeout_seconds = connect_timeout_seconds
         self._memory = memory
-        self._reading = ReadingCounts()
         self._lock = threading.Lock()
-        self._follower: Follower | None = None
+        self._followers: list[tuple[Follower, ReadingCounts]] = []
         self._running = ExitStack()
         self._ended = False
 
@@ -46,17 +48,22 @@ class Transitions:
     def follow(self) -> str | None:
         """Follow from the first call on. Return the reason why transitions may be missing, if any."""
         with self._lock:
-            if self._follower is None and not self._ended:
-                source = _FirstOfReplicas(open_outputs(self._address, (Transition.output,)))
-                follower = Follower(source, self._memory, self._reading, self._connect_timeout_seconds)
-                self._follower = self._running.enter_context(follower)
-            failure = None if self._follower is None else self._follower.failure
-        state = self._reading.snapshot()
-        if failure is not None:
-            return f"the transitions cannot be read: {failure}"
-        if state.missing:
-            return "the controller's actions are missing, because the outputs have no transitions"
-        return None if state.caught_up else "the controller's actions are still being read, look again in a moment"
+            if not self._followers and not self._ended:
+                for named, address in zip(self._memory.sources, self._addresses, strict=True):
+                    source, reading = _FirstOfReplicas(open_outputs(address, (Transition.output,))), ReadingCounts()
+                    follower = Follower(source, self._memory, reading, self._connect_timeout_seconds, named)
+                    self._followers.append((self._running.enter_context(follower), reading))
+            reasons = [_why_incomplete(follower, reading) for follower, reading in self._followers]
+        return next(filter(None, reasons), None)
+
+
+def _why_incomplete(follower: Follower, reading: ReadingCounts) -> str | None:
+    state = reading.snapshot()
+    if follower.failure is not None:
+        return f"the transitions cannot be read: {follower.failure}"
+    if state.missing:
+        return "the controller's actions are missing, because the outputs have no transitions"
+    return None if state.caught_up else "the controller's actions are still being read, look again in a moment"
 
 
 class _FirstOfReplicas:

@@ -10,13 +10,15 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from controller.contract.decoding import JsonDecoder
-from dashboards.page.answers import BrokerAnswer, TopicAnswer, TopicList
-from dashboards.page.history import WINDOWS_SECONDS, History
-from dashboards.page.hypothetical import WhatIf
-from dashboards.page.overview import Overview
-from dashboards.page.search import Found
 from questions.explain.explanation import Explanation
+from questions.explain.from_rows import BrokerAnswer, TopicAnswer
+from questions.history import WINDOWS_SECONDS, History
+from questions.known_groups import KnownGroups
+from questions.overview.overview import Overview
 from questions.restartable import Lease, Restartable
+from questions.search import Found
+from questions.topics import TopicList
+from questions.whatif.losses import WhatIf
 
 API: Final = "/api/v1"
 DOCUMENT: Final = f"{API}/openapi.json"
@@ -151,6 +153,12 @@ RESTARTABLE: Final = Path(
         Query("holder", "Name whose own lease is no reason against the restart.", _TEXT),
     ),
 )
+GROUPS: Final = Path(
+    f"{_CLUSTER}/groups",
+    "Consumer groups and transactional ids as the brokers last described them",
+    KnownGroups,
+    (404, 503),
+)
 HOLD_LEASE: Final = Path(
     f"{_CLUSTER}/restart-lease",
     "Judge a broker's restart and take the cluster's only lease if the answer is yes. The holder's repeated request "
@@ -185,7 +193,7 @@ SEARCH_ALL: Final = Path(
 )
 PATHS: Final = (
     *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES),
-    *(RESTARTABLE, SEARCH, SEARCH_ALL),
+    *(RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL),
 )
 OPERATIONS: Final = (*PATHS, HOLD_LEASE, RELEASE_LEASE)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
@@ -10,13 +9,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from controller.contract.ids import BrokerId
-from dashboards.page.asked import found, named, now_ms, number
 from dashboards.page.config import PageConfig
-from dashboards.page.hypothetical import Hypothetical
 from dashboards.page.interface import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS
+from dashboards.page.known_clusters import KnownClusters, now_ms
 from dashboards.page.leases import Leases
+from dashboards.page.request_parts import found, named, number
 from questions.known_brokers import UnknownBrokersError
-from questions.restartable import Lease, Restartable, Verdict, under_lease
+from questions.restartable import Lease, Restartable, Verdict, restartable, under_lease
 from transport.printable import printable
 
 _LONGEST_HOLDER: Final = 100
@@ -29,14 +28,11 @@ _NO_LOGIN: Final = (
 
 
 class Restarts:
-    """Answers to requests about restarts. `refuse_unknown` refuses a request for a cluster that is not known."""
+    """Answers to requests about restarts."""
 
-    def __init__(
-        self, hypothetical: Hypothetical, leases: Leases, refuse_unknown: Callable[[Request], None], config: PageConfig
-    ) -> None:
-        self._hypothetical = hypothetical
+    def __init__(self, clusters: KnownClusters, leases: Leases, config: PageConfig) -> None:
+        self._clusters = clusters
         self._leases = leases
-        self._refuse_unknown = refuse_unknown
         self._config = config
 
     def restartable(self, request: Request) -> Restartable:
@@ -64,15 +60,14 @@ class Restarts:
         return found(released, f"{holder} holds no lease to restart broker {broker}.")
 
     def _judged(self, request: Request) -> Restartable:
-        self._refuse_unknown(request)
-        asked, cluster = request.query_params, named(request, "cluster")
+        asked, cluster = request.query_params, self._clusters.snapshot(named(request, "cluster"))
         broker, accepted_topics = BrokerId(number(asked.get("broker", ""), "broker")), asked.getlist("accept_topic")
         absent = [BrokerId(number(each, "accept_absent")) for each in asked.getlist("accept_absent")]
         try:
-            answer = self._hypothetical.restartable(cluster, broker, accepted_topics, absent)
+            whole = self._clusters.whole(cluster)
+            return restartable(whole, broker, accepted_topics=accepted_topics, accepted_absent=absent)
         except UnknownBrokersError as error:
             raise HTTPException(404, f"{error}.") from error
-        return found(answer, f"There is no cluster {cluster}.")
 
     def _refuse_stranger(self, request: Request) -> None:
         """Refuse a web page, which acts with the login of its reader, and another machine if there is no login.

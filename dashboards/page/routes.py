@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,29 +15,22 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from dashboards.drawn_timeline.picture import STYLE
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
 from dashboards.page import interface
-from dashboards.page.answers import Answers, BrokerAnswer, TopicAnswer, TopicList
-from dashboards.page.asked import NUMBER, found, named, now_ms, number
 from dashboards.page.config import PageConfig
-from dashboards.page.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
-from dashboards.page.hypothetical import Hypothetical, Losses, WhatIf
+from dashboards.page.known_clusters import KnownClusters, now_ms
 from dashboards.page.leases import Leases
 from dashboards.page.newest_pages import NewestPages, PageState
-from dashboards.page.overview import Overview
+from dashboards.page.request_parts import named
+from dashboards.page.resources import Answer, ClientsOf, Moment, Resources
 from dashboards.page.restarts import Restarts
-from dashboards.page.search import Found, search
-from dashboards.page.subjects import page_of, subject_of
 from dashboards.page.templates import render, segment
 from dashboards.serving.pool import Pool
-from questions.explain.explanation import Explanation
-from questions.known_brokers import UnknownBrokersError
+from questions.groups import NO_CLIENTS
 from questions.memory import Memory
-from wording.suggestions import did_you_mean
-from wording.times import moment
+from questions.subjects import page_of
 
 _STATIC: Final = Path(__file__).parent / "static"
 _PAGE_THREADS: Final = 2
@@ -50,10 +41,8 @@ _LOOK_SECONDS: Final = 0.25
 _STREAM_SECONDS: Final = 45.0
 _SIMULATIONS: Final = (interface.CONSEQUENCES, interface.RESTARTABLE, interface.HOLD_LEASE)
 _QUIET_SECONDS: Final = 10.0  # without a change, so that the page can mark its content as old
-_MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
-_Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
 _Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -62,20 +51,13 @@ class _Resource(NamedTuple):
 
     path: interface.Path
     template: str
-    answer: Callable[[Request], _Answer]
-
-
-class _Moment(NamedTuple):
-    """The shown moment, by default the present, with a note if an earlier one was asked for than is kept."""
-
-    at_ms: int | None = None
-    note: str = ""
+    answer: Callable[[Request], Answer]
 
 
 class LivePage:
     """Routes of the page. Streams of changes end with `stop`.
 
-    `quorum` returns a sentence with the last answer of a cluster's KRaft quorum.
+    `quorum` returns a sentence with the last answer of a cluster's KRaft quorum, and `clients` its consumer groups.
     """
 
     def __init__(  # noqa: PLR0913 (parts of the page)
@@ -86,32 +68,31 @@ class LivePage:
         config: PageConfig,
         stop: threading.Event,
         quorum: Callable[[str], str],
+        clients: ClientsOf = lambda _: NO_CLIENTS,
     ) -> None:
         self._memory = memory
         self._stop = stop
         self._config = config
-        leases = Leases()
-        self._answers = Answers(memory, reading, quorum, config, leases)
-        self._histories = Histories(memory, self._answers, transitions)
-        self._hypothetical = Hypothetical(memory, self._answers)
-        self._restarts = Restarts(self._hypothetical, leases, self._refuse_unknown, config)
+        clusters, leases = KnownClusters(memory, reading, config.stale_after_ms), Leases()
+        self.resources = Resources(memory, clusters, transitions, leases, config, quorum, clients)
+        self._restarts = Restarts(clusters, leases, config)
         self._newest_pages = NewestPages()
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
 
     def routes(self) -> list[BaseRoute]:
         """Return pages, their JSON, the stream of changes, and the files that pages need."""
         resources = (
-            _Resource(interface.FLEET, "fleet.html", self._fleet),
-            _Resource(interface.CLUSTER, "cluster.html", self._overview),
-            _Resource(interface.TOPICS, "topics.html", self._topics),
-            _Resource(interface.TOPIC, "topic.html", self._topic),
-            _Resource(interface.PARTITION, "partition.html", self._partition),
-            _Resource(interface.BROKER, "broker.html", self._broker),
-            _Resource(interface.CONTROLLER, "controller.html", self._controller),
-            _Resource(interface.TIMELINE, "timeline.html", self._timeline),
-            _Resource(interface.CONSEQUENCES, "consequences.html", self._consequences),
-            _Resource(interface.SEARCH, "search.html", self._search),
-            _Resource(interface.SEARCH_ALL, "search.html", self._search),
+            _Resource(interface.FLEET, "fleet.html", self.resources.fleet),
+            _Resource(interface.CLUSTER, "cluster.html", self.resources.overview),
+            _Resource(interface.TOPICS, "topics.html", self.resources.topics),
+            _Resource(interface.TOPIC, "topic.html", self.resources.topic),
+            _Resource(interface.PARTITION, "partition.html", self.resources.partition),
+            _Resource(interface.BROKER, "broker.html", self.resources.broker),
+            _Resource(interface.CONTROLLER, "controller.html", self.resources.controller),
+            _Resource(interface.TIMELINE, "timeline.html", self.resources.timeline),
+            _Resource(interface.CONSEQUENCES, "consequences.html", self.resources.consequences),
+            _Resource(interface.SEARCH, "search.html", self.resources.search),
+            _Resource(interface.SEARCH_ALL, "search.html", self.resources.search),
         )
         encoded_document = msgspec.json.encode(interface.document())
 
@@ -119,13 +100,14 @@ class LivePage:
             return _response(encoded_document, _JSON)
 
         cluster = interface.CLUSTER.path
-        what_if = _Resource(interface.WHAT_IF, "whatif.html", self._overview)
+        what_if = _Resource(interface.WHAT_IF, "whatif.html", self.resources.overview)
         return [
             Route("/", self._shown(resources[0])),
             Route(f"{cluster}/whatif", self._shown(what_if)),
             *(Route(resource.path.path, self._shown(resource)) for resource in resources),
             *(self._encoded(resource.path, resource.answer) for resource in resources),
             self._encoded(interface.RESTARTABLE, self._restarts.restartable),
+            self._encoded(interface.GROUPS, self.resources.groups),
             self._encoded(interface.HOLD_LEASE, self._restarts.hold),
             self._encoded(interface.RELEASE_LEASE, self._restarts.release),
             Route(interface.DOCUMENT, document),
@@ -138,12 +120,14 @@ class LivePage:
     def _shown(self, resource: _Resource) -> _Endpoint:
         def made(request: Request) -> Response:
             address, state = self._state_of_page(request)
-            moment = _Moment()
+            moment = Moment()
 
             def page() -> bytes:
                 nonlocal moment
-                moment = self._moment(request) if interface.AT in resource.path.queries else moment
-                return self._html(request, resource.template, resource.answer(request), moment, state.version)
+                moment = self.resources.moment(request) if interface.AT in resource.path.queries else moment
+                return self._html(
+                    request, resource.template, self.resources.answer(request, resource.answer), moment, state.version
+                )
 
             try:
                 _refuse_moment(request, resource.path)
@@ -164,10 +148,10 @@ class LivePage:
         version = self._version(named(request, "cluster") if "cluster" in request.path_params else None)
         return f"{request.scope['path']}?{request.url.query}", PageState(version, now_ms() // 1000)
 
-    def _encoded(self, path: interface.Path, answer: Callable[[Request], _Answer]) -> Route:
+    def _encoded(self, path: interface.Path, answer: Callable[[Request], Answer]) -> Route:
         def made(request: Request) -> Response:
             _refuse_moment(request, path)
-            return _response(msgspec.json.encode(answer(request)), _JSON)
+            return _response(msgspec.json.encode(self.resources.answer(request, answer)), _JSON)
 
         def refused(_: Request, error: HTTPException) -> Response:
             return _response(msgspec.json.encode(interface.Refusal(error.detail)), _JSON, error)
@@ -192,135 +176,23 @@ class LivePage:
 
         return endpoint
 
-    def _refusal_page(self, request: Request, error: HTTPException, moment: _Moment = _Moment()) -> Response:  # noqa: B008
+    def _refusal_page(self, request: Request, error: HTTPException, moment: Moment = Moment()) -> Response:  # noqa: B008
         return _response(self._html(request, "error.html", error.detail, moment), _HTML, error)
 
-    def _html(self, request: Request, template: str, answer: _Answer | str, moment: _Moment, seen: int = 0) -> bytes:
+    def _html(self, request: Request, template: str, answer: Answer | str, moment: Moment, seen: int = 0) -> bytes:
         shown = {"answer": answer, "seen": seen, "now_ms": now_ms(), **moment._asdict()}
         values = {**shown, "source": self._config.source, "links": self._config.links, **_asked(request)}
         return render(template, values)
 
-    def _fleet(self, _: Request) -> tuple[Overview, ...]:
-        return self._answers.fleet()
-
-    def _overview(self, request: Request) -> Overview:
-        cluster, at_ms = named(request, "cluster"), self._moment(request).at_ms
-        if at_ms is None and _asked_ms(request) is not None and self._memory.cluster(cluster) is not None:
-            raise HTTPException(404, _nothing_kept(cluster))
-        overview = self._answers.overview(cluster, at_ms)
-        return found(overview, f"There is no cluster {cluster}.", lambda: self._answers.clusters_like(cluster))
-
-    def _topics(self, request: Request) -> TopicList:
-        self._refuse_unknown(request)
-        asked = request.query_params
-        contains, after = asked.get("words", "").strip(), asked.get("after", "")
-        lacking = asked.get("lacking") == "1"
-        return self._answers.topics(named(request, "cluster"), contains, after, lacking=lacking)
-
-    def _search(self, request: Request) -> Found:
-        words = request.query_params.get("of", "")
-        if "cluster" not in request.path_params:
-            return search(self._memory, words)
-        self._refuse_unknown(request)
-        return search(self._memory, words, named(request, "cluster"))
-
-    def _topic(self, request: Request) -> TopicAnswer:
-        at_ms = self._known_moment(request)
-        topic, first = named(request, "topic"), number(request.query_params.get("first", "0"), "first")
-        cluster = named(request, "cluster")
-        answer = self._answers.topic(cluster, topic, first, at_ms)
-        similar = lambda: self._answers.topics_like(cluster, topic)  # noqa: E731
-        return found(answer, f"{_there_is(at_ms)} no topic {topic}.", similar)
-
-    def _partition(self, request: Request) -> Explanation:
-        at_ms = self._known_moment(request)
-        cluster, topic, number = named(request, "cluster"), named(request, "topic"), named(request, "partition")
-        tp = TopicPartition(topic, PartitionId(int(number))) if NUMBER.fullmatch(number) else None
-        answer = None if tp is None else self._answers.partition(cluster, tp, at_ms)
-        similar = lambda: [] if tp is None else self._answers.partitions_like(cluster, tp)  # noqa: E731
-        return found(answer, f"{_there_is(at_ms)} no partition {topic}-{number}.", similar)
-
-    def _broker(self, request: Request) -> BrokerAnswer:
-        at_ms = self._known_moment(request)
-        cluster, number = named(request, "cluster"), named(request, "broker")
-        answer = self._answers.broker(cluster, BrokerId(int(number)), at_ms) if NUMBER.fullmatch(number) else None
-        return found(answer, f"{_there_is(at_ms)} no broker {number} that is registered or hosts replicas.")
-
-    def _controller(self, request: Request) -> Explanation:
-        at_ms = self._known_moment(request)
-        cluster = named(request, "cluster")
-        return found(self._answers.controller(cluster, at_ms), f"{_there_is(at_ms)} no cluster {cluster}.")
-
-    def _timeline(self, request: Request) -> History:
-        self._refuse_unknown(request)
-        asked, cluster = request.query_params, named(request, "cluster")
-        words = asked.get("of", "").strip()
-        window = asked.get("window", str(AskedMoment().window_seconds))
-        if window not in map(str, WINDOWS_SECONDS):
-            raise HTTPException(400, f"window is one of {', '.join(map(str, WINDOWS_SECONDS))} seconds.")
-        subject = subject_of(words)
-        if words and subject is None:
-            raise HTTPException(400, "of has no subject. Write orders-7, orders, broker 3 or controller.")
-        moment = AskedMoment(_asked_ms(request), int(window), subject)
-        history = found(self._histories.history(cluster, moment), _nothing_kept(cluster))
-        if history.timeline is not None or subject is None:
-            return history
-        similar = self._answers.subjects_like(cluster, subject)
-        note = (f"There is no {words}{did_you_mean(similar)}",) if similar else ()
-        return msgspec.structs.replace(history, notes=(*history.notes, *note))
-
-    def _consequences(self, request: Request) -> WhatIf:
-        return self._hypothetical.play(named(request, "cluster"), self._losses(request))
-
     def _explain(self, request: Request) -> Response:
         """Redirect to the page of the named subject, at the same moment, or to the search."""
-        at_ms, cluster, words = (
-            self._moment(request).at_ms,
-            named(request, "cluster"),
-            request.query_params.get("of", ""),
-        )
+        at_ms, cluster = self.resources.moment(request).at_ms, named(request, "cluster")
+        words = request.query_params.get("of", "")
         parts = page_of(self._memory, cluster, words, at_ms)
         then = "" if at_ms is None else f"?at={at_ms}"
         if parts is None:
             parts, then = ("clusters", cluster, "search"), f"?of={segment(words)}"
         return RedirectResponse("".join(f"/{segment(part)}" for part in parts) + then, 303, _HEADERS)
-
-    def _losses(self, request: Request) -> Losses:
-        asked = request.query_params
-        brokers = {BrokerId(number(said, "broker")) for said in asked.getlist("broker")}
-        try:
-            for rack in asked.getlist("rack"):
-                brokers |= set(self._answers.brokers_in(named(request, "cluster"), rack))
-        except UnknownBrokersError as error:
-            raise HTTPException(400, str(error)) from error
-        if not brokers:
-            raise HTTPException(
-                400, "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly."
-            )
-        return Losses(tuple(sorted(brokers)), asked.get("controlled") == "1")
-
-    def _moment(self, request: Request) -> _Moment:
-        """Return the nearest kept moment to the requested one, if the cluster has any."""
-        asked_ms, past = _asked_ms(request), self._memory.kept(named(request, "cluster"))
-        if asked_ms is None or past is None:
-            return _Moment()
-        return _Moment(past.nearest(asked_ms), OLDEST if asked_ms < past.since_ms else "")
-
-    def _known_moment(self, request: Request) -> int | None:
-        """Return the answer's moment. Refuse a moment without a known state."""
-        at_ms = self._moment(request).at_ms
-        self._refuse_unknown(request, at_ms)
-        if at_ms is None and _asked_ms(request) is not None:
-            raise HTTPException(404, _nothing_kept(named(request, "cluster")))
-        return at_ms
-
-    def _refuse_unknown(self, request: Request, at_ms: int | None = None) -> None:
-        cluster = named(request, "cluster")
-        unknown = self._answers.why_unknown(cluster, at_ms)
-        if unknown is not None:
-            if self._memory.cluster(cluster) is not None:
-                raise HTTPException(503, f"Cluster {cluster}: {unknown}.")
-            found(None, f"Cluster {cluster}: {unknown}.", lambda: self._answers.clusters_like(cluster))
 
     def _version(self, cluster: str | None) -> int:
         return self._memory.version(cluster, *FOLLOWED_OUTPUTS)
@@ -373,25 +245,3 @@ def _refuse_moment(request: Request, path: interface.Path) -> None:
     """Refuse an earlier moment for an answer that has only the present."""
     if "at" in request.query_params and interface.AT not in path.queries:
         raise HTTPException(400, "This answer has only the present. Leave out at, or ask the timeline.")
-
-
-def _there_is(at_ms: int | None) -> str:
-    return "There is" if at_ms is None else f"As of {moment(at_ms)} there was"
-
-
-def _nothing_kept(cluster: str) -> str:
-    return f"Kontrast keeps no past of cluster {cluster} yet."
-
-
-def _asked_ms(request: Request) -> int | None:
-    """Return the requested time in milliseconds since 1970, if any. ISO 8601 without a zone is UTC."""
-    said = request.query_params.get("at", "").strip()
-    if not said:
-        return None
-    if _MILLISECONDS.fullmatch(said):
-        return int(said)
-    try:
-        moment = datetime.fromisoformat(said[:-1] + "+00:00" if said.endswith("Z") else said)
-    except ValueError:
-        raise HTTPException(400, "at is no moment. Write 2024-05-01T03:12:00Z or milliseconds since 1970.") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)

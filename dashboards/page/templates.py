@@ -17,19 +17,20 @@ from markupsafe import Markup, escape
 from controller.contract.ids import BrokerId
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
 from dashboards.drawn_timeline.strip import folded_lanes
-from dashboards.page.answers import BrokerAnswer, TopicAnswer, TopicList
-from dashboards.page.history import WINDOWS_SECONDS, History
-from dashboards.page.overview import Overview
 from questions.explain.explanation import Explanation
+from questions.explain.from_rows import BrokerAnswer, TopicAnswer
+from questions.history import WINDOWS_SECONDS, History
+from questions.overview.overview import Overview
 from questions.picture import Beginning
 from questions.state import WORDS, ClusterState, State
 from questions.timeline.folding import folded
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
+from questions.topics import TopicList
 from transport.printable import printable
 from wording.facts import event_since
 from wording.sentences import counted, listed
-from wording.times import duration, exact_moment, lasting, moment, near
+from wording.times import duration, exact_moment, lasting, moment, near, rfc3339
 
 _BROKER: Final = re.compile(r"\b(broker (0|[1-9][0-9]{0,8}))\b")
 _CODE: Final = re.compile(r"`([^`<>]{1,80})`")
@@ -60,10 +61,6 @@ def _age(ms: int, units: int = 2) -> str:
 def _clock(ms: int, as_of_ms: int) -> str:
     """Return the time of day without the zone, with the date if it is a day or more from the shown moment."""
     return near(ms, as_of_ms).removesuffix("Z")
-
-
-def _iso(ms: int) -> str:
-    return exact_moment(ms).replace(" ", "T")
 
 
 def _capitalized(text: str, names: Iterable[str] = ()) -> str:
@@ -217,7 +214,7 @@ ENVIRONMENT.filters.update(
     fleet_headline=_fleet_headline,
     fleet_title=_fleet_title,
     hours_in_words=_hours_in_words,
-    iso=_iso,
+    iso=rfc3339,
     number="{:,}".format,
     percent=_percent,
     linked=_linked,

@@ -10,10 +10,10 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId
 from dashboards.alerting.active_alerts import BROKER_VIEW, alert_at
-from dashboards.alerting.message import time_text
 from dashboards.probe.broker import Leader
 from dashboards.probe.comparison import DifferenceKind, PartitionDifference, PartitionName
 from wording.sentences import counted
+from wording.times import rfc3339
 
 _EXAMPLES = 10
 
@@ -64,9 +64,9 @@ def open_alert(findings: BrokerFindings, gauges: GaugesRow) -> AlertRow:
         f"the broker. Its clients may look for leaders in the wrong place. If the broker has no fault, check that "
         f"Kontrast's user may describe all topics",
         evidence=(
-            f"broker {broker} answered at {time_text(findings.answered_ms)}",
+            f"broker {broker} answered at {rfc3339(findings.answered_ms)}",
             f"the rows of ZooKeeper were at {gauges.generation}-{gauges.seq} (zxid {gauges.zxid:#x}, "
-            f"{time_text(gauges.time_ms)})",
+            f"{rfc3339(gauges.time_ms)})",
         ),
         partitions=len(findings.found),
         examples=tuple(f"{topic}-{number}" for topic, number in sorted(findings.found)[:_EXAMPLES]),

@@ -15,7 +15,6 @@ from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
 from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY, ActiveAlerts, Source
-from dashboards.alerting.message import time_text
 from dashboards.probe import finalization
 from dashboards.probe.broker import ProbeError, choose_endpoint
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
@@ -30,12 +29,13 @@ from migration.comparison.view import (
     leadership_text,
     replicas_text,
 )
-from migration.nodes.asking import ask_nodes
 from migration.nodes.nodes import Mode, Nodes, Quorum
+from migration.nodes.requests import ask_nodes
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import NodeError
 from questions.cluster_rows import ClusterSnapshot
 from wording.sentences import counted
+from wording.times import rfc3339
 
 SILENT = "silent"
 COMPARED = (CopiedSubject.REPLICAS, CopiedSubject.PARTITIONS)
@@ -109,9 +109,7 @@ class QuorumProbe:
             finalized = ", the migration is finalized (no controller has its flag)"
             if seen.pulse_ms is not None:
                 blind = f"blind to leaders, ISRs and topics for {max(0, now_ms() - seen.pulse_ms) // 1000} s"
-                finalized += (
-                    f" and Kontrast is {blind}, since the last write of /migration at {time_text(seen.pulse_ms)}"
-                )
+                finalized += f" and Kontrast is {blind}, since the last write of /migration at {rfc3339(seen.pulse_ms)}"
         leads = f"controller {seen.quorum.leader} leads in epoch {seen.quorum.leader_epoch}"
         return f"{leads}{lag}{finalized}, nodes: {nodes}"
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from controller.contract.alert_kinds.kind import NAME_PREFIX  # noqa: E402
 from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
 from controller.contract.alert_row import Severity
 from controller.contract.remedies.remedy import Advice  # noqa: E402
 from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY  # noqa: E402
-from dashboards.alerting.message import NAME_PREFIX  # noqa: E402
 from dashboards.catalogue.alert_metrics import ALERT_SINCE  # noqa: E402
 
 _WIDTH = 120

@@ -10,9 +10,9 @@ from controller.contract.remedies.reassignments import REASSIGN
 from controller.contract.row import NOT_KNOWN_MS
 from controller.view.health import is_without_session
 from controller.view.types import Context, Partition
-from questions.doubts import blindness, doubts
+from questions.doubts import blindness
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, whereabout
+from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about, whereabout
 from questions.picture import Origin, Picture
 from wording.facts import Fact
 from wording.sentences import counted
@@ -37,18 +37,15 @@ def explain_broker(picture: Picture, broker: BrokerId) -> Explanation:
     away_ms = departure.time_ms if departure is not None else NOT_KNOWN_MS
     is_look = picture.origin is Origin.LOOK
     paths = [(f"/brokers/ids/{broker}", "it registered")]
-    known = blindness(picture) is None
-    return Explanation(
-        doubts=doubts(picture),
-        is_known=known,
-        subject=f"broker {broker}",
-        headline=whereabout(broker, picture).removeprefix(f"broker {broker} "),
-        is_well=registered is not None and not is_without_session(broker, header) and known,
+    return explanation_of(
+        picture,
+        f"broker {broker}",
+        whereabout(broker, picture).removeprefix(f"broker {broker} "),
+        is_well=registered is not None and not is_without_session(broker, header),
         since=None if registered is not None else picture.since(away_ms),
-        statements=tuple(_statements(picture, broker)),
+        statements=_statements(picture, broker),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
         findings=findings_about(picture, brokers=(broker,)),
-        as_of_ms=picture.as_of_ms,
     )
 
 

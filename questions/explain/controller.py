@@ -11,9 +11,8 @@ from controller.view.ensemble import ensemble_in_words
 from controller.view.flawed_znodes import no_controller_because, why_no_controller
 from controller.view.migration import next_step, rollback_of
 from controller.view.types import Header
-from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, findings_about, since_zxid
+from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about, since_zxid
 from questions.picture import Origin, Picture
 from wording.sentences import counted
 
@@ -27,18 +26,15 @@ def explain_controller(picture: Picture) -> Explanation:
     since_ms = header.ghost_since_ms if header.is_ghost else header.term.since_ms
     paths = [("/controller", f"broker {header.controller} took it"), ("/controller_epoch", "its epoch")]
     is_look = picture.origin is Origin.LOOK
-    known = blindness(picture) is None
-    return Explanation(
-        doubts=doubts(picture),
-        is_known=known,
-        subject=_GROUP,
-        headline=_headline(picture),
-        is_well=_acts(picture) and known,
+    return explanation_of(
+        picture,
+        _GROUP,
+        _headline(picture),
+        is_well=_acts(picture),
         since=None if _acts(picture) else picture.since(since_ms),
-        statements=tuple(_statements(picture)),
+        statements=_statements(picture),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
         findings=findings_about(picture, group=_GROUP),
-        as_of_ms=picture.as_of_ms,
     )
 
 

@@ -11,9 +11,8 @@ from typing import Final, NamedTuple
 
 from controller.contract.remedies.remedy import Remedy
 from controller.contract.remedies.topics import DELETE_DELETION_ENTRY, DELETE_PARTITION_ZNODES, DELETE_SETTINGS
-from questions.doubts import blindness, doubts
 from questions.explain.causes import last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
+from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
 from questions.explain.unloadable_topic import has_leaders, is_deletion_requested, is_unloadable
 from questions.picture import Picture
 
@@ -59,18 +58,13 @@ def has_leftovers(picture: Picture, name: str) -> bool:
 def explain_deleted_topic(picture: Picture, name: str) -> Explanation:
     """Explain how far the deletion came, and how to finish it."""
     left = list(_left(picture, name))
-    known = blindness(picture) is None
-    return Explanation(
-        doubts=doubts(picture),
-        is_known=known,
-        subject=f"topic {name}",
-        headline="its deletion stopped half-way" if left != [_SETTINGS] else _ONLY_SETTINGS,
-        is_well=False,
-        since=None,
-        statements=tuple(_statements(picture, name, left)),
+    return explanation_of(
+        picture,
+        f"topic {name}",
+        "its deletion stopped half-way" if left != [_SETTINGS] else _ONLY_SETTINGS,
+        statements=_statements(picture, name, left),
         causes=last_writes(picture, [(f"{each.parent}/{name}", f"its {each.about}") for each in left]),
         findings=findings_about(picture, names=(name,)),
-        as_of_ms=picture.as_of_ms,
     )
 
 

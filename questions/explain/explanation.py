@@ -11,6 +11,8 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, Zxid
 from controller.view.health import whereabout as where
 from questions.check import Finding, finding_of
+from questions.doubts import blindness, doubts_beside
+from questions.groups import answered_ago
 from questions.picture import Beginning, Picture
 
 
@@ -57,6 +59,33 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     as_of_ms: int
 
 
+def explanation_of(  # noqa: PLR0913 (the fields that differ)
+    picture: Picture,
+    subject: str,
+    headline: str,
+    *,
+    statements: Iterable[Statement],
+    causes: tuple[Cause, ...] | None,
+    findings: tuple[Finding, ...],
+    is_well: bool = False,
+    since: Beginning | None = None,
+) -> Explanation:
+    """Return the explanation with the picture's doubts. A subject is only well if the picture is current."""
+    blind = blindness(picture)
+    return Explanation(
+        doubts=doubts_beside(picture, blind),
+        is_known=blind is None,
+        subject=subject,
+        headline=headline,
+        is_well=is_well and blind is None,
+        since=since,
+        statements=tuple(statements),
+        causes=causes,
+        findings=findings,
+        as_of_ms=picture.as_of_ms,
+    )
+
+
 def findings_about(
     picture: Picture, names: Iterable[str] = (), brokers: Iterable[BrokerId] = (), group: str = ""
 ) -> tuple[Finding, ...]:
@@ -68,7 +97,13 @@ def findings_about(
         of_broker = not of_brokers.isdisjoint((*row.brokers, row.broker))
         return named or of_broker or (bool(group) and row.group == group)
 
-    return tuple(finding_of(row, picture) for row in picture.alerts if is_about(row))
+    return tuple([finding_of(row, picture) for row in picture.alerts if is_about(row)])
+
+
+def as_of(picture: Picture, asked_ms: int) -> str:
+    """Return the age of brokers' answers in half a sentence."""
+    now_ms = picture.as_of_ms if picture.present is None else picture.present.now_ms
+    return answered_ago(asked_ms, now_ms)
 
 
 def whereabout(broker: BrokerId, picture: Picture) -> str:

@@ -16,17 +16,18 @@ from controller.view.health import (
     electable,
     is_without_session,
     needed_in_sync,
+    reason_for,
     successor,
     takes_acks_all,
 )
 from controller.view.types import Partition, Topic
-from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import (
     Cause,
     Certainty,
     Explanation,
     Statement,
+    explanation_of,
     findings_about,
     since_zxid,
     whereabout,
@@ -38,27 +39,25 @@ from wording.sentences import bracketed, counted, listed, one_of
 
 def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
     """Return the explanation of an existing partition."""
-    topic, partition = picture.topic(tp.topic), picture.partition(tp)
+    topic = picture.topic(tp.topic)
+    partition = None if topic is None else topic.partitions.get(tp.partition)
     assert topic is not None, f"there is no {tp}"
     assert partition is not None, f"there is no {tp}"
-    asked = _Asked(picture, tp, topic, partition)
+    facts = _PartitionFacts(picture, tp, topic, partition)
     problem = partition.problem
-    known = blindness(picture) is None
-    return Explanation(
-        doubts=doubts(picture),
-        is_known=known,
-        subject=f"partition {tp}",
-        headline=asked.headline(),
-        is_well=problem is None and not topic.queued_for_deletion and known and asked.is_sound(),
+    return explanation_of(
+        picture,
+        f"partition {tp}",
+        facts.headline(),
+        is_well=problem is None and not topic.queued_for_deletion and facts.is_sound(),
         since=None if problem is None else picture.since(partition.problem_since_ms),
-        statements=tuple(asked.statements()),
-        causes=asked.causes(),
+        statements=facts.statements(),
+        causes=facts.causes(),
         findings=findings_about(picture, names=(str(tp),)),
-        as_of_ms=picture.as_of_ms,
     )
 
 
-class _Asked:
+class _PartitionFacts:
     """A partition with the facts for its explanation."""
 
     def __init__(self, picture: Picture, tp: TopicPartition, topic: Topic, partition: Partition) -> None:
@@ -74,26 +73,24 @@ class _Asked:
         problem = self._partition.problem
         if problem is not None:
             usable = "" if problem in UNUSABLE else "usable, but "
-            return f"{usable}{self._picture.reason(self._tp)}"
+            return f"{usable}{reason_for(problem, self._partition, self._topic, self._header, self._predicted)}"
         assert self._value is not None, "a partition without a state has a problem"
         in_sync = f"in sync {bracketed(self._value.isr)} of {bracketed(self._partition.replicas)}"
         if is_without_session(self._value.leader, self._header):
             return f"no process leads it, because its leader, broker {self._value.leader}, has no session; {in_sync}"
         return f"led by broker {self._value.leader}, {in_sync}"
 
-    def statements(self) -> Iterator[Statement]:
+    def statements(self) -> list[Statement]:
         """Return all known facts, the present first."""
-        yield from self._state()
-        yield from self._replicas()
-        if not self._topic.queued_for_deletion:
-            yield self._acks_all()
-        yield from self._next()
+        kept = not self._topic.queued_for_deletion
+        found = [*self._state(), *self._replicas(), *([self._acks_all()] if kept else []), *self._next()]
         if self._partition.problem in UNUSABLE:
-            yield from self._ways_back()
-        elif self._value is not None and not self._topic.queued_for_deletion:
+            found += self._ways_back()
+        elif self._value is not None and kept:
             if self._value.leader != self._partition.replicas[0]:
-                yield not_preferred(self._picture, self._partition, self._value)
-            yield self._next_leader(self._value)
+                found.append(not_preferred(self._picture, self._partition, self._value))
+            found.append(self._next_leader(self._value))
+        return found
 
     def causes(self) -> tuple[Cause, ...] | None:
         """Return the steps that led here."""
@@ -109,19 +106,21 @@ class _Asked:
             self._picture, [*paths, ("/controller", f"broker {self._header.controller} became controller")]
         )
 
-    def _state(self) -> Iterator[Statement]:
+    def _state(self) -> list[Statement]:
         value = self._value
-        yield Statement("state", self._partition.state.word, Certainty.EXPECTED)
+        found = [Statement("state", self._partition.state.word, Certainty.EXPECTED)]
         if value is None:
-            yield Statement("leader", "none, because ZooKeeper has no state yet")
-            return
+            return [*found, Statement("leader", "none, because ZooKeeper has no state yet")]
         leader = "none" if value.leader == NO_LEADER else f"broker {value.leader}"
         by = f"written under controller epoch {value.controller_epoch}"
-        yield Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}")
-        yield Statement("in sync", f"{bracketed(value.isr)} of {bracketed(self._partition.replicas)}")
-        yield from self._listed_twice()
+        found += [
+            Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}"),
+            Statement("in sync", f"{bracketed(value.isr)} of {bracketed(self._partition.replicas)}"),
+            *self._listed_twice(),
+        ]
         if value.recovering:
-            yield Statement("recovering", "from an unclean election, which its leader has not confirmed yet")
+            found.append(Statement("recovering", "from an unclean election, which its leader has not confirmed yet"))
+        return found
 
     def is_sound(self) -> bool:
         """Return whether a process leads the partition, and each replica is a copy."""
@@ -137,14 +136,17 @@ class _Asked:
             return ()  # `check` names it
         named = () if znode is None else znode.partitions.get(self._tp.partition, ())
         twice = {broker for broker in named if named.count(broker) > 1}
+        if not twice:
+            return ()
         copies = counted(len(set(named)), "copy")
         says = f"{bracketed(named)} names {listed(twice)} twice, so it has {copies}, not {len(named)}"
-        return (Statement("assignment", says),) if twice else ()
+        return (Statement("assignment", says),)
 
-    def _replicas(self) -> Iterator[Statement]:
+    def _replicas(self) -> list[Statement]:
+        found: list[Statement] = []
         partition, header = self._partition, self._header
         isr = self._value.isr if self._value else ()
-        for at, broker in enumerate(sorted(partition.replicas)):
+        for broker in sorted(partition.replicas):
             registered = header.brokers.get(broker)
             rack = f", rack {registered.rack}" if registered is not None and registered.rack else ""
             role = ["preferred"] if partition.replicas[0] == broker else []
@@ -152,9 +154,9 @@ class _Asked:
             role += ["being added"] if broker in partition.adding else []
             role += ["being removed"] if broker in partition.removing else []
             role += ["its log directory failed"] if broker in partition.offline_dirs else []
-            yield Statement(
-                "replicas" if at == 0 else "", f"{whereabout(broker, self._picture)}{rack}: {', '.join(role)}"
-            )
+            says = f"{whereabout(broker, self._picture)}{rack}: {', '.join(role)}"
+            found.append(Statement("" if found else "replicas", says))
+        return found
 
     def _acks_all(self) -> Statement:
         value, partition = self._value, self._partition

@@ -16,9 +16,9 @@ from controller.view.advice import topics_without_id
 from controller.view.health import absence
 from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
-from questions.doubts import blindness, doubts
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
+from questions.explain.explanation import Certainty, Explanation, Statement, as_of, explanation_of, findings_about
+from questions.groups import Effect, groups_by_team, readers_of, troubled_in_context
 from questions.picture import Origin, Picture
 from wording.facts import Fact
 from wording.sentences import all_of, bracketed, counted, joined, listed
@@ -34,19 +34,32 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
     since_ms = min((partition.problem_since_ms for _, partition in unwell), default=None)
     paths = [(f"/brokers/topics/{name}", "its assignment"), (f"/config/topics/{name}", "its settings")]
     is_look = picture.origin is Origin.LOOK
-    known = blindness(picture) is None
-    return Explanation(
-        doubts=doubts(picture),
-        is_known=known,
-        subject=f"topic {name}",
-        headline=_headline(topic, unwell),
-        is_well=not unwell and not topic.queued_for_deletion and known and not list(_unparsable(picture, name)),
+    return explanation_of(
+        picture,
+        f"topic {name}",
+        _headline(topic, unwell),
+        is_well=not unwell and not topic.queued_for_deletion and not list(_unparsable(picture, name)),
         since=None if since_ms is None else picture.since(since_ms),
-        statements=tuple(_statements(picture, name, topic, unwell)),
+        statements=_statements(picture, name, topic, unwell),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
         findings=findings_about(picture, names=(name, *(f"{name}-{number}" for number in topic.partitions))),
-        as_of_ms=picture.as_of_ms,
     )
+
+
+def _clients(picture: Picture, name: str) -> Iterator[Statement]:
+    """Yield the owner, and the consumer groups that read the topic, with those that lack a partition."""
+    clients = picture.clients
+    owner = clients.teams.team_of(name)
+    if owner is not None:
+        yield Statement("team", str(owner))
+    readers = readers_of(clients.known, name)
+    if readers:
+        names = [group.group for group in readers]
+        yield Statement("read by", f"{groups_by_team(names, clients.teams)}, {as_of(picture, clients.known.asked_ms)}")
+    impact = clients.hit_by(troubled_in_context(picture.context))
+    for hit in () if impact is None else impact.groups:
+        if Effect.CANNOT_READ in hit.effects:
+            yield Statement("", f"group {hit.name} {hit.says}")
 
 
 def _unwell(topic: Topic) -> list[tuple[PartitionId, Partition]]:
@@ -79,6 +92,7 @@ def _statements(
     factors = sorted({len(partition.replicas) for partition in topic.partitions.values()})
     factor = f", replication factor {joined(list(map(str, factors)), 'or')}" if factors else ""
     yield Statement("size", f"{counted(len(topic.partitions), 'partition')}{factor}")
+    yield from _clients(picture, name)
     yield from _settings(picture, topic)
     for each in _unparsable(picture, name):
         says = f"{each.setting}={each.value}, but Kafka expects {each.expected}. Every broker fails at its next start"

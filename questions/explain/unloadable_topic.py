@@ -10,9 +10,8 @@ from controller.contract.ids import NO_LEADER, PartitionId
 from controller.contract.remedies.topics import WRITE_TOPIC_BACK
 from controller.contract.znode_table import locate
 from controller.contract.znodes import Brokers, StateZnode, ZnodeError, decode
-from questions.doubts import blindness, doubts
 from questions.explain.causes import last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, findings_about
+from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
 from questions.picture import Picture
 from wording.sentences import bracketed
 
@@ -40,17 +39,13 @@ def has_leaders(picture: Picture, name: str) -> bool:
 def explain_unloadable_topic(picture: Picture, name: str) -> Explanation:
     """Explain the loss of the znode's content, with the content to write back."""
     path = f"{_TOPICS}/{name}"
-    return Explanation(
-        doubts=doubts(picture),
-        is_known=blindness(picture) is None,
-        subject=f"topic {name}",
-        headline=f"{path} is empty or no JSON object, so every broker fails that loads it as controller",
-        is_well=False,
-        since=None,
-        statements=tuple(_statements(picture, name)),
+    return explanation_of(
+        picture,
+        f"topic {name}",
+        f"{path} is empty or no JSON object, so every broker fails that loads it as controller",
+        statements=_statements(picture, name),
         causes=last_writes(picture, [(path, "its content")]),
         findings=findings_about(picture, names=(name,)),
-        as_of_ms=picture.as_of_ms,
     )
 
 

@@ -86,6 +86,10 @@ class Lines:
             Record(cluster="bench", generation=1, seq=seq, kind=kind, observed_ms=now_ms, **zxids, **fields)
         )
 
+    def heartbeat(self) -> bytes:
+        """Return the next heartbeat of a connected forwarder."""
+        return self.record(RecordKind.HEARTBEAT, content={"session": "connected", "watch_mode": "persistent"})
+
     def state(self, topic: str, partition: int, leader: int, epoch: int, isr: Iterable[int], version: int) -> bytes:
         """Return a partition's state znode."""
         content = {
@@ -147,7 +151,7 @@ class Lines:
 
     def heartbeats(self) -> list[bytes]:
         """Return heartbeats without any change."""
-        return [self.record(RecordKind.HEARTBEAT, content={"session": "connected"}) for _ in range(REPEATED)]
+        return [self.heartbeat() for _ in range(REPEATED)]
 
     def death(self) -> list[bytes]:
         """Remove a broker."""

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import zlib
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -132,18 +132,20 @@ def connected(zookeeper: ZooKeeper) -> KazooClient:
     return client
 
 
-def kazoo_reads(client: KazooClient, partitions: int, watch: Callable[..., None] | None = None) -> float:
-    """Return the seconds in which kazoo reads every topic and state, with its own number in flight."""
+def kazoo_reads(
+    client: KazooClient, partitions: int, watch: Callable[..., None] | None = None
+) -> tuple[float, list[bytes]]:
+    """Return the seconds in which kazoo reads every topic and state, with its own number in flight, and their bytes."""
     started = time.perf_counter()
     topics = client.get_children("/brokers/topics", watch=watch)
-    waiting = [client.get_async(f"/brokers/topics/{name}", watch=watch) for name in topics]
+    waiting = deque(client.get_async(f"/brokers/topics/{name}", watch=watch) for name in topics)
+    contents = []
     for path in states(partitions):
         waiting.append(client.get_async(path, watch=watch))
         if len(waiting) >= IN_FLIGHT:
-            waiting.pop(0).get()
-    for result in waiting:
-        result.get()
-    return time.perf_counter() - started
+            contents.append(waiting.popleft().get()[0])
+    contents += [result.get()[0] for result in waiting]
+    return time.perf_counter() - started, contents
 
 
 def migration_check(zookeeper: ZooKeeper) -> float:
@@ -242,7 +244,7 @@ class Journal:
 def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iterator[Measured]:
     """Yield single reads of everything."""
     znodes = partitions + partitions // PARTITIONS_A_TOPIC
-    pipelined = kazoo_reads(client, partitions)
+    pipelined, _ = kazoo_reads(client, partitions)
     started = time.perf_counter()
     read = read_once(ZooKeeperConfig(zookeeper=zookeeper.connect_string), threading.Event())
     ours = time.perf_counter() - started
@@ -250,7 +252,7 @@ def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iter
     yield Measured("`kontrast migration check`", "s", None, None, migration_check(zookeeper), "at most 5")
     watching = connected(zookeeper)
     rereader = Rereader(watching)
-    one_shot = kazoo_reads(watching, partitions, rereader)
+    one_shot, _ = kazoo_reads(watching, partitions, rereader)
     yield Measured("complete read", "s", pipelined, one_shot, ours, "25 times the pipelined reads")
     one_shot_watches = server_watches(zookeeper)
     paths = states(partitions)[: min(20_000, partitions)]

@@ -24,20 +24,25 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from controller.contract.records import RecordKind, decode_record
+from controller.contract.records import decode_record
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import step, steps
 from streaming.spark_class_archive import make as make_class_archive
+from tests.bench import floor
 from tests.bench.compare import commit_of
 from tests.bench.core import Lines
-from tests.bench.figures import Figure, by_size, latencies, machine
+from tests.bench.figures import Figure, by_size, keep_ratios, latencies, machine
 from tests.bench.fleet import fleet_figures, fleet_of
 from tests.bench.job import CHANGES_A_SECOND, CHANGES_A_TICK, KONTRAST, SINGLE_CHANGES, WARM_UP, Job, Written, ticks
 from tests.bench.placement import Shape, add_options, shape_of
 from transport.journal import end_offset
 
 HEARTBEATS = 60
+TIMES = "times"
+FLOOR_PARTITIONS = 1_000  # any number: it passes each record through, whatever the cluster
+# A job's time as a multiple of the floor's, at the median and at the 99th percentile.
+FLOOR_GOALS = {"change": ("at most 1.15", "at most 1.4"), "heartbeat": ("at most 1.1", "")}
 FORCING_PARTITIONS = 20_000
 # A job without forced writes shows the cost of forcing a checkpoint to disk. Users cannot run such a job.
 WITHOUT_FORCING = (
@@ -92,7 +97,6 @@ def figures(partitions: int, shape: Shape, options: Sequence[str], say: Callable
         expected = other.submit(rows_of_death, partitions, shape).result()
     lines = Lines(partitions, shape)
     yield Figure("distinct replica lists", "", lines.distinct_replica_lists)
-    heartbeat = {"session": "connected", "watch_mode": "persistent"}
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         job = Job(Path(directory), options)
         job.source.append(lines.snapshot())
@@ -110,12 +114,11 @@ def figures(partitions: int, shape: Shape, options: Sequence[str], say: Callable
             for line in islice(changes, WARM_UP):
                 job.seconds_of(line, "metadata")
             took = [job.seconds_of(line, "metadata") for line in islice(changes, SINGLE_CHANGES)]
-            yield from latencies("one change at a time", took, ("at most 0.12", "at most 0.18"))
-            took = [
-                job.seconds_of(lines.record(RecordKind.HEARTBEAT, content=heartbeat), "gauges")
-                for _ in range(HEARTBEATS)
-            ]
-            yield from latencies("a heartbeat alone", took, ("below 0.15", ""))
+            yield from latencies("one change at a time", took)
+            took = [job.seconds_of(lines.heartbeat(), "gauges") for _ in range(HEARTBEATS)]
+            yield from latencies("a heartbeat alone", took)
+            say("a job that passes records through")
+            yield from ratios_to_floor(job, lines, changes, options)
             say("1,000 changes a second")
             before = job.sizes()
             yield from latencies("under 1,000 changes a second", under_load(job, changes))
@@ -124,6 +127,34 @@ def figures(partitions: int, shape: Shape, options: Sequence[str], say: Callable
             yield from death_figures(job, lines, expected)
             yield from job.held("at the end")
         yield Figure("restarted, until the first new row", "s", job.seconds_of_restart(next(changes)), "at most 6")
+
+
+def ratios_to_floor(job: Job, lines: Lines, changes: Iterator[bytes], options: Sequence[str]) -> Iterator[Figure]:
+    """Yield the times of changes and heartbeats as multiples of those of a job without the core.
+
+    The two take turns, so that other work of the machine slows both.
+    """
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        passing = Job(Path(directory), options, floor.PROGRAM)
+        own = Lines(FLOOR_PARTITIONS)
+        passing.source.append(own.snapshot())
+        jobs = {"job": (job, lines, changes), "floor": (passing, own, own.endless_changes())}
+        with passing.running():
+            passing.until_row("metadata", lambda _: True)
+            took: dict[tuple[str, str], list[float]] = {}
+            for number in range(WARM_UP + SINGLE_CHANGES):
+                for name, (each, its_lines, its_changes) in jobs.items():
+                    for kind, line, output in (
+                        ("change", next(its_changes), "metadata"),
+                        ("heartbeat", its_lines.heartbeat(), "gauges"),
+                    ):
+                        seconds = each.seconds_of(line, output)
+                        took.setdefault((kind, name), []).extend([seconds] if number >= WARM_UP else [])
+    for kind, goals in FLOOR_GOALS.items():
+        of_job, of_floor = (list(latencies("", took[kind, name])) for name in ("job", "floor"))
+        for percentile, above, below, goal in zip(("p50", "p99"), of_job, of_floor, goals, strict=True):
+            yield Figure(f"a {kind} of the floor, {percentile}", "s", below.value)
+            yield Figure(f"a {kind} / the floor's, {percentile}", TIMES, above.value / below.value, goal)
 
 
 def death_figures(job: Job, lines: Lines, expected: Sequence[Row]) -> Iterator[Figure]:
@@ -201,6 +232,7 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="also put each size into this file, from which docs/scale.py draws"
     )
+    parser.add_argument("--ratios", type=Path, metavar="FILE", help="also add each cluster's ratios to this file")
     add_options(parser)
     return parser.parse_args()
 
@@ -216,6 +248,9 @@ def main() -> None:
         column = list(found)
         if asked.out:
             keep(asked.out, size, shape, column)
+        if asked.ratios and size.isdecimal():
+            ratios = {figure.name: (figure.value, figure.goal) for figure in column if figure.unit == TIMES}
+            keep_ratios(asked.ratios, commit_of("HEAD"), int(size), ratios)
         return column
 
     def saying(size: str) -> Callable[[str], None]:

@@ -18,12 +18,12 @@ from starlette.staticfiles import StaticFiles
 
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.page import templates
-from dashboards.page.answers import Answers
 from dashboards.page.config import PageConfig
-from dashboards.page.leases import Leases
+from dashboards.page.known_clusters import KnownClusters
 from dashboards.serving.connections import HttpFigures
 from dashboards.serving.http import HttpServer
 from questions.memory import Memory
+from questions.overview.overview import Overviews, worst_first
 from tests.dashboards import page_cases
 from tests.dashboards.page_cases import Story
 from tests.dashboards.recorded_cases import recorded_story
@@ -49,7 +49,9 @@ def page_of(stories: Iterable[Story]) -> str:
         for row in story.rows():
             memory.apply(row)
     now_ms = time.time_ns() // 1_000_000
-    overviews = Answers(memory, reading, lambda _: "not asked", PageConfig(), Leases()).fleet()
+    made = Overviews(memory, PageConfig(), (), lambda _: "not asked")
+    present = KnownClusters(memory, reading, PageConfig().stale_after_ms).present
+    overviews = worst_first(made.now(found, present(found), now_ms) for found in memory.clusters())
     environment = templates.ENVIRONMENT.overlay(loader=FileSystemLoader([Path(__file__).parent, _PAGE / "html"]))
     nowhere: dict[str, Any] = {
         "cluster": None,

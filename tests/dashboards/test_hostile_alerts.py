@@ -9,11 +9,12 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_row import AlertRow
 from controller.contract.outputs import BadRowError, decode_row, encode_row
 from dashboards.alerting.alertmanager import Alertmanager, RefusedError
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.alerting.message import NAME_PREFIX, Message, message_of
+from dashboards.alerting.message import Message, message_of
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.extremes import any_change, as_json, changes
 from tests.rows import Rows

@@ -126,7 +126,7 @@ def test_a_refusal_is_as_the_document_says_where_nothing_is_known(tmp_path, star
 
 def test_every_path_that_is_served_is_in_the_document():
     memory = Memory()
-    transitions = Transitions(JournalAddress(Path("none")), 1, memory)
+    transitions = Transitions([JournalAddress(Path("none"))], 1, memory)
     live = LivePage(memory, ReadingCounts(), transitions, PageConfig(), threading.Event(), str)
     served = {route.path for route in live.routes() if getattr(route, "path", "").startswith(API)}
     assert served - {DOCUMENT} == set(document()["paths"])
@@ -177,6 +177,7 @@ QUESTIONS = {
     "search": {"of": "t"},
     "searchAll": {"of": "t"},
     "restartable": {"broker": 2, "accept_topic": ["scratch-*"]},
+    "groups": {},
     "holdLease": {"broker": 2, "holder": "ansible@ops1", "seconds": 900},
     "releaseLease": {"broker": 2, "holder": "ansible@ops1"},
 }

@@ -18,11 +18,12 @@ from cli.main import main
 from controller.contract.alert_row import Severity
 from controller.contract.problem import UNUSABLE, Problem
 from dashboards.exporter.config import ServeConfig
-from dashboards.page.answers import BrokerAnswer, TopicList
-from dashboards.page.hypothetical import WhatIf
-from dashboards.page.overview import Overview
-from dashboards.page.partition_groups import PROBLEMS_OF_CLIENTS
 from questions.explain.explanation import Explanation
+from questions.explain.from_rows import BrokerAnswer
+from questions.overview.overview import Overview
+from questions.overview.partition_groups import PROBLEMS_OF_CLIENTS
+from questions.topics import TopicList
+from questions.whatif.losses import WhatIf
 from tests.dashboards.visits import AXE, HOSTILE
 from tests.rows import TIME_MS, Rows
 from tests.waiting import eventually

@@ -14,8 +14,9 @@ from playwright.sync_api import Page
 from controller.contract.alert_row import Severity
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
-from dashboards.page.recent import hours_of
+from questions.overview.recent import hours_of
 from questions.state import State
+from questions.teams import read_teams
 from tests.dashboards import components, page_cases
 from tests.dashboards.page_cases import LONG_NAME, MINUTE_MS, Size, Story
 from tests.dashboards.page_pictures import JOB_DEAD, SHOTS
@@ -438,11 +439,9 @@ def test_the_time_zone_of_the_reader_stands_beside_utc(exporter, browser):
 
 
 def test_a_setting_ranks_topics_and_another_offers_a_silence(tmp_path, start_exporter, visit_at):
-    weights = {"tmp_*": "10", "ledger": "-1"}
+    teams = read_teams({"tmp_*": {"rank": 1}, "ledger": {"rank": 200}})
     alertmanager = AlertmanagerConfig(urls=("http://127.0.0.1:1",))
-    config = ServeConfig(
-        source=JournalAddress(tmp_path), listen="127.0.0.1:0", topic_weights=weights, alertmanager=alertmanager
-    )
+    config = ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0", teams=teams, alertmanager=alertmanager)
     with start_exporter(config) as ranked:
         story = (
             Story("orders").begin(topics={"ledger": Size(6, 3, 3), "tmp_a": Size(8, 1, 1)}).crash(1).to_the_present()

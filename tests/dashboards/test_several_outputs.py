@@ -15,7 +15,8 @@ from dashboards.alerting.registry import AlertRegistry
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.server import run
-from dashboards.kept_rows.joined import JoinedMemory, JoinedTransitions
+from dashboards.kept_rows.transitions import Transitions
+from questions.memory import Memory
 from tests.controller.znode_history import ZnodeHistory, on
 from tests.dashboards.conftest import Exporter
 from tests.waiting import eventually
@@ -124,24 +125,23 @@ def test_transitions_of_each_job_are_followed_and_one_output_starts_over_alone(j
     of = {name: replace(step, cluster=name) for name in ("north", "south")}
     for job, row in zip(jobs, of.values(), strict=True):
         job.write(row)
-    memory = JoinedMemory(["one", "other"])
-    with JoinedTransitions(config_of(jobs).sources, 60, memory) as transitions:
+    memory = Memory(sources=["one", "other"])
+    with Transitions(config_of(jobs).sources, 60, memory) as transitions:
         assert eventually(transitions.follow, lambda reason: reason is None) is None
         assert {name: memory.changes(name, step.time_ms, step.time_ms) for name in of} == {
             name: [row] for name, row in of.items()
         }
-    memory.parts["one"].forget(Transition.output)
+    memory.forget(Transition.output, source="one")
     assert [len(memory.changes(name, step.time_ms, step.time_ms)) for name in of] == [0, 1]
 
 
 def test_the_number_of_changes_grows_when_a_cluster_moves_to_another_job(rows):
-    memory = JoinedMemory(["one", "other"])
-    one, other = memory.parts.values()
+    memory = Memory(sources=["one", "other"])
     for topics in range(3):
-        one.apply(rows.gauges(seq=topics, topics=topics))
+        memory.apply(rows.gauges(seq=topics, topics=topics), "one")
     before = memory.version("north", "gauges")
-    other.apply(rows.gauges(topics=77))
-    one.forget("gauges", "north", for_good=True)
+    memory.apply(rows.gauges(topics=77), "other")
+    memory.forget("gauges", "north", source="one", for_good=True)
     assert memory.cluster("north").gauges.topics == 77
     assert memory.version("north", "gauges") == before + 2
 

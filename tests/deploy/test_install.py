@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from transport.toml_file import read_toml
+
 SCRIPT = Path(__file__).parents[2] / "deploy" / "install.sh"
+
+
+def project():
+    return read_toml(SCRIPT.parents[1] / "pyproject.toml", most_bytes=2**20)
+
+
+def needed_to_build():
+    return project()["build-system"]["requires"]
 
 
 @pytest.fixture
@@ -57,7 +67,7 @@ def test_all_that_builds_is_pinned_by_hash_and_installed_before_all_else():
     pins = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", pinned, re.MULTILINE))
     assert pins.keys() >= {"pip", "setuptools", "hatchling", "editables"}
     assert pinned.count("--hash=sha256:") >= len(pins)
-    assert f'requires = ["hatchling=={pins["hatchling"]}"]' in (root / "pyproject.toml").read_text(encoding="utf-8")
+    assert f"hatchling=={pins['hatchling']}; python_version >= '3.10'" in needed_to_build()[0]
     script = SCRIPT.read_text(encoding="utf-8")
     assert script.index("-r requirements/tools.txt") < script.index('-r "requirements/$profile.txt"')
 
@@ -68,3 +78,31 @@ def test_no_package_is_built_with_tools_that_pip_fetches_by_itself():
     for arguments in installs:
         assert "--require-hashes" in arguments or "--no-deps" in arguments
         assert "--no-build-isolation" in arguments or "-r requirements/tools.txt" in arguments
+
+
+def executable(path, script):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+def test_a_long_installation_reports_what_it_has_got(checkout, tmp_path):
+    executable(checkout / ".venv" / "bin" / "python", 'case "$*" in *"-m pip install"*) /bin/sleep 0.5 ;; esac')
+    executable(tmp_path / "sleep", "/bin/sleep 0.1")
+    (checkout / "requirements").mkdir()
+    for file in ("requirements/tools.txt", "requirements/run.txt", "pyproject.toml"):
+        (checkout / file).touch()
+    ended = install(checkout, PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert ended.returncode == 0, ended.stderr
+    assert re.search(r"install: still installing after 20 s: \.venv has \d+ MB\n", ended.stderr)
+
+
+def test_every_package_of_the_product_is_compiled():
+    compiled = re.search(r"-m compileall -q (.+)$", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert compiled is not None
+    assert compiled[1].split() == project()["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+
+def test_a_python_that_is_too_old_can_read_which_one_is_needed():
+    """Pip builds a source before it looks at requires-python, so an old Python needs a hatchling that it can run."""
+    assert [requirement for requirement in needed_to_build() if "< '3.10'" in requirement]

@@ -32,7 +32,7 @@ def released(java: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 def test_a_release_has_everything_that_people_receive(released):
     wheel, source = f"kontrast-{VERSION}-py3-none-any.whl", f"kontrast-{VERSION}.tar.gz"
     for_spark = {"kontrast.zip", "kontrast-stream.py", "kontrast-report.py", "jars.txt"}
-    around = {"constraints.txt", f"kontrast-chart-{VERSION}.tgz", "kontrast@.service"}
+    around = {"constraints.txt", f"kontrast-chart-{VERSION}.tgz", f"kontrast-man-{VERSION}.tgz", "kontrast@.service"}
     about = {"kontrast.cdx.json", "NOTICE", "CHANGES.md", "SHA256SUMS"}
     assert released.keys() == {wheel, source, *for_spark, *around, *about}
     sums = dict(reversed(line.split("  ")) for line in released["SHA256SUMS"].read_text().splitlines())
@@ -75,6 +75,14 @@ def test_the_chart_is_one_that_helm_installs_with_its_rules_and_boards(released)
     assert f'image: "kontrast:{VERSION}"' in made.stdout
     assert made.stdout.count("kind: PrometheusRule") == 2
     assert made.stdout.count("-board\n") == len(list((release.ROOT / "dashboards" / "grafana").glob("*.json")))
+
+
+def test_each_command_has_a_man_page_with_its_exit_codes(released):
+    with tarfile.open(released[f"kontrast-man-{VERSION}.tgz"]) as archive:
+        pages = {name: archive.extractfile(name).read().decode() for name in archive.getnames()}
+    assert {"man1/kontrast.1", "man1/kontrast-check.1", "man1/kontrast-migration-check.1"} <= pages.keys()
+    assert f'"{VERSION}"' in pages["man1/kontrast-check.1"].splitlines()[0]
+    assert "\\&  0  the cluster is well, perhaps with notes" in pages["man1/kontrast-check.1"]
 
 
 def test_the_constraints_are_the_versions_that_are_tested(released):

@@ -19,7 +19,7 @@ def test_the_committed_page_is_current(name):
     assert committed.read_text(encoding="utf-8") == printed, "run `make docs`"
 
 
-@pytest.mark.parametrize("name", ["benchmarks", "scale"])
+@pytest.mark.parametrize("name", ["benchmarks", "ratios", "scale"])
 def test_the_tables_and_the_picture_are_of_the_measured_figures(name):
     measured = script(name)
     text = (DOCS / "reference" / "benchmarks.md").read_text(encoding="utf-8")

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY
-from dashboards.alerting.message import NAME_PREFIX, STALE
+from questions.doubts import STALE
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -131,7 +131,7 @@ class Cluster:
             memory.apply(row)
         reading.source_is(up=True)
         reading.caught_up()
-        transitions = _Stored(JournalAddress(Path("none")), 1.0, memory)
+        transitions = _Stored([JournalAddress(Path("none"))], 1.0, memory)
         page = LivePage(memory, reading, transitions, PageConfig(stale_after_ms=NEVER_STALE_MS), _NO_STOP, str)
         return Starlette(routes=page.routes())
 

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import Phase, given, settings, strategies as st
-from msgspec.structs import replace
 
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.metadata_rows import MigrationRow
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import steps
-from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
-from dashboards.page.answers import Answers, BrokerAnswer, TopicAnswer
-from dashboards.page.config import PageConfig
-from dashboards.page.leases import Leases
+from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS
 from questions.cluster_rows import ClusterSnapshot
 from questions.explain.explanation import Explanation
+from questions.explain.from_rows import broker_answer, controller_answer, partition_answer, topic_answer
 from questions.memory import Memory
 from questions.past import PAST_ROWS, Change, Past
 from questions.picture import Picture
 from tests import recorded_moment
-from tests.rows import NEVER_STALE_MS, TIME_MS
+from tests.rows import TIME_MS
 
 CLUSTER = "north"
 
@@ -135,23 +132,15 @@ def test_what_is_explained_as_of_a_moment_is_what_was_explained_at_that_moment(r
 
 def explained(memory: Memory, then: Memory, at_ms: int | None) -> list[object]:
     """Return every explanation of the memory at that moment."""
-    answers = Answers(memory, ReadingCounts(), str, PageConfig(stale_after_ms=NEVER_STALE_MS), Leases())
+    found = memory.cluster(CLUSTER, at_ms, None)
+    assert found is not None
     partitions = [TopicPartition(*name) for name in sorted(then.partitions(CLUSTER))]
-    brokers = range(5)
-    found = [
-        *(answers.partition(CLUSTER, tp, at_ms) for tp in partitions),
-        *(answers.topic(CLUSTER, topic, 0, at_ms) for topic in sorted({tp.topic for tp in partitions})),
-        *(answers.broker(CLUSTER, broker, at_ms) for broker in brokers),
-        answers.controller(CLUSTER, at_ms),
+    return [
+        *(partition_answer(found, tp, None) for tp in partitions),
+        *(topic_answer(found, topic, 0, None) for topic in sorted({tp.topic for tp in partitions})),
+        *(broker_answer(found, BrokerId(broker), (), None) for broker in range(5)),
+        controller_answer(found, None),
     ]
-    return [_without_doubts(answer) for answer in found]
-
-
-def _without_doubts(answer: object) -> object:
-    """Return the answer without its doubts about the present, which a replayed past has."""
-    if isinstance(answer, TopicAnswer | BrokerAnswer):
-        return replace(answer, explanation=_without_doubts(answer.explanation))
-    return replace(answer, doubts=()) if isinstance(answer, Explanation) else answer
 
 
 def test_the_phase_of_a_migration_is_that_of_the_moment(rows):

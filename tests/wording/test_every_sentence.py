@@ -14,11 +14,6 @@ from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import Row
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import messages_of
-from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.page.answers import Answers
-from dashboards.page.config import PageConfig
-from dashboards.page.leases import Leases
-from dashboards.page.overview import Overview
 from questions.check import Finding
 from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
@@ -26,7 +21,9 @@ from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.memory import Memory
-from questions.picture import Picture
+from questions.overview.incident_cards import Presentation
+from questions.overview.overview import Overview, Overviews
+from questions.picture import Picture, Present
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory
 from tests.questions.cluster import broker, brokers, controller, look, state, topic
@@ -96,15 +93,13 @@ def test_every_kind_has_a_story_and_counts_what_it_can():
 
 def overviews(rows: Iterable[Row]) -> Iterator[Overview]:
     """Yield the page's overview whenever alerts have changed."""
-    memory, reading = Memory(), ReadingCounts()
-    reading.source_is(up=True)
-    reading.caught_up()
-    config = PageConfig(stale_after_ms=10**15)  # the stories are of 1970
-    answers = Answers(memory, reading, lambda _: "not asked", config, Leases())
+    memory = Memory()
+    made = Overviews(memory, Presentation(), (), lambda _: "not asked")
     for row in rows:
         memory.apply(row)
         if isinstance(row, AlertRow):
-            yield from answers.fleet()
+            now_ms = row.time_ms
+            yield from (made.now(found, Present(now_ms, now_ms), now_ms) for found in memory.clusters())
 
 
 def words_of(overview: Overview) -> Iterator[str]:

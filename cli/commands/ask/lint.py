@@ -10,6 +10,7 @@ from rich.console import RenderableType
 
 from cli.printing import standard_error
 from cli.printing.answers import line, severity_word
+from cli.printing.rows import row_options
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
@@ -36,7 +37,7 @@ Exit codes:
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
 @source_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per finding and line.")
+@row_options("Print one JSON object per finding and line.")
 def lint(*, as_json: bool, **flags: object) -> int:
     """Find znodes that will cause trouble at a failover, a restart, or the next change.
 

@@ -15,6 +15,7 @@ import click
 from cli.followed_outputs import Where, lines_until_now, outputs_options, where_outputs_are
 from cli.printing import standard_error
 from cli.printing.replay_lines import row_object, sentence, value_in_words
+from cli.printing.rows import row_options
 from cli.printing.standard_output import flush, print_json_line, print_line
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import read_flags, read_settings
@@ -62,7 +63,7 @@ Exit codes:
     show_default=True,
     help="Number of newest rows of transitions, requests and refused. --all prints every row.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON, one object per line.")
+@row_options("Print the rows as JSON, one object per line.")
 def show(  # noqa: PLR0913 (one parameter an option)
     output_name: str,
     config_file: Path | None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.printing import standard_error
+from cli.printing.rows import row_options
 from cli.printing.snapshot_lines import Selection, print_json, print_summary
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
@@ -60,9 +61,7 @@ Exit codes:
 )
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
 @settings_options("stream", leave_out=_ONLY_OF_THE_JOB)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object per line (brokers, controller, partitions)."
-)
+@row_options("Print one JSON object per line (brokers, controller, partitions).")
 def snapshot(
     config_file: Path | None,
     cluster: str | None,
@@ -105,7 +104,7 @@ def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
 
 def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> JudgedCluster:
     znodes = (Znode(path, value.data, value.czxid) for path, value in read.values.items())
-    empty = new_context(cluster, *brokers.read())
+    empty = new_context(cluster, *brokers.read(), topic_ranks=brokers.topic_ranks)
 
     def replicated(sound: Sound) -> Outcome:
         return steps(empty, read.without(sound).records(cluster))

@@ -20,6 +20,7 @@ from cli.followed_outputs import (
     without_messages_of_waiting,
 )
 from cli.printing.agreement import percent
+from cli.printing.rows import row_options
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import StackedTable
 from cli.running import ExitCode, run_until_stopped
@@ -82,7 +83,7 @@ class Part(NamedTuple):
 @click.command(epilog=_EPILOG)
 @config_option
 @outputs_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@row_options("Print one JSON object per line.")
 def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
     """Show whether watch, stream and serve work, with their lag and problems.
 

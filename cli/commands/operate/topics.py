@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from cli.capacity import DAY_MS
+from cli.printing.rows import row_options
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import StackedTable
 from cli.running import ExitCode, run_until_stopped
@@ -71,7 +72,7 @@ class Compared(NamedTuple):
     help="How far back the topic of changes reaches, as for `kontrast size`. Any retention is right without it.",
 )
 @click.option("--apply", is_flag=True, help="Make missing topics, and mend the settings of wrong ones.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a topic.")
+@row_options("Print one JSON object a topic.")
 def topics(config_file: Path | None, days: float | None, *, apply: bool, as_json: bool) -> int:
     """Compare the Kafka topics of stream and outputs with the brokers, and make or mend them.
 

@@ -9,6 +9,7 @@ import msgspec
 from controller.contract.alert_row import Severity
 from controller.contract.remedies.remedy import Advice
 
+NAME_PREFIX: Final = "Kontrast"  # of an alert in Prometheus and Alertmanager, and of its runbook
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60_000
 

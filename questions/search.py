@@ -11,10 +11,10 @@ import msgspec
 
 from controller.contract.ids import BrokerId
 from controller.rules.partitioner import partition_for_key
-from dashboards.page.subjects import subject_of
 from questions.cluster_rows import ClusterSnapshot
 from questions.key import KeyFormat, key_bytes
 from questions.memory import Memory
+from questions.subjects import subject_of
 from wording.sentences import counted
 
 _MOST_HITS: Final = 12

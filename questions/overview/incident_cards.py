@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -12,17 +13,19 @@ from urllib.parse import quote
 import msgspec
 
 from controller.contract.alert_kinds import kinds
+from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from controller.contract.problem import Problem
 from controller.view.returns import Waiting
-from dashboards.page.config import PageConfig
-from dashboards.page.partition_groups import PartitionGroup
 from questions import incidents as question
 from questions.check import Finding, finding_of
 from questions.cluster_rows import ClusterSnapshot
+from questions.groups import Impact
+from questions.overview.partition_groups import PartitionGroup
 from questions.picture import Beginning, Picture
 from questions.state import Counts
+from questions.teams import Teams
 from wording.facts import Fact, keep_up
 from wording.sentences import counted, event_of, verb
 
@@ -34,6 +37,20 @@ _ENDPOINT_SCHEME: Final = "://"
 _UP_TO_CONTROLLER: Final = frozenset(
     {Problem.LEADERLESS.value, Problem.ELECTION_DUE.value, Problem.NOT_YET_CREATED.value}
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presentation:
+    """Settings that decide the order of topics, the commands and the links of an overview."""
+
+    teams: Teams = field(default_factory=Teams)
+    start_command: str = "ssh {host} sudo systemctl start kafka"  # {host} and {broker} are replaced
+    runbook_url: str = "docs/runbooks"
+    alertmanager_url: str | None = None  # where an alert can be silenced
+
+    def runbook(self, alert: str) -> str:
+        """Return the address or path of the alert's runbook."""
+        return f"{self.runbook_url.rstrip('/')}/{NAME_PREFIX}{alert}.md"
 
 
 class TopicEffect(msgspec.Struct, frozen=True):
@@ -73,6 +90,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     alerts: tuple[Finding, ...]  # the worst first
     runbook: str
     silence: str | None
+    impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
 
     @property
     def effect(self) -> str:
@@ -105,7 +123,7 @@ def card_of(
     found: ClusterSnapshot,
     picture: Picture,
     troubled: Iterable[tuple[PartitionGroup, question.Trouble]],
-    config: PageConfig,
+    config: Presentation,
 ) -> Incident:
     """Return the card of an incident, with the effect of its troubles on topics."""
     hit = set(map(id, incident.troubles))
@@ -178,7 +196,7 @@ def within(card: Incident, counts: Counts) -> Incident:
     return msgspec.structs.replace(card, under_replicated=min(card.under_replicated, counts.under_replicated))
 
 
-def _returns(incident: question.Incident, found: ClusterSnapshot, config: PageConfig) -> Iterator[Return]:
+def _returns(incident: question.Incident, found: ClusterSnapshot, config: Presentation) -> Iterator[Return]:
     """Yield the brokers in the order in which they should return, those that help no client last."""
     endpoints = {row.broker: row.endpoints for row in found.brokers}
     for each in incident.returns:
@@ -204,7 +222,7 @@ def _restored(groups: Sequence[Waiting]) -> str:
     return f"{', '.join(named)} {verb(sum(counts.values()), 'returns')}."
 
 
-def _command(broker: BrokerId, endpoints: Sequence[str], config: PageConfig) -> str | None:
+def _command(broker: BrokerId, endpoints: Sequence[str], config: Presentation) -> str | None:
     """Return the command that starts the broker, if its host is known. The host comes from ZooKeeper."""
     if not endpoints:
         return None

@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from controller.contract.ids import BrokerId, PartitionId
-from controller.contract.metadata_rows import PartitionRow
+from controller.contract.metadata_rows import PartitionRow, TopicRow
 from controller.contract.problem import Problem
-from dashboards.page.topic_ranks import TopicRanks
+from controller.rules.topic_ranks import TopicRanks, place_in_sentence
 from questions.cluster_rows import TopicRows, problem_since_ms
 from wording.facts import Fact
 from wording.sentences import listed, one_of
@@ -65,15 +65,26 @@ def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -
     """Return the groups of partitions with a problem, the most important topics first."""
     found: dict[tuple[str, str, str], list[PartitionRow]] = {}
     for row in rows:
-        found.setdefault((row.topic, str(row.problem), _cause(row)), []).append(row)
+        found.setdefault(cause_key(row), []).append(row)
     groups = [_group(key, members, topics.get(key[0], _NO_TOPIC)) for key, members in found.items()]
     order = list(PROBLEMS_OF_CLIENTS)
 
     def rank(group: PartitionGroup) -> tuple[object, ...]:
         topic = topics.get(group.topic, _NO_TOPIC).row
-        return ranks.rank(group.topic, topic), order.index(Problem(group.problem)), -group.count, group.says
+        return place_of(group.topic, topic, ranks), order.index(Problem(group.problem)), -group.count, group.says
 
     return tuple(sorted(groups, key=rank))
+
+
+def cause_key(row: PartitionRow) -> tuple[str, str, str]:
+    """Return the key of the row's group: its topic, problem and cause."""
+    return row.topic, str(row.problem), _cause(row)
+
+
+def place_of(name: str, topic: TopicRow | None, ranks: TopicRanks) -> tuple[int, str]:
+    """Return the place of a topic among others, the smallest first. `topic` is None if its settings are unknown."""
+    in_sync, replicas = (0, 0) if topic is None else (topic.min_insync_replicas or 1, max(topic.replication_factors))
+    return place_in_sentence(name, in_sync, replicas, ranks), name
 
 
 def partition_line(row: PartitionRow) -> PartitionLine:

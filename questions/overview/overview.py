@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import groupby, repeat
 from typing import Final
 
 import msgspec
 
 from controller.contract.alert_kinds import kinds
-from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.ids import BrokerId
-from controller.contract.metadata_rows import BrokerRow, PartitionRow, TopicRow
-from dashboards.alerting.active_alerts import stale_row
-from dashboards.page.config import PageConfig
-from dashboards.page.incidents import Incident, card_of, troubles_of, within
-from dashboards.page.partition_groups import PartitionGroup, Topics, groups_of
-from dashboards.page.recent import News
-from dashboards.page.topic_ranks import TopicRanks
+from controller.contract.ids import INTERNAL_TOPICS, BrokerId
+from controller.contract.metadata_rows import BrokerRow, PartitionRow
+from controller.rules.migration_phases import MigrationPhase
+from controller.rules.topic_ranks import TopicRanks
+from controller.view.migration import DONE
+from questions import incidents as question
 from questions.check import Finding, Health, finding_of, health_of
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
+from questions.groups import NO_CLIENTS, Clients, troubled_in
 from questions.incidents import incidents_in, is_own
-from questions.picture import Picture, Present
+from questions.memory import Memory
+from questions.overview.incident_cards import Incident, Presentation, card_of, troubles_of, within
+from questions.overview.partition_groups import PartitionGroup, Topics, cause_key, groups_of
+from questions.overview.recent import News, day_begin_ms, hours_of, news_of
+from questions.picture import Picture, Present, oldest
 from questions.restartable import Lease
 from questions.state import ClusterState, State, counts_of, not_known, state_of
 
-_ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes, so a cluster has many only while the causes are unknown
 GROUPS_OF_A_PAGE: Final = 50
 
 
@@ -104,33 +106,67 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         return (self.incidents[0].effect if is_known and self.incidents else "") or self.state.effect
 
 
-class OverviewMaker:
-    """Maker of overviews from snapshots."""
+class Overviews:
+    """Overviews of clusters from their rows. `quorum` returns the last answer of a cluster's quorum in a sentence."""
 
-    def __init__(self, config: PageConfig) -> None:
+    def __init__(self, memory: Memory, config: Presentation, ranks: TopicRanks, quorum: Callable[[str], str]) -> None:
+        self._memory = memory
         self._config = config
-        self._ranks = TopicRanks(config.topic_weights)
+        self._ranks = ranks
+        self._quorum = quorum
 
-    def groups(self, rows: Iterable[PartitionRow], topics: Topics) -> tuple[PartitionGroup, ...]:
-        """Return partitions with a problem by topic and cause, the most important topics first."""
-        return groups_of(rows, topics, self._ranks)
+    def now(
+        self, found: ClusterSnapshot, present: Present | None, now_ms: int, clients: Clients = NO_CLIENTS
+    ) -> Overview:
+        """Return the present cluster on one screen, with its last day, its way to KRaft and the impact on clients."""
+        made = self.overview(found, present, clients=clients)
+        if made.unknown is not None:
+            return made
+        shown_ms = found.heartbeat_ms if found.is_replayed else now_ms
+        assert shown_ms is not None, "a cluster that was read has a heartbeat"
+        since = made.state.since if made.state.state is State.UNKNOWN else None
+        kept = self._memory.kept(found.cluster)
+        kept_since_ms = shown_ms if kept is None else kept.since_ms
+        alerts = self._memory.changes(found.cluster, day_begin_ms(shown_ms), shown_ms, {AlertRow.output})
+        return msgspec.structs.replace(
+            made,
+            hours=hours_of(alerts, found.open_alerts, kept_since_ms, None if since is None else since.ms, shown_ms),
+            news=news_of(self._memory.newest_events(found.cluster)),
+            migration=self._way_to_kraft(found),
+        )
 
-    def rank(self, name: str, topic: TopicRow | None) -> tuple[object, ...]:
-        """Return the topic's rank. The smallest sorts first."""
-        return self._ranks.rank(name, topic)
+    def _topics(self, names: set[str], cluster: str, at_ms: int | None) -> Topics:
+        """Return these topics if there are any, and the internal ones, whose partitions coordinate groups."""
+        found = self._memory.cluster(cluster, at_ms, names | INTERNAL_TOPICS) if names else None
+        return {} if found is None else found.topics
 
-    def overview(self, found: ClusterSnapshot, topics: Topics, present: Present | None) -> Overview:
-        """Return the cluster on one screen. `present` is None for a moment of the past."""
+    def _way_to_kraft(self, found: ClusterSnapshot) -> WayToKRaft | None:
+        row = found.migration
+        if row is None or (row.phase == MigrationPhase.ZOOKEEPER.value and row.rollback == DONE):
+            return None
+        phase, quorum = row.phase.replace("_", " "), self._quorum(found.cluster)
+        return WayToKRaft(phase, row.since_ms, row.next_step, row.rollback_sentence, row.missing_brokers, quorum)
+
+    def overview(
+        self,
+        found: ClusterSnapshot,
+        present: Present | None,
+        at_ms: int | None = None,
+        clients: Clients = NO_CLIENTS,
+    ) -> Overview:
+        """Return the cluster of the snapshot on one screen. `present` is None for the kept moment `at_ms`."""
         unknown, gauges = why_unread(found), found.gauges
         if unknown is not None or gauges is None:
             return unread(found.cluster, unknown or "no counts are kept")
+        rows = (*found.unusable, *found.under_min_isr)
+        topics = self._topics({row.topic for row in rows}, found.cluster, at_ms)
         picture = found.picture(oldest(found.open_alerts), present)
-        groups = self.groups((*found.unusable, *found.under_min_isr), topics)
+        groups = groups_of(rows, topics, self._ranks)
         troubled = tuple(zip(groups, troubles_of(groups), strict=True))
         incidents = incidents_in(picture, [trouble for _, trouble in troubled])
         counts = counts_of(gauges, _away(found, gauges))
         made = (card_of(each, found, picture, troubled, self._config) for each in incidents)
-        cards = tuple(within(card, counts) for card in made)
+        cards = tuple(_hitting(map(within, made, repeat(counts)), incidents, found, troubled, topics, clients))
         state = state_of(picture, counts, incidents)
         is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
         health = health_of(picture, counts, state)
@@ -155,6 +191,39 @@ class OverviewMaker:
         )
 
 
+def _hitting(  # noqa: PLR0913 (one call)
+    cards: Iterable[Incident],
+    incidents: Iterable[question.Incident],
+    found: ClusterSnapshot,
+    troubled: Iterable[tuple[PartitionGroup, question.Trouble]],
+    topics: Topics,
+    clients: Clients,
+) -> Iterator[Incident]:
+    """Yield the cards of these incidents with their impact on clients, by the partitions of their troubles."""
+    by_key: dict[tuple[str, str, str], list[PartitionRow]] = {}
+    for row in (*found.unusable, *found.under_min_isr) if clients.known.asked_ms else ():
+        by_key.setdefault(cause_key(row), []).append(row)
+    sizes = {name: len(topics[name].partitions) for name in INTERNAL_TOPICS if name in topics}
+    for card, incident in zip(cards, incidents, strict=True):
+        hit = set(map(id, incident.troubles))
+        keys = [(group.topic, group.problem, group.says) for group, trouble in troubled if id(trouble) in hit]
+        rows = (row for key in keys for row in by_key.get(key, ()))
+        yield msgspec.structs.replace(card, impact=clients.hit_by(troubled_in(rows, sizes)))
+
+
+def worst_first(overviews: Iterable[Overview]) -> tuple[Overview, ...]:
+    """Return clusters by state, then by partitions that clients cannot use, then by name.
+
+    A replayed past comes last, because it is no present trouble.
+    """
+
+    def rank(overview: Overview) -> tuple[object, ...]:
+        unusable = sum(card.unusable for card in overview.incidents)
+        return overview.is_past, list(State).index(overview.state.state), -unusable, overview.cluster
+
+    return tuple(sorted(overviews, key=rank))
+
+
 def unread(cluster: str, reason: str) -> Overview:
     """Return the overview of a cluster of which nothing was read."""
     return Overview(cluster=cluster, doubts=(reason,), unknown=reason, state=not_known(reason))
@@ -165,7 +234,7 @@ def _own_alerts(found: ClusterSnapshot, picture: Picture) -> list[AlertRow]:
     own = [row for row in found.open_alerts if is_own(row)]
     silent = silence(picture.as_of_ms, picture.present, is_replayed=picture.is_replayed)
     if silent is not None and picture.present is not None:
-        own.insert(0, stale_row(found, picture.as_of_ms, picture.as_of_ms, picture.present.silent))
+        own.insert(0, found.stale_alert(picture.as_of_ms, picture.as_of_ms, picture.present.silent))
     return own
 
 
@@ -174,15 +243,6 @@ def why_unread(found: ClusterSnapshot) -> str | None:
     if found.ready and found.controller is not None:
         return None
     return "no complete read of the cluster has arrived yet (see `kontrast status`)"
-
-
-def oldest(alerts: Iterable[AlertRow]) -> list[AlertRow]:
-    """Return the oldest alerts of each severity, as many as a page has room for."""
-    by_severity: dict[Severity, list[AlertRow]] = {severity: [] for severity in Severity}
-    for row in alerts:
-        if len(by_severity[row.severity]) < _ALERTS_OF_A_SEVERITY:
-            by_severity[row.severity].append(row)
-    return [row for rows in by_severity.values() for row in rows]
 
 
 def _away(found: ClusterSnapshot, gauges: GaugesRow) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import unquote
@@ -35,8 +34,3 @@ def found(answer: _Found | None, otherwise: str, similar: Callable[[], Sequence[
     if answer is None:
         raise HTTPException(404, otherwise.removesuffix(".") + (did_you_mean(similar()) or "."))
     return answer
-
-
-def now_ms() -> int:
-    """Return the present."""
-    return time.time_ns() // 1_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final
 
@@ -13,12 +14,10 @@ from controller.contract.effect_rows import Transition
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
-from dashboards.kept_rows.transitions import Transitions
-from dashboards.page.answers import Answers
-from dashboards.page.overview import Overview
 from questions.cluster_rows import ClusterSnapshot
 from questions.explain.subject import Subject
 from questions.memory import Memory
+from questions.overview.overview import Overview
 from questions.picture import Origin, Picture
 from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import Timeline, timeline_of
@@ -66,12 +65,20 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Histories:
-    """Histories of the followed clusters, from memory."""
+    """Histories of the followed clusters, from memory.
 
-    def __init__(self, memory: Memory, answers: Answers, transitions: Transitions) -> None:
-        self._answers = answers
+    `overview_of` takes a snapshot and its moment, None for now. `why_incomplete` returns why some may be missing.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        overview_of: Callable[[ClusterSnapshot, int | None], Overview],
+        why_incomplete: Callable[[], str | None],
+    ) -> None:
         self._memory = memory
-        self._transitions = transitions
+        self._overview_of = overview_of
+        self._why_incomplete = why_incomplete
 
     def history(self, cluster: str, asked: AskedMoment) -> History | None:
         """Return the past around the nearest kept moment, if any."""
@@ -107,15 +114,13 @@ class Histories:
     def _overview(self, then: ClusterSnapshot, at_ms: int, *, is_now: bool) -> Overview:
         """Return the cluster at the moment, or as it is known now if no moment is asked for."""
         now = self._memory.cluster(then.cluster) if is_now else None
-        if now is None:
-            return self._answers.overview_at(then, None, at_ms)
-        return self._answers.overview_at(now, self._answers.present(now))
+        return self._overview_of(then, at_ms) if now is None else self._overview_of(now, None)
 
     def _timeline(
         self, then: ClusterSnapshot, subject: Subject | None, begin_ms: int, end_ms: int
     ) -> tuple[Timeline | None, list[str]]:
         cluster = then.cluster
-        incomplete = self._transitions.follow()
+        incomplete = self._why_incomplete()
         changed = self._memory.changes(cluster, begin_ms, end_ms)
         notes = [] if incomplete is None else [incomplete]
         # Brokers, a controller and affected partitions that did not change have a lane, too.

@@ -1,0 +1,1 @@
+"""Clusters on one screen, with incidents, groups of partitions, brokers by rack, and the last day."""
