@@ -101,13 +101,17 @@ def explain(
             print_json(explanation)
         else:
             print_renderables(explanation_lines(explanation))
-        if not explanation.is_known:
-            return ExitCode.UNAVAILABLE
-        return ExitCode.OK if explanation.is_well else ExitCode.FAILED
+        return _code(is_known=explanation.is_known, is_good=explanation.is_well)
 
     past_outputs = ("transitions", "metadata")
     scope = Scope(topics=asked.topics, past=True, keeps=asked.keeps(), past_outputs=past_outputs)
     return ask(source, scope, answer)
+
+
+def _code(*, is_known: bool, is_good: bool) -> ExitCode:
+    if not is_known:
+        return ExitCode.UNAVAILABLE
+    return ExitCode.OK if is_good else ExitCode.FAILED
 
 
 def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: str, *, as_json: bool) -> int:
@@ -133,9 +137,7 @@ def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: st
             print_json(found)
         else:
             print_renderables(key_lines(found))
-        if blindness(picture) is not None:
-            return ExitCode.UNAVAILABLE
-        return ExitCode.OK if found.takes_acks_all else ExitCode.FAILED
+        return _code(is_known=blindness(picture) is None, is_good=found.takes_acks_all)
 
     return ask(source, Scope(topics=frozenset({topic})), answer)
 
