@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final
 
@@ -20,19 +19,14 @@ from questions.explain.subject import Subject
 from questions.memory import Memory
 from questions.overview.overview import Overview
 from questions.picture import Origin, Picture
-from questions.timeline.events import Event
-from questions.timeline.selection import HistorySpan, Selection, is_in_a_timeline
+from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import Timeline, timeline_of
-from wording.sentences import joined
 
 # Limits on changes of partitions that become events, for the newest ones and for beginnings of incidents.
 # The picture shows all kept changes.
 _MOST_NEWEST: Final = 3_000
 _MOST_AT_BEGINNINGS: Final = 1_500
 _NAMED_EVENTS: Final = 200
-_AT_ONCE_MS: Final = 1_000
-_NAMES_AND_NUMBERS: Final = re.compile(r"\S*[0-9]\S*")
-_SEVERAL_BROKERS: Final = re.compile(r"\b([Bb])roker ([0-9]+(?:,| and ))")
 _BEGINNING_MS: Final = 5_000  # of an incident. Brokers leave within a session timeout, elections follow within a second
 WINDOWS_SECONDS: Final = MappingProxyType(
     {
@@ -138,7 +132,8 @@ class Histories:
         ]
         rows = {(row.generation, row.seq, row.ordinal): row for row in changed}
         rows |= {(row.generation, row.seq, row.ordinal): row for row in unchanged if row.time_ms < begin_ms}
-        every = [rows[place] for place in sorted(rows) if is_in_a_timeline(rows[place])]
+        is_kept = TimelineRows()
+        every = [rows[place] for place in sorted(rows) if is_kept(rows[place])]
         story = _beginnings_and_newest(every)
         if len(story) < len(every):
             notes.append(
@@ -200,41 +195,3 @@ def _cut(timeline: Timeline) -> Timeline:
         if near and len(kept) < _NAMED_EVENTS:
             kept.add(at)
     return msgspec.structs.replace(timeline, events=tuple(event for at, event in enumerate(events) if at in kept))
-
-
-class EventGroup(msgspec.Struct, frozen=True):
-    """Events that differ only in their names and numbers, and followed one another at once."""
-
-    first: Event
-    events: tuple[Event, ...]
-    last_ms: int
-
-    @property
-    def says(self) -> str:
-        """Return the sentence of all events: where names and numbers differ, it lists them."""
-        first = self.first.says
-        named = [_NAMES_AND_NUMBERS.findall(event.says) for event in self.events]
-        different = [list(dict.fromkeys(each)) for each in zip(*named, strict=True)]
-        lists = iter(
-            joined([name.rstrip(",.:;") for name in names]) if len(names) > 1 else names[0] for names in different
-        )
-        said = _NAMES_AND_NUMBERS.sub(lambda _: next(lists), first)
-        return _SEVERAL_BROKERS.sub(r"\1rokers \2", said)
-
-
-def folded(events: Iterable[Event]) -> tuple[EventGroup, ...]:
-    """Return the events, with each run of like ones as one group."""
-    runs: list[list[Event]] = []
-    for event in events:
-        before = runs[-1][-1] if runs else None
-        if before is not None and _is_like(before, event):
-            runs[-1].append(event)
-        else:
-            runs.append([event])
-    return tuple(EventGroup(run[0], tuple(run), run[-1].time_ms) for run in runs)
-
-
-def _is_like(one: Event, other: Event) -> bool:
-    if one.severity is not None or other.severity is not None or other.time_ms - one.time_ms > _AT_ONCE_MS:
-        return False
-    return _NAMES_AND_NUMBERS.sub("", one.says) == _NAMES_AND_NUMBERS.sub("", other.says)

@@ -120,9 +120,9 @@ def probe_state(health: Health) -> ProbeState:
     return ProbeState.UNKNOWN if state is ProbeState.OK and health.doubts else state
 
 
-def probe_line(health: Health) -> str:
-    """Return the one line of a monitoring plugin, with its performance data."""
-    state, counts = health.state, health.counts
+def health_line(health: Health) -> str:
+    """Return the state with its main reason on one line."""
+    state = health.state
     urgent = (f"{each.alert}: {each.cause}" for each in health.findings if each.severity is not Severity.INFO)
     if probe_state(health) is ProbeState.OK:
         said = _summary(health)
@@ -130,6 +130,12 @@ def probe_line(health: Health) -> str:
         said = next(iter(health.doubts), state.reason)
     else:
         said = next(urgent, state.event)
+    return f"{health.cluster}: {said}"
+
+
+def probe_line(health: Health) -> str:
+    """Return the one line of a monitoring plugin, with its performance data."""
+    counts = health.counts
     data = {
         "brokers": counts.brokers,
         "brokers_away": counts.brokers_away,
@@ -139,7 +145,7 @@ def probe_line(health: Health) -> str:
         "partitions": counts.partitions,
     }
     performance = " ".join(f"{name}={value};;;0" for name, value in data.items())
-    return f"{plugin_line(probe_state(health), f'{health.cluster}: {said}')} | {performance}"
+    return f"{plugin_line(probe_state(health), health_line(health))} | {performance}"
 
 
 def plugin_line(state: ProbeState, said: str) -> str:

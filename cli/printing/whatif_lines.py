@@ -11,7 +11,7 @@ from rich.console import RenderableType
 
 from cli.printing.answers import line
 from cli.printing.standard_output import print_json, print_renderables
-from cli.printing.tables import table_of
+from cli.printing.tables import StackedTable
 from controller.view.types import Header
 from questions.groups import Impact
 from questions.whatif.consequences import Consequences, PartitionChange
@@ -94,7 +94,7 @@ def print_ranking(cluster: str, losses: Sequence[Loss], *, as_json: bool) -> Non
     if as_json:
         print_json({"cluster": cluster, "losses": losses})
         return
-    print_renderables([table_of(_RANKED, [_ranked(loss) for loss in losses])])
+    print_renderables([StackedTable(_RANKED, [_ranked(loss) for loss in losses], below=1)])
 
 
 def _ranked(loss: Loss) -> tuple[str, ...]:

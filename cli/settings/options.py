@@ -136,7 +136,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "stale_after_seconds": "Age of the newest heartbeat after which a cluster's alerts are unknown.",
         "external_labels": "Labels of every alert, like those of a Prometheus.",
         "generator_url": "Target of Alertmanager's source link. No link if unset.",
-        "page_url": "Address of this exporter's live page, for the annotation page_url. No annotation if unset.",
+        "page_url": "Address of this exporter's live page, for boards and the annotation page_url. No annotation if "
+        "unset.",
         "runbook_url": "Address where you publish docs/runbooks, before /ALERT.md. No link if unset.",
     },
     "serve.probe": {
@@ -210,7 +211,7 @@ class GroupedCommand(click.Command):
         """Write the groups in order, ungrouped options first."""
         groups: dict[str, list[tuple[str, str]]] = {"Options": []}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 groups.setdefault(getattr(param, "group", "Options"), []).append(record)
         for title, records in groups.items():

@@ -24,6 +24,14 @@ CLUSTER_STATE = Metric(
     labels=(CLUSTER_LABEL, "state"),
     before_ready=True,
 )
+PAGE_INFO = Metric(
+    name="kontrast_page_info",
+    help="Address of the live page in the label `url`, for links on boards; always 1. It is page_url of "
+    "[serve.alertmanager], or else the host and port of `kontrast serve`.",
+    type=MetricType.INFO,
+    labels=("url",),
+    before_ready=True,
+)
 HEARTBEAT = Metric(
     name="kontrast_heartbeat_timestamp_seconds",
     help="Time of the newest heartbeat that came through the whole pipeline, by the clock of `kontrast watch`, or by "

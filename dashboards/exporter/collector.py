@@ -33,6 +33,8 @@ class MemoryCollector(Collector):
         stale_after_ms: int,
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: Callable[[], PageFigures] | None = None,
+        *,
+        page_url: str = "",
     ) -> None:
         self._memory = memory
         self._reading = reading
@@ -40,6 +42,7 @@ class MemoryCollector(Collector):
         self._stale_after_ms = stale_after_ms
         self._alerts = alerts
         self._page = page
+        self._page_url = page_url
 
     def collect(self) -> Iterator[Family]:
         """Yield every family of the catalogue's page, in its order. A family without samples is empty."""
@@ -51,6 +54,7 @@ class MemoryCollector(Collector):
             present=Present(time.time_ns() // 1_000_000, self._stale_after_ms),
             jobs=self._memory.jobs(),
             page=None if self._page is None else self._page(),
+            page_url=self._page_url,
         )
         ready = tuple(ready_clusters(scrape))
         for metric in CATALOGUE:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field
+from typing import Final
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.errors import ServeError
@@ -14,6 +16,9 @@ from transport.listening import Listening, ListeningError
 from wording.sentences import joined
 
 _LIMITS = ("partition_detail_limit", "broker_detail_limit", "alert_detail_limit")
+
+
+_EVERYWHERE: Final = ("", "0.0.0.0", "[::]")  # noqa: S104 (compared, not bound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,16 @@ class ServeConfig:
     def sources(self) -> tuple[Address, ...]:
         """Return the outputs of each job."""
         return self.source if isinstance(self.source, tuple) else (self.source,)
+
+    @property
+    def page_url(self) -> str:
+        """Return the address of the live page as browsers reach it, empty if its port is any free one."""
+        if self.alertmanager.page_url is not None:
+            return self.alertmanager.page_url.rstrip("/")
+        host, _, port = self.listen.rpartition(":")
+        scheme = "http" if self.tls_certificate_file is None else "https"
+        reached = socket.gethostname() if host in _EVERYWHERE else host
+        return f"{scheme}://{reached}:{port}" if int(port) else ""
 
     @property
     def named_sources(self) -> str:

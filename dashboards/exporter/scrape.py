@@ -35,6 +35,7 @@ class Scrape:
     present: Present
     jobs: Mapping[str, JobRow] = field(default_factory=dict)  # by the address of their outputs
     page: PageFigures | None = None
+    page_url: str = ""  # of the live page, if it is known
 
     def is_ready(self, cluster: ClusterSnapshot) -> bool:
         """Return whether the cluster is ready, read to the end, and seen now. Else its rows are the past."""

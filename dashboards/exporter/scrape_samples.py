@@ -115,6 +115,7 @@ SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingP
             ((source,), state.source_up) for source, state in scrape.reading.by_source().items()
         ],
         pipeline_metrics.READY: _ready,
+        pipeline_metrics.PAGE_INFO: lambda scrape: [((scrape.page_url,), 1)] if scrape.page_url else [],
         pipeline_metrics.CLUSTER_STATE: _state,
         pipeline_metrics.HEARTBEAT: _heartbeats,
         alert_metrics.ALERT_SINCE: _alert_since,

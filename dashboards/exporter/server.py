@@ -158,7 +158,8 @@ class _App:
         metrics, jmx = CollectorRegistry(), CollectorRegistry()
         figures = page.figures if page else None
         stale_after_ms = config.alertmanager.stale_after_ms
-        metrics.register(MemoryCollector(self._memory, self._reading, limits, stale_after_ms, self._alerts, figures))
+        sources = (self._memory, self._reading, limits, stale_after_ms, self._alerts, figures)
+        metrics.register(MemoryCollector(*sources, page_url=config.page_url))
         for collector in self._beside:
             metrics.register(collector)
         jmx.register(

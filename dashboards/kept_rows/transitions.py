@@ -17,10 +17,11 @@ from questions.memory import Memory
 from transport.address import Address
 
 _OF_REPLICAS: Final = b'"subject":"replica"'
+_EFFECT: Final = b'"effect":"'
 
 
 class Transitions:
-    """Transitions, without those of replicas, read into the memory in threads as long as the `with` lasts.
+    """Transitions, read into the memory in threads as long as the `with` lasts. Of replicas, an event's first.
 
     Each address belongs to one of the memory's sources.
     """
@@ -49,7 +50,7 @@ class Transitions:
         with self._lock:
             if not self._followers and not self._ended:
                 for named, address in zip(self._memory.sources, self._addresses, strict=True):
-                    source, reading = _WithoutReplicas(open_outputs(address, (Transition.output,))), ReadingCounts()
+                    source, reading = _FirstOfReplicas(open_outputs(address, (Transition.output,))), ReadingCounts()
                     follower = Follower(source, self._memory, reading, self._connect_timeout_seconds, named)
                     self._followers.append((self._running.enter_context(follower), reading))
             reasons = [_why_incomplete(follower, reading) for follower, reading in self._followers]
@@ -65,21 +66,23 @@ def _why_incomplete(follower: Follower, reading: ReadingCounts) -> str | None:
     return None if state.caught_up else "the controller's actions are still being read, look again in a moment"
 
 
-class _WithoutReplicas:
-    """Output without the transitions of replicas. These are the most frequent, and no timeline shows them.
+class _FirstOfReplicas:
+    """Output with few transitions of replicas. These are the most frequent, and a timeline needs only their causes.
 
-    The follower does not even decode them. Rows that retention took are no gap, because each stands for itself.
+    The follower does not even decode the others. Rows that retention took are no gap, because each stands for itself.
     """
 
     def __init__(self, source: OutputsSource) -> None:
         self._source = source
+        self._event = b""
 
     def poll(self) -> Sequence[Chunk]:
         chunks = self._source.poll()
-        return [
-            replace(chunk, lines=[line for line in chunk.lines if _OF_REPLICAS not in line], after_gap=False)
-            for chunk in chunks
-        ]
+        return [replace(chunk, lines=list(filter(self._keeps, chunk.lines)), after_gap=False) for chunk in chunks]
+
+    def _keeps(self, line: bytes) -> bool:
+        before, self._event = self._event, line.partition(_EFFECT)[2].partition(b'"')[0].rpartition(b"-")[0]
+        return before != self._event or _OF_REPLICAS not in line
 
     @property
     def caught_up(self) -> bool:

@@ -19,10 +19,11 @@ from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
 from dashboards.drawn_timeline.strip import folded_lanes
 from questions.explain.explanation import Explanation
 from questions.explain.from_rows import BrokerAnswer, TopicAnswer
-from questions.history import WINDOWS_SECONDS, History, folded
+from questions.history import WINDOWS_SECONDS, History
 from questions.overview.overview import Overview
 from questions.picture import Beginning
 from questions.state import WORDS, ClusterState, State
+from questions.timeline.folding import folded
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
 from questions.topics import TopicList

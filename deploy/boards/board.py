@@ -17,9 +17,6 @@ from deploy.boards.panels import DATASOURCE, KONTRAST_URL, LIVE_PAGE
 from deploy.boards.queries import increase, of_clusters
 
 UNCLEAN = f'strategy="Unclean{Strategy.OFFLINE.value}"'
-_DEFAULT_KONTRAST_URL = "http://127.0.0.1:9642"
-
-
 _EPOCHS = of_clusters(controller_metrics.CONTROLLER_EPOCH)
 
 
@@ -127,12 +124,15 @@ def _clusters() -> dashboard.QueryVariable:
     )
 
 
-def _kontrast_url() -> dashboard.TextBoxVariable:
+def _kontrast_url() -> dashboard.QueryVariable:
     return (
-        dashboard.TextBoxVariable(KONTRAST_URL)
+        dashboard.QueryVariable(KONTRAST_URL)
         .label("Address of kontrast serve")
-        .description("Address for links to the live page, as your browser reaches it.")
-        .default_value(_DEFAULT_KONTRAST_URL)
+        .description("Address for links to the live page, as kontrast serve exports it.")
+        .datasource(DATASOURCE)
+        .query(f"label_values({pipeline_metrics.PAGE_INFO.name}, url)")
+        .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(models.VariableSort.ALPHABETICAL_ASC)
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards.catalogue import alert_metrics, broker_metrics, partition_metrics, pipeline_metrics
+from dashboards.catalogue import broker_metrics, partition_metrics, pipeline_metrics
 from deploy.boards import shared
 from deploy.boards.board import new_board, section
-from deploy.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Column, Limits, Line, graph, listing, number
+from deploy.boards.panels import ANY_IS_BAD, ANY_IS_DOUBTFUL, Limits, Line, graph, number
 from deploy.boards.queries import JMX_OFFLINE, JMX_UNDER_REPLICATED, age, jmx, legend, newest, rate
 
 
@@ -37,6 +37,7 @@ def board() -> dashboard.Dashboard:
         ),
         shared.active_controller(),
         number("Brokers", "Registered in ZooKeeper.", newest(broker_metrics.BROKERS)),
+        shared.brokers_away(),
         shared.open_alerts(),
         number(
             "Heartbeat age",
@@ -67,15 +68,7 @@ def board() -> dashboard.Dashboard:
     section(
         overview,
         "Alerts of Kontrast",
-        listing(
-            "Unresolved alerts",
-            "Open and unknown alerts of Kontrast by subject, at most a fixed number, oldest first.",
-            ("alert", "severity", "subject"),
-            Column(
-                "since", f"{newest(alert_metrics.ALERT_SINCE, 'alert', 'severity', 'subject')} * 1000", "dateTimeAsIso"
-            ),
-            sort_by="since",
-        ),
+        shared.unresolved_alerts(),
     )
     section(
         overview,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from grafana_foundation_sdk.builders import (
@@ -47,14 +48,6 @@ class Line(NamedTuple):
     legend: str = CLUSTER_LEGEND
 
 
-class Column(NamedTuple):
-    """One value of a table's rows."""
-
-    heading: str
-    expression: str
-    unit: str = "short"
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Values from which a number turns green, orange and red. An unset limit never applies."""
@@ -73,6 +66,16 @@ class Limits:
             if value is not None
         ]
         return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps)
+
+
+class Column(NamedTuple):
+    """One value of a table's rows."""
+
+    heading: str
+    expression: str
+    unit: str = "none"
+    meaning: Mapping[int, tuple[str, str]] = MappingProxyType({})  # a word and a colour of each value
+    limits: Limits | None = None  # that colour the value
 
 
 NEUTRAL = Limits(below="blue")
@@ -98,7 +101,7 @@ def number(  # noqa: PLR0913 (settings with defaults)
     expression: str,
     *,
     limits: Limits = NEUTRAL,
-    unit: str = "short",
+    unit: str = "none",
     legend: str = CLUSTER_LEGEND,
     absent: str = _UNKNOWN,
 ) -> stat.Panel:
@@ -128,7 +131,7 @@ def number(  # noqa: PLR0913 (settings with defaults)
     )
 
 
-def graph(title: str, description: str, *lines: Line, unit: str = "short", stepped: bool = False) -> timeseries.Panel:
+def graph(title: str, description: str, *lines: Line, unit: str = "none", stepped: bool = False) -> timeseries.Panel:
     """Return a graph of values over time. `stepped` is for values that jump."""
     panel = (
         timeseries.Panel()
@@ -161,7 +164,7 @@ def timeline(title: str, description: str, *lines: Line, meaning: Mapping[int, t
         .title(title)
         .description(description)
         .datasource(DATASOURCE)
-        .unit("short")
+        .unit("none")
         .mappings(words(meaning))
         .merge_values(True)
         .show_value(common.VisibilityMode.AUTO)
@@ -184,6 +187,7 @@ def listing(
     labels: Sequence[str],
     *columns: Column,
     sort_by: str,
+    is_descending: bool = False,
     empty: str = "none known",
 ) -> table.Panel:
     """Return a row for each combination of these labels (after the cluster's), as it is now.
@@ -208,20 +212,32 @@ def listing(
         .title(title)
         .description(description)
         .datasource(DATASOURCE)
-        .unit("short")
+        .unit("none")
         .no_value(empty)
         .with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
         .with_transformation(organize)
         .override_by_regexp(".*", [_page_of_row(headings)])
-        .sort_by([common_builders.TableSortByFieldState().display_name(sort_by).desc(False)])
+        .sort_by([common_builders.TableSortByFieldState().display_name(sort_by).desc(is_descending)])
         .span(24)
         .height(8)
     )
     for ref_id, column in zip(_REF_IDS, columns, strict=False):
         query = _query(column.expression, "", instant=True, ref_id=ref_id)
         panel.with_target(query.format(PromQueryFormat.TABLE))
-        panel.override_by_name(column.heading, [models.DynamicConfigValue(id_val="unit", value=column.unit)])
+        panel.override_by_name(column.heading, _look_of(column))
     return panel
+
+
+def _look_of(column: Column) -> list[models.DynamicConfigValue]:
+    """Return the unit of a column, and the colours of its cells."""
+    look = [models.DynamicConfigValue(id_val="unit", value=column.unit)]
+    if column.meaning:
+        look.append(models.DynamicConfigValue(id_val="mappings", value=words(column.meaning)))
+    if column.limits is not None:
+        look.append(models.DynamicConfigValue(id_val="thresholds", value=column.limits.thresholds().build()))
+    if column.meaning or column.limits is not None:
+        look.append(models.DynamicConfigValue(id_val="custom.cellOptions", value={"type": "color-background"}))
+    return look
 
 
 def _page_of_row(headings: Mapping[str, str]) -> models.DynamicConfigValue:

@@ -24,17 +24,55 @@ _PAGING = newest(alert_metrics.ALERTS_OPEN, "alert", "state", matchers=('severit
 _NOBODY = f"{newest(controller_metrics.CONTROLLER_ACTIVE)} == 0"
 
 
-_STATES = {1: ("well", "green"), 2: ("degraded", "orange"), 3: ("affected", "red"), 4: ("unknown", "purple")}
+# The worst has the highest value, as in the page's list of clusters.
+STATES = {1: ("well", "green"), 2: ("degraded", "orange"), 3: ("unknown", "purple"), 4: ("affected", "red")}
+_SEVERITIES = {1: ("info", "blue"), 2: ("warn", "orange"), 3: ("page", "red")}
 
 
 def state() -> stat.Panel:
     """Return the state of the cluster, as the page shows it."""
-    present = " or ".join(
+    return number("State", "The state that the page and `kontrast check` show.", state_value()).mappings(words(STATES))
+
+
+def state_value() -> str:
+    """Return the expression of a cluster's state, the higher the worse."""
+    return " or ".join(
         "(" + newest(pipeline_metrics.CLUSTER_STATE, matchers=(f'state="{word}"',)) + f" == 1) * {value}"
-        for value, (word, _) in _STATES.items()
+        for value, (word, _) in STATES.items()
     )
-    return number("State", "The state that the page and `kontrast check` show.", present).mappings(
-        words({value: (word, colour) for value, (word, colour) in _STATES.items()})
+
+
+def brokers_away_value() -> str:
+    """Return the expression of the known brokers that are not registered."""
+    return f"sum by ({CLUSTER_LABEL}) (1 - {newest(broker_metrics.BROKER_REGISTERED, 'broker')})"
+
+
+def brokers_away() -> stat.Panel:
+    """Return how many brokers are away."""
+    return number(
+        "Brokers away",
+        "Known brokers that are not registered in ZooKeeper. The page names them.",
+        brokers_away_value(),
+        limits=ANY_IS_BAD,
+    )
+
+
+def unresolved_alerts() -> table.Panel:
+    """Return the open and unknown alerts, the worst first."""
+    labels = ("alert", "subject")
+    of_severity = {
+        value: newest(alert_metrics.ALERT_SINCE, *labels, matchers=(f'severity="{word}"',))
+        for value, (word, _) in _SEVERITIES.items()
+    }
+    severity = " or ".join(f"({of_severity[value]} ^ 0) * {value}" for value in sorted(of_severity, reverse=True))
+    return listing(
+        "Unresolved alerts",
+        "Open and unknown alerts of Kontrast by subject, at most a fixed number, worst first.",
+        labels,
+        Column("severity", severity, meaning=_SEVERITIES),
+        Column("since", f"{newest(alert_metrics.ALERT_SINCE, *labels)} * 1000", "dateTimeAsIso"),
+        sort_by="severity",
+        is_descending=True,
     )
 
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from controller.contract.ids import BrokerId
+from controller.contract.remedies.reassignments import REASSIGN
 from controller.contract.row import NOT_KNOWN_MS
 from controller.view.health import is_without_session
 from controller.view.types import Context, Partition
+from questions.doubts import blindness
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about, whereabout
 from questions.picture import Origin, Picture
@@ -24,6 +26,8 @@ class Hosted(NamedTuple):
     led: int = 0
     lagging: int = 0  # it is out of sync
     alone: int = 0  # no other in-sync replica is live
+    most_replicas: int = 0  # of one of these partitions
+    deleting: int = 0  # partitions of topics that are being deleted
 
 
 def explain_broker(picture: Picture, broker: BrokerId) -> Explanation:
@@ -47,24 +51,29 @@ def explain_broker(picture: Picture, broker: BrokerId) -> Explanation:
 
 def _hosted(context: Context, broker: BrokerId) -> Hosted:
     others = context.header.brokers.keys() - {broker}
-    count = preferred = led = lagging = alone = 0
-    for partition in _partitions(context):
+    count = preferred = led = lagging = alone = most = deleting = 0
+    for partition, is_deleting in _partitions(context):
         if broker not in partition.replicas:
             continue
+        if is_deleting:
+            deleting += 1
+            continue
         count += 1
+        most = max(most, len(partition.replicas))
         preferred += partition.replicas[0] == broker
         value = partition.zk_state
         if value is not None:
             led += value.leader == broker
             lagging += broker not in value.isr and broker not in partition.adding
             alone += broker in value.isr and others.isdisjoint(value.isr)
-    return Hosted(count, preferred, led, lagging, alone)
+    return Hosted(count, preferred, led, lagging, alone, most, deleting)
 
 
-def _partitions(context: Context) -> Iterator[Partition]:
+def _partitions(context: Context) -> Iterator[tuple[Partition, bool]]:
+    """Yield each partition, and whether its topic is being deleted."""
     for _, topic in context.topics:
-        if not topic.queued_for_deletion:
-            yield from topic.partitions.values()
+        for partition in topic.partitions.values():
+            yield partition, topic.queued_for_deletion
 
 
 def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
@@ -92,3 +101,40 @@ def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
         fact = Fact.OFFLINE.of(hosted.alone) if registered is None else Fact.ONE_LOSS_FROM_OFFLINE.of(hosted.alone)
         says = f"{fact}, because no other in-sync replica is alive"
         yield Statement("alone", says, Certainty.EXPECTED)
+    if not header.migration.led_by_kraft and blindness(picture) is None:
+        yield from _decommission(picture, broker, hosted)
+
+
+def _decommission(picture: Picture, broker: BrokerId, hosted: Hosted) -> Iterator[Statement]:
+    """Yield whether the broker may go for good, and otherwise the way, as far as its preconditions were observed."""
+    header = picture.header
+    is_live = broker in header.brokers
+    if not hosted.partitions and hosted.deleting:
+        says = (
+            f"not yet, because {counted(hosted.deleting, 'partition')} of deleted topics must be removed from it first"
+        )
+        yield Statement("decommission", says, Certainty.EXPECTED)
+        return
+    if not hosted.partitions:
+        moves = ", and another broker becomes controller" if header.controller == broker else ""
+        says = f"possible, because it hosts no replica. Stop it{moves}" if is_live else "done: it hosts no replica"
+        yield Statement("decommission", says, Certainty.EXPECTED)
+        return
+    left = counted(hosted.partitions, "replica")
+    yield Statement("decommission", f"not yet, because {left} must move to other brokers first", Certainty.EXPECTED)
+    others = len(header.brokers.keys() - {broker})
+    if not is_live and hosted.alone:
+        only = counted(hosted.alone, "partition")
+        says = f"start broker {broker} first, because only it has an in-sync replica of {only} to copy from"
+        yield Statement("", says, Certainty.EXPECTED)
+    elif others < hosted.most_replicas:
+        says = f"only {counted(others, 'other broker', 'is')} registered, but a partition has"
+        yield Statement("", f"{says} {hosted.most_replicas} replicas. Add a broker first", Certainty.EXPECTED)
+    elif header.acting:
+        move = REASSIGN.filled(**{"move.json": "drained.json"}).way(header.profile.release)
+        place = f"kontrast place --from-cluster --drain {broker} --zookeeper ZOOKEEPER > drained.json"
+        for command in (place, *move.commands):
+            yield Statement("", command, Certainty.EXPECTED)
+        yield Statement("", f"stop broker {broker} once it hosts no replica", Certainty.EXPECTED)
+    else:
+        yield Statement("", "first a controller must be active, because it moves the replicas", Certainty.EXPECTED)

@@ -10,6 +10,7 @@ from controller.contract.ids import NO_LEADER, BrokerId, LeaderEpoch, PartitionI
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import NOT_KNOWN_MS, Row
 from questions.explain.explanation import Cause, Certainty
+from questions.explain.partition_changes import PartitionChange, PartitionChanges
 from questions.picture import Picture
 from wording.sentences import bracketed
 
@@ -24,8 +25,7 @@ def about_partition(tp: TopicPartition) -> Keeps:
 
     def keeps(row: Row) -> bool:
         if isinstance(row, Transition):
-            of_it = (row.topic, row.partition) == (tp.topic, tp.partition) and row.subject == "partition"
-            return of_it or row.subject in ("broker", "controller")
+            return (row.topic, row.partition) == (tp.topic, tp.partition) or row.subject in ("broker", "controller")
         return isinstance(row, PartitionRow) and (row.topic, row.partition) == (tp.topic, tp.partition)
 
     return keeps
@@ -52,24 +52,32 @@ class Happening(NamedTuple):
     row: Row
     cause: Cause | None
     before: PartitionRow | None = None
+    change: PartitionChange | None = None  # of a step that is a partition's row
 
 
 def happenings(rows: Sequence[Row]) -> Iterator[Happening]:
-    """Yield each row with its step, a transition that moved a state or a leader's change of its ISR."""
+    """Yield each row with its steps, a transition that moved a state or a change of a partition's ISR or replicas.
+
+    A transition of a replica is no step. It only tells the event of such a change.
+    """
     final = {row.effect for row in rows if isinstance(row, Transition) and row.status is FINAL}
     withdrawn = {row.effect for row in rows if isinstance(row, Transition) and row.status is WITHDRAWN}
     known: dict[tuple[str, PartitionId], PartitionRow] = {}
+    changes = PartitionChanges(rows)
     for row in rows:
         if isinstance(row, Transition):
+            changes.note(row)
             is_repeated = row.status is not FINAL and row.effect in final
-            moves = row.from_state != row.to_state or row.leader is not None
+            moves = (row.from_state != row.to_state or row.leader is not None) and row.subject != "replica"
             stands = moves and not is_repeated and row.effect not in withdrawn
             before = None if row.topic is None or row.partition is None else known.get((row.topic, row.partition))
             yield Happening(row, _step(row) if stands else None, before)
         elif isinstance(row, PartitionRow):
             before = known.get((row.topic, row.partition))
-            changed_isr = before is not None and _leader_changed_isr(before, row)
-            yield Happening(row, _isr_change(row) if changed_isr else None, before)
+            found = () if before is None else tuple(changes.between(before, row))
+            yield from (Happening(row, _changed(row, each), before, each) for each in found)
+            if not found:
+                yield Happening(row, None, before)
             known[row.topic, row.partition] = row
         else:
             yield Happening(row, None)
@@ -85,7 +93,7 @@ def causes_of(rows: Sequence[Row] | None, brokers: Iterable[BrokerId] | None = N
     wanted = None if brokers is None else set(brokers)
     steps: list[Cause] = []
     began = 0
-    for row, cause, _ in happenings(rows):
+    for row, cause, *_ in happenings(rows):
         is_other = (
             wanted is not None and isinstance(row, Transition) and row.subject == "broker" and row.broker not in wanted
         )
@@ -110,14 +118,10 @@ def _certainty(row: Transition) -> Certainty:
     return Certainty.SEEN if row.status is FINAL else Certainty.EXPECTED
 
 
-def _leader_changed_isr(before: PartitionRow, now: PartitionRow) -> bool:
-    """Return whether the leader itself wrote another ISR. Only the leader writes in its own epoch."""
-    return before.isr != now.isr and before.leader_epoch == now.leader_epoch and now.leader != NO_LEADER
-
-
-def _isr_change(row: PartitionRow) -> Cause:
-    says = f"in sync {bracketed(row.isr)} of {bracketed(row.replicas)}"
-    return Cause(row.time_ms, row.zxid, says, f"leader {row.leader} changed its ISR", Certainty.SEEN)
+def _changed(row: PartitionRow, change: PartitionChange) -> Cause:
+    rule = "" if change.by is None else change.by.inferred_by
+    certainty = Certainty.INFERRED if rule else Certainty.EXPECTED if change.is_due else Certainty.SEEN
+    return Cause(row.time_ms, row.zxid, f"{change.alike}: {change.says}", change.why, certainty, rule)
 
 
 def _leadership(leader: BrokerId, epoch: LeaderEpoch | None, isr: tuple[BrokerId, ...]) -> str:

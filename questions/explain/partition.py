@@ -32,6 +32,7 @@ from questions.explain.explanation import (
     since_zxid,
     whereabout,
 )
+from questions.explain.preferred_leader import not_preferred
 from questions.picture import Origin, Picture
 from wording.sentences import bracketed, counted, listed, one_of
 
@@ -86,6 +87,8 @@ class _PartitionFacts:
         if self._partition.problem in UNUSABLE:
             found += self._ways_back()
         elif self._value is not None and kept:
+            if self._value.leader != self._partition.replicas[0]:
+                found.append(not_preferred(self._picture, self._partition, self._value))
             found.append(self._next_leader(self._value))
         return found
 

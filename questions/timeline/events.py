@@ -9,11 +9,11 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Transition
-from controller.contract.ids import NO_BROKER, NO_LEADER, UNKNOWN_ZXID, BrokerId, ControllerEpoch, Zxid
+from controller.contract.ids import NO_BROKER, NO_LEADER, UNKNOWN_ZXID, ControllerEpoch, Zxid
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.contract.row import Row
 from questions.explain.causes import Happening, happenings
-from questions.explain.explanation import Certainty
+from questions.explain.explanation import Cause, Certainty
 from questions.timeline.selection import HistorySpan, Selection
 from wording.sentences import counted
 
@@ -72,16 +72,18 @@ def events_of(story: Sequence[Row], selection: Selection, window: HistorySpan) -
         newest_zxid = max(newest_zxid, row.zxid)
         key = _key_of(happening)
         event = by_key.get(key)
+        by = None if happening.change is None else happening.change.by
         # A leader changes ISRs one by one. They are one event only without other events between them.
-        if event is None or (isinstance(row, PartitionRow) and event is not events[-1]):
-            event = by_key[key] = _Event(row)
+        if event is None or (isinstance(row, PartitionRow) and by is None and event is not events[-1]):
+            event = by_key[key] = _Event(by or row)
             events.append(event)
         is_end = isinstance(row, AlertRow) and row.id in followed
         if (is_end or selection.is_about(row, happening.before)) and window.has(newest_zxid, row.time_ms):
             event.take(happening)
             if isinstance(row, AlertRow):
                 (followed.discard if row.state == _RESOLVED else followed.add)(row.id)
-    return tuple(event.finished() for event in events if event.is_wanted)
+    wanted = [event for event in events if event.is_wanted]
+    return tuple(event.finished() for event in sorted(wanted, key=lambda event: event.position))
 
 
 def _news(story: Sequence[Row]) -> Iterator[Happening]:
@@ -109,22 +111,16 @@ def _is_other(before: AlertRow | None, row: AlertRow) -> bool:
 
 def _key_of(happening: Happening) -> Hashable:
     """Return the common key of one event's rows."""
-    row = happening.row
+    row, change = happening.row, happening.change
+    if change is not None:
+        if change.by is None:
+            return change.why, change.alike
+        row = change.by
     if isinstance(row, Transition):
         return row.effect.rpartition("-")[0], row.cause
-    if isinstance(row, PartitionRow):
-        return row.leader, *_joined_and_left(happening)
     if isinstance(row, MigrationRow):
         return row.phase, row.since_ms
     return (row.id, row.state, row.seq) if isinstance(row, AlertRow) else None
-
-
-def _joined_and_left(happening: Happening) -> tuple[tuple[BrokerId, ...], tuple[BrokerId, ...]]:
-    row, before = happening.row, happening.before
-    assert isinstance(row, PartitionRow)
-    assert before is not None, "without an ISR before there is no change"
-    now, was = set(row.isr), set(before.isr)
-    return tuple(sorted(now - was)), tuple(sorted(was - now))
 
 
 class _Event:
@@ -133,15 +129,20 @@ class _Event:
     def __init__(self, first: Row) -> None:
         self.is_wanted = False
         self._first = first
-        self._changes: dict[Hashable, list[tuple[Happening, str]]] = {}
+        self._changes: dict[Hashable, list[Happening]] = {}
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """Return its place in the order of the rows."""
+        return self._first.generation, self._first.seq, self._first.ordinal
 
     def take(self, happening: Happening) -> None:
         """Add the row of another change."""
-        if isinstance(happening.row, PartitionRow) and not self.is_wanted:
+        if isinstance(self._first, PartitionRow) and not self.is_wanted:
             self._first = happening.row  # without a common cause, the event has the age of its visible part
         self.is_wanted = True
         if happening.cause is not None:
-            self._changes.setdefault(_alike(happening), []).append((happening, happening.cause.says))
+            self._changes.setdefault(_alike(happening), []).append(happening)
 
     def finished(self) -> Event:
         """Return the event with all its changes."""
@@ -164,8 +165,9 @@ class _Event:
                 inferred_from=row.inferred_from,
                 changes=changes,
             )
-        assert isinstance(row, PartitionRow)
-        return Event(time_ms=row.time_ms, zxid=row.zxid, says=f"leader {row.leader} changed its ISR", changes=changes)
+        change = next(iter(self._changes.values()))[0].change
+        assert change is not None, "a partition's row with a step has a change"
+        return Event(time_ms=row.time_ms, zxid=row.zxid, says=change.why, changes=changes)
 
 
 def _phase_said(row: MigrationRow) -> str:
@@ -189,17 +191,17 @@ def _alike(happening: Happening) -> Hashable:
     if isinstance(row, Transition) and row.subject == "partition":
         assert cause is not None
         return row.from_state, row.to_state, row.leader, cause.certainty
-    return "isr" if isinstance(row, PartitionRow) else cause
+    return cause if happening.change is None else happening.change.alike
 
 
-def _change(alike: Sequence[tuple[Happening, str]]) -> Change:
-    (first, says), (last, _) = alike[0], alike[-1]
+def _change(alike: Sequence[Happening]) -> Change:
+    first, last = alike[0], alike[-1]
     row, cause = first.row, first.cause
     assert cause is not None
-    names = tuple(_partitions(happening.row for happening, _ in alike))
+    names = tuple(_partitions(happening.row for happening in alike))
     return Change(
         subject=_subject(row) if len(names) <= 1 else counted(len(names), "partition"),
-        says=_said(first, says, is_one=len(alike) == 1),
+        says=_said(first, cause, is_one=len(alike) == 1),
         certainty=cause.certainty,
         time_ms=row.time_ms,
         last_ms=last.row.time_ms,
@@ -221,19 +223,16 @@ def _subject(row: Row) -> str:
     return f"{row.subject} {row.topic if row.subject == 'topic' else row.broker}"
 
 
-def _said(happening: Happening, says: str, *, is_one: bool) -> str:
+def _said(happening: Happening, cause: Cause, *, is_one: bool) -> str:
     """Return the change in words, for several partitions their common part."""
     row = happening.row
-    if isinstance(row, PartitionRow):
-        joined, left = _joined_and_left(happening)
-        words = [f"broker {broker} joined the ISR" for broker in joined]
-        words += [f"broker {broker} left the ISR" for broker in left] or ([] if joined else ["the ISR's order changed"])
-        return f"{', '.join(words)}: {says}" if is_one else ", ".join(words)
+    if happening.change is not None:
+        return cause.says if is_one else happening.change.alike
     assert isinstance(row, Transition)
     moves = row.to_state if row.from_state == row.to_state else f"{row.from_state} -> {row.to_state}"
     if row.subject != "partition":
         return moves
     if is_one:
-        return says
+        return cause.says
     led = {None: "", NO_LEADER: ", leader none"}.get(row.leader, f", leader {row.leader}")
     return f"{moves}{led}"

@@ -25,6 +25,10 @@ _WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
 _ABSENT: Final = frozenset({Problem.NOT_YET_CREATED.value})
 
 
+CONTROLLER_LANE: Final = "controller"
+"""Name of the lane with the controllers over time."""
+
+
 class Condition(Enum):
     """How well something is, the best first; last that Kontrast could not see it."""
 
@@ -78,7 +82,7 @@ def lanes_of(
     controller, brokers, partitions, topics = _Marks(), _Marks(), _Marks(), _TopicMarks()
     for row in story:
         if isinstance(row, ControllerRow):
-            controller.add(row, "controller", _controller_mark(row))
+            controller.add(row, CONTROLLER_LANE, _controller_mark(row))
         elif isinstance(row, BrokerRow):
             brokers.add(row, f"broker {row.broker}", _broker_mark(row))
         elif isinstance(row, PartitionRow) and by_topic:
@@ -89,7 +93,7 @@ def lanes_of(
     controllers = [Lane(lane.name, _covered(lane.spans, failed)) for lane in controller.lanes(begin_ms, end_ms)]
     shown, left_out = _of_brokers(list(brokers.lanes(begin_ms, end_ms)), together=by_topic)
     found = topics.lanes(begin_ms, end_ms) if by_topic else partitions.lanes(begin_ms, end_ms)
-    shows = _OF_TOPICS if by_topic else _TROUBLE
+    shows = _OF_TOPICS if by_topic or not selection.is_all else _TROUBLE
     drawn, more = _worst((lane for lane in found if lane.lasted_ms(*shows)), *_TROUBLE)
     noun = "more topic" if by_topic else "more partition"
     left_out += [f"{counted(more, noun)} affected for a shorter time"] if more else []
@@ -215,7 +219,10 @@ def _partition_mark(row: PartitionRow) -> _Mark:
         return None
     led = f"leader {row.leader}" if row.leader != NO_LEADER else "no leader"
     says = f"{led}, in sync {bracketed(row.isr)} of {bracketed(row.replicas)}"
-    return _condition(row), led, f"{row.state}: {row.reason or says}"
+    moves = [f"adds {bracketed(row.adding_replicas)}"] if row.adding_replicas else []
+    moves += [f"removes {bracketed(row.removing_replicas)}"] if row.removing_replicas else []
+    moving = f"; a reassignment {' and '.join(moves)}" if moves else ""
+    return _condition(row), led, f"{row.state}: {row.reason or says}{moving}"
 
 
 def _condition(row: PartitionRow) -> Condition:

@@ -56,12 +56,14 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether the row is about one of the subjects. `before` is its partition's previous row."""
         if self.is_all:
             return True
-        if isinstance(row, MigrationRow):
+        if isinstance(row, (ControllerRow, MigrationRow)):
             return self.controller
+        if isinstance(row, BrokerRow):
+            return row.broker in self.brokers
         if isinstance(row, AlertRow):
             return self._is_alert_about(row)
         if isinstance(row, PartitionRow):
-            return self._names(row.topic, row.partition) or self._has_leader_or_isr(row, before)
+            return self._names(row.topic, row.partition) or self._changes_replicas(row, before)
         return isinstance(row, Transition) and self._is_transition_about(row, before)
 
     def shows(self, row: PartitionRow) -> bool:
@@ -82,8 +84,10 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         led = {row.leader, None if before is None else before.leader}
         return self._names(row.topic, row.partition) or not self.brokers.isdisjoint(led)
 
-    def _has_leader_or_isr(self, row: PartitionRow, before: PartitionRow | None) -> bool:
-        changed = set(row.isr) ^ set(() if before is None else before.isr)
+    def _changes_replicas(self, row: PartitionRow, before: PartitionRow | None) -> bool:
+        """Return whether a broker leads it, or is in sync or assigned in only one of the two rows."""
+        was = row if before is None else before
+        changed = set(row.isr) ^ set(() if before is None else was.isr) | set(row.replicas) ^ set(was.replicas)
         return row.leader in self.brokers or not self.brokers.isdisjoint(changed)
 
     def _is_alert_about(self, row: AlertRow) -> bool:
@@ -97,15 +101,23 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def is_in_a_timeline(row: Row) -> bool:
-    """Return whether timelines use the row. They use transitions except those of replicas, metadata and alerts.
+class TimelineRows:
+    """The choice of the rows of timelines, which are transitions, metadata and alerts.
 
-    While KRaft leads, each heartbeat has a row of the migration. Only the first row of a phase counts.
+    Of transitions of replicas, the most frequent ones, it takes the first of each event, because only the cause is
+    shown. While KRaft leads, each heartbeat has a row of the migration, but only a phase's first row counts.
     """
-    if isinstance(row, MigrationRow):
-        return row.time_ms - row.since_ms < _HEARTBEAT_MS
-    if isinstance(row, Transition):
-        return row.subject != "replica"
-    if isinstance(row, AlertRow):
-        return row.severity is not Severity.INFO
-    return isinstance(row, (PartitionRow, BrokerRow, ControllerRow))
+
+    def __init__(self) -> None:
+        self._event = ("", "")
+
+    def __call__(self, row: Row) -> bool:
+        """Return whether timelines use the row."""
+        if isinstance(row, MigrationRow):
+            return row.time_ms - row.since_ms < _HEARTBEAT_MS
+        if isinstance(row, Transition):
+            before, self._event = self._event, (row.effect.rpartition("-")[0], row.cause)
+            return row.subject != "replica" or before != self._event
+        if isinstance(row, AlertRow):
+            return row.severity is not Severity.INFO
+        return isinstance(row, (PartitionRow, BrokerRow, ControllerRow))

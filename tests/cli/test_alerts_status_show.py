@@ -154,7 +154,7 @@ def test_on_a_terminal_what_is_open_is_one_picture_that_fits(derived, rows):
     with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, env=kind) as process:
         os.close(terminal)
         try:
-            eventually(lambda: _take(own, shown) or b"9 open alerts, 4 more than fit here" in shown)
+            eventually(lambda: _take(own, shown) or b"9 open alerts, 7 more than fit here" in shown)
             write(derived, *(rows.alert(f"a{number}", "resolved") for number in range(7)))
             eventually(lambda: _take(own, shown) or b"2 open alerts, " in shown)
             process.send_signal(signal.SIGINT)

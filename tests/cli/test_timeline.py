@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from controller.contract.metadata_rows import PartitionRow
 from controller.contract.outputs import OUTPUTS, encode_row
 from controller.contract.records import LATEST_MS, Record, encode_record
 from controller.restore.stored_context import new_context
@@ -228,3 +230,59 @@ def test_a_moment_outside_the_calendar_is_one_sentence(recorded_files, option, m
     done = ask("--zk-data", recorded_files, option, moment)
     assert (done.exit_code, "not within the years 1970 to 9999" in done.stderr) == (2, True)
     assert len(done.stderr.splitlines()) == 1
+
+
+_WROTE_ISR = re.compile(r"in sync (?:\[[0-9,]*\] -> )?\[([0-9,]*)\]")
+
+
+@pytest.mark.parametrize("name", ["t1-0", "t1-5", "t4-2", "t6-3"])
+def test_every_isr_of_a_partition_is_in_its_timeline(recorded_files, records, name):
+    wanted = []
+    for row in steps(new_context("shop"), records).effects:
+        if isinstance(row, PartitionRow) and f"{row.topic}-{row.partition}" == name and row.leader_epoch >= 0:
+            isr = ",".join(map(str, row.isr))
+            wanted += [isr] if wanted[-1:] != [isr] else []
+    events = of_files(recorded_files, "--partition", name, "--until", MOMENT_MS)["events"]
+    changed = sorted((c["time_ms"], c["zxid"], c["says"]) for event in events for c in event["changes"])
+    shown = [found[1] for _, _, says in changed if (found := _WROTE_ISR.search(says))]
+    assert list(dict.fromkeys(wanted)) == list(dict.fromkeys(shown))
+    assert len(wanted) <= len(shown)
+
+
+def test_an_isr_that_the_controller_shrank_and_a_reassignment_tell_from_to_and_why(recorded_files):
+    events = of_files(recorded_files, "--partition", "t1-0", "--until", MOMENT_MS)["events"]
+    said = {event["says"]: [change["says"] for change in event["changes"]] for event in events}
+    by_controller = "written by the controller of epoch 1"
+    assert said["ApiPartitionReassignment: partition t1-0 moves to [2, 1, 4]"] == [
+        "a reassignment began: replicas [3,2,4] -> [2,1,4], once broker 1 is in sync"
+    ]
+    assert said["ApiPartitionReassignment: partition t1-0 moves to [2, 4, 3]"] == [
+        "a reassignment was cancelled: replicas [2,1,4] -> [2,4,3]",
+        f"broker 1 left the ISR: in sync [3,4,1] -> [3,4] of [2,4,3], {by_controller}",
+    ]
+    left = [event for event in events if event["says"] == "BrokerChange: broker 2 left"]
+    assert [change["says"] for event in left for change in event["changes"]][:2] == [
+        f"broker 2 left the ISR: in sync [3,2,4] -> [3,4] of [3,2,4], {by_controller}",
+        f"broker 2 left the ISR: in sync [3,4,2] -> [3,4] of [3,2,4], {by_controller}",
+    ]
+
+
+def test_a_completed_reassignment_names_the_replicas_before_and_after(recorded_files):
+    events = of_files(recorded_files, "--partition", "t1-1", "--until", MOMENT_MS)["events"]
+    said = [change["says"] for event in events for change in event["changes"] if "reassignment" in change["says"]]
+    assert said[:2] == [
+        "a reassignment began: replicas [4,3,1] -> [4,2], once broker 2 is in sync",
+        "a reassignment was completed: replicas [4,3,1] -> [4,2]",
+    ]
+
+
+def test_a_journal_without_a_failover_names_the_controller(tmp_path, records):
+    effects = steps(new_context("shop"), records).effects
+    late_ms = records[-1].observed_ms - 4_000  # after the last failover
+    for output in OUTPUTS:
+        kept = [row for row in effects if row.output == output and (output != "transitions" or row.time_ms > late_ms)]
+        with JournalWriter(tmp_path / output, batches=True) as journal:
+            journal.append_batch(1, [encode_row(row) for row in kept])
+    done = ask("--controller", "--from", f"journal:{tmp_path}", "--since", late_ms)
+    assert done.exit_code == 0, done.stderr
+    assert "broker 2 is controller in epoch 3" in done.stdout

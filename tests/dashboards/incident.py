@@ -66,6 +66,7 @@ CLUSTERS = {
     "back": Shown("migration39", jmx_is_scraped=False, skipped_seconds=500),
 }
 
+PAGE_URL = "https://kontrast:9642"
 LIMITS = DetailLimits(partitions=10, brokers=100, alerts=100)
 
 # Values without a recording. Maintenance is announced from MISHAP on.
@@ -235,7 +236,8 @@ class _Pipeline:
         self._memory, self._reading = Memory(), ReadingCounts()
         self._rows = 0
         self._registry = AlertRegistry(AlertmanagerConfig())
-        self._serve = MemoryCollector(self._memory, self._reading, LIMITS, NEVER_STALE_MS, self._registry.active)
+        sources = (self._memory, self._reading, LIMITS, NEVER_STALE_MS, self._registry.active)
+        self._serve = MemoryCollector(*sources, page_url=PAGE_URL)
         self._quorum = _Quorum("north", self._memory)  # the other one's controllers are being stopped
         self._asked = quorum_collector(cast(Prober, _Quorums(self._quorum)))
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboards.grafana_boards import Filling, Panel, Query, all_boards
-from tests.dashboards.incident import BEGIN, CLUSTERS, END, RATE_INTERVAL, SCRAPE_SECONDS
+from tests.dashboards.incident import BEGIN, CLUSTERS, END, PAGE_URL, RATE_INTERVAL, SCRAPE_SECONDS
 from tests.prometheus import Prometheus, Series
 
 ANSWERS = json.loads((Path(__file__).parent / "board_answers.json").read_text(encoding="utf-8"))
@@ -112,11 +112,13 @@ def test_some_answer_of_every_query_is_more_than_zero():
     assert never == NEVER_MORE_THAN_ZERO
 
 
-def test_the_variable_of_clusters_has_all_of_them(prometheus):
+def test_the_variables_have_all_clusters_and_the_address_of_the_page(prometheus):
     for board in all_boards():
-        (variable,) = (each for each in board.variables if each["type"] == "query")
-        metric, label = variable["query"].removeprefix("label_values(").removesuffix(")").split(", ")
-        assert prometheus.label_values(metric, label, BEGIN, END) == sorted(CLUSTERS)
+        queries = {each["name"]: each["query"] for each in board.variables if each["type"] == "query"}
+        for name, values in (("kafka_cluster", sorted(CLUSTERS)), ("kontrast_url", [PAGE_URL])):
+            metric, label = queries.pop(name).removeprefix("label_values(").removesuffix(")").split(", ")
+            assert prometheus.label_values(metric, label, BEGIN, END) == values
+        assert not queries
 
 
 def test_a_chosen_cluster_is_the_only_one(prometheus):

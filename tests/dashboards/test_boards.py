@@ -106,7 +106,7 @@ def test_there_are_the_boards_that_people_look_for():
     uids = {each.uid for each in all_boards()}
     assert uids == {
         f"kontrast-{what}"
-        for what in ("overview", "controller", "partitions", "brokers", "deletions", "migration", "pipeline")
+        for what in ("fleet", "overview", "controller", "partitions", "brokers", "deletions", "migration", "pipeline")
     }
 
 
@@ -227,8 +227,7 @@ def test_the_conventions_of_a_board_hold(name):
     query = re.fullmatch(r"label_values\((\w+), (\w+)\)", cluster["query"])
     assert query is not None
     assert query[2] in METRICS[query[1]].labels
-    assert variables["kontrast_url"]["type"] == "textbox"
-    assert variables["kontrast_url"]["query"].startswith("http://127.0.0.1:")
+    assert variables["kontrast_url"]["query"] == "label_values(kontrast_page_info, url)"
     titles = [panel["title"] for panel in content["panels"] if panel["type"] != "row"]
     assert len(titles) == len(set(titles))
     ids = [panel["id"] for panel in content["panels"]]

@@ -168,6 +168,13 @@ def test_links_of_a_page_of_the_past_keep_the_moment(exporter, incident):
     assert "This is the past" in found
 
 
+def test_the_page_of_a_cluster_shows_a_moment_or_says_that_it_is_not_kept(exporter, incident):
+    then = exporter.page(f"/clusters/north?at={incident.died_ms + MINUTE_MS}")
+    assert "This is the past" in then
+    assert "payments-0" in then
+    assert "This is the oldest kept moment" in exporter.page("/clusters/north?at=2001-01-01")
+
+
 def test_a_timeline_may_be_of_one_subject(exporter, incident):
     found = history(exporter, "of=payments-0")
     assert found.timeline is not None

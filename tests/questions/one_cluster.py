@@ -48,7 +48,7 @@ from questions.memory import Memory
 from questions.picture import Picture
 from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
 from questions.restartable import restartable
-from questions.timeline.selection import HistorySpan, Selection, is_in_a_timeline
+from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import timeline_of
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.ranking import rank_losses
@@ -180,7 +180,7 @@ def answers(picture: Picture) -> Answers:
     asked |= _hypothetical(picture.context)
     for broker in _chosen(picture.context):
         asked[f"restartable {broker}"] = lambda broker=broker: restartable(picture, broker).reasons  # type: ignore[misc]
-    asked["timeline"] = lambda: timeline_of(_keeping(picture, is_in_a_timeline), Selection(), HistorySpan())
+    asked["timeline"] = lambda: timeline_of(_keeping(picture, TimelineRows()), Selection(), HistorySpan())
     return {question: _said(answer) for question, answer in asked.items()}
 
 

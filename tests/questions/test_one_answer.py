@@ -60,7 +60,8 @@ NOT_IN_A_LOOK: Final = frozenset({"causes", "findings", "since", "state"})
 # While the controller has writes due, its next step also depends on its events. A look does not show these.
 NOT_IN_A_LOOK_AT_WORK: Final = frozenset({"headline", "is_well", *NOT_IN_A_LOOK})
 # In a migration, the age of the last pulse decides. A look does not see whether it goes on.
-_BY_THE_CONTROLLER: Final = ("changes", "partitions", "", "migration", "way back")
+_BY_THE_CONTROLLER: Final = ("changes", "partitions", "", "migration", "way back", "preferred")
+_NOT_THE_LEADER: Final = re.compile(r"(broker \d+ is not the leader)[^.]*\.")
 _HOW_A_BROKER_LEFT: Final = re.compile(
     r"(broker \d+ |^)(crashed|shut down cleanly|left|never registered)"
     r"( at zxid 0x[0-9a-f]+|,? unseen)?"
@@ -142,11 +143,18 @@ def differing_from_page(known: Answers, found: Answers) -> dict[str, tuple[Any, 
     return differing(*(without(each, NOT_ON_THE_PAGE) for each in newest))
 
 
+def _without_why(text: str) -> str:
+    """Return the text without the reason why a preferred replica does not lead, which is in the past."""
+    return _NOT_THE_LEADER.sub(r"\1.", text)
+
+
 def without(answer: Any, fields: Collection[str]) -> Any:
     """Return the answer without these fields."""
     if isinstance(answer, dict):
         return {name: without(value, fields) for name, value in answer.items() if name not in fields}
-    return [without(each, fields) for each in answer] if isinstance(answer, list) else answer
+    if isinstance(answer, list):
+        return [without(each, fields) for each in answer]
+    return _without_why(answer) if isinstance(answer, str) else answer
 
 
 def is_seen(question: str, answer: Any, moment: Moment) -> bool:
@@ -165,7 +173,7 @@ def in_a_look(answer: Any, moment: Moment) -> Any:
         return {name: in_a_look(value, moment) for name, value in answer.items() if name not in unknown}
     if isinstance(answer, list):
         return [in_a_look(each, moment) for each in answer]
-    return _HOW_A_BROKER_LEFT.sub(r"\1is not registered", answer) if isinstance(answer, str) else answer
+    return _without_why(_HOW_A_BROKER_LEFT.sub(r"\1is not registered", answer)) if isinstance(answer, str) else answer
 
 
 def is_fact(statement: Answers, moment: Moment) -> bool:

@@ -23,7 +23,7 @@ from cli.printing.standard_output import (
     print_renderables,
     reader_has_left,
 )
-from cli.printing.tables import table_of
+from cli.printing.tables import StackedTable, lines_of_a_row
 from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
@@ -193,7 +193,7 @@ def _print(outputs: Followed, shown: _Shown, until: Until | None, address: Addre
                 print_line(line, flush=False)
         flush()
     elif rows:
-        print_renderables([table_of(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows))])
+        print_renderables([StackedTable(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows), below=2)])
     for doubt in doubts.values():
         standard_error.warn(doubt)
     if not rows and not doubts:
@@ -237,27 +237,27 @@ def _follow(outputs: Followed, shown: _Shown, stop: threading.Event) -> None:
     from rich.live import Live
 
     console = Console()
-    with Live(_picture(outputs, shown, console.height), console=console, auto_refresh=False, screen=True) as live:
+    with Live(_picture(outputs, shown, *console.size), console=console, auto_refresh=False, screen=True) as live:
         while not stop.wait(_LOOK_SECONDS):
             outputs.check()
-            live.update(_picture(outputs, shown, console.height), refresh=True)
+            live.update(_picture(outputs, shown, *console.size), refresh=True)
 
 
-def _picture(outputs: Followed, shown: _Shown, height: int) -> Group:
-    """Return the open alerts in this number of lines, and count the rest."""
+def _picture(outputs: Followed, shown: _Shown, width: int, height: int) -> Group:
+    """Return the open alerts in a terminal of this size, and count the rest."""
     from rich.console import Group
     from rich.text import Text
 
     snapshots = outputs.memory.clusters()
     rows, doubts, counted_to = shown.rows(snapshots), shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
     said = [*doubts.values(), *([] if outputs.is_up else ["the outputs are unreadable now, and this is older"])]
-    fit = max(0, height - len(said) - _LINES_AROUND)
+    fit = max(0, height - len(said) - _LINES_AROUND) // lines_of_a_row(width)
     more = f", {len(rows) - fit} more than fit here" if len(rows) > fit else ""
     title = f"{counted(len(rows), 'open alert')}{more}, {time.strftime('%H:%M:%S')} (Ctrl-C ends this)"
     return Group(
         Text(title, no_wrap=True),
         *(Text(printable(doubt), style="yellow", no_wrap=True, overflow="ellipsis") for doubt in said),
-        table_of(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows[:fit]), is_one_line_a_row=True),
+        StackedTable(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows[:fit]), below=2, is_cut=True),
     )
 
 

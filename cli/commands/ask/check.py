@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -21,18 +22,21 @@ from cli.printing.standard_output import (
 from cli.running import ExitCode, StoppedError
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, Source, ask_as_long_as
+from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, ask_as_long_as
+from cli.sources.waiting import Waiting, refuse_past, wait_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 
 if TYPE_CHECKING:
     from questions.check import Health
-    from questions.picture import Picture
+
+    _Look = Callable[[threading.Event], Health]
 
 _EPILOG: Final = """\b
 Examples:
   kontrast check --zookeeper zk1:2181/kafka
   kontrast check --zookeeper zk1:2181/kafka --watch
+  kontrast check --zookeeper zk1:2181/kafka --wait 10m && ./next-step
   kontrast check --zk-data /var/lib/zookeeper --chroot /kafka --until 2024-05-01T03:12:00Z
   kontrast check --from journal:/var/lib/kontrast/derived --cluster orders --probe
 
@@ -54,55 +58,62 @@ It waits up to 5 s for a connection, unless connect_timeout_seconds is set.
 @source_options
 @click.option("--probe", is_flag=True, help="Print the one line of a Nagios or Icinga plugin, with performance data.")
 @click.option("--watch", is_flag=True, help="Repeat until Ctrl-C.")
-@click.option(
-    "--every",
-    "every_seconds",
-    type=click.FloatRange(min=0.5),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Interval of --watch.",
-)
+@wait_options(until="the cluster is well", every="Interval of --watch and --wait.")
 @click.option("--long", "is_long", is_flag=True, help="Show next steps and evidence, also for notes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(  # noqa: PLR0913 (one parameter an option)
-    *, probe: bool, watch: bool, every_seconds: float, is_long: bool, as_json: bool, **flags: object
+    *,
+    probe: bool,
+    watch: bool,
+    patience: timedelta | None,
+    every_seconds: float,
+    is_long: bool,
+    as_json: bool,
+    **flags: object,
 ) -> int:
     """Check a cluster: its problems, worst first, with start and next step.
 
     Findings are the alerts of `kontrast stream`. One read of ZooKeeper has no past. It reports each problem at once and
     dates it by the znodes. Files and streams know the start and give each alert its patience.
     """
-    if watch and probe:
-        raise click.UsageError("--watch and --probe exclude each other.")
+    given = [name for name, is_given in (("--watch", watch), ("--probe", probe), ("--wait", patience)) if is_given]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} exclude each other.")
     source = source_of(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
 
-    def judge(picture: Picture) -> Health:
+    def look(stop: threading.Event) -> Health:
         from questions import check as question
 
-        return question.check(picture)
+        return question.check(source.picture(EVERYTHING_NOW, stop))
 
     if probe:
-        return ask_as_long_as(lambda stop: _probe(source, judge, stop))
+        return ask_as_long_as(lambda stop: _probe(look, stop))
     show = _shown(is_long=is_long, as_json=as_json)
     if watch:
-        return ask_as_long_as(lambda stop: _watch(source, judge, show, every_seconds, stop))
+        return ask_as_long_as(lambda stop: _watch(look, show, every_seconds, stop))
+    if patience is not None:
+        refuse_past(source)
+    until_well = _until_well(look, Waiting(patience, every_seconds))
+    return ask_as_long_as(lambda stop: _code(show(until_well(stop))))
 
-    return ask_as_long_as(lambda stop: _once(source, judge, show, stop))
 
-
-def _shown(*, is_long: bool, as_json: bool) -> Callable[[Health], None]:
+def _shown(*, is_long: bool, as_json: bool) -> Callable[[Health], Health]:
     from cli.printing.check_lines import health_lines
 
-    return print_json if as_json else lambda health: print_renderables(health_lines(health, is_long=is_long))
+    def show(health: Health) -> Health:
+        if as_json:
+            print_json(health)
+        else:
+            print_renderables(health_lines(health, is_long=is_long))
+        return health
+
+    return show
 
 
-def _once(
-    source: Source, judge: Callable[[Picture], Health], show: Callable[[Health], None], stop: threading.Event
-) -> ExitCode:
-    health = judge(source.picture(EVERYTHING_NOW, stop))
-    show(health)
-    return _code(health)
+def _until_well(look: _Look, waiting: Waiting) -> _Look:
+    from cli.printing.check_lines import health_line
+
+    return lambda stop: waiting.until(lambda health: health.is_well, look, health_line, stop)
 
 
 def _code(health: Health) -> ExitCode:
@@ -114,11 +125,11 @@ def _code(health: Health) -> ExitCode:
     return ExitCode.FAILED if health.state.state in (State.AFFECTED, State.DEGRADED) else ExitCode.UNAVAILABLE
 
 
-def _probe(source: Source, judge: Callable[[Picture], Health], stop: threading.Event) -> int:
+def _probe(look: _Look, stop: threading.Event) -> int:
     from cli.printing.check_lines import ProbeState, plugin_line, probe_line, probe_state
 
     try:
-        health = judge(source.picture(EVERYTHING_NOW, stop))
+        health = look(stop)
     except (NotFoundError, IngestError, ServeError) as error:
         print_line(plugin_line(ProbeState.UNKNOWN, str(error)))
         return ProbeState.UNKNOWN
@@ -126,18 +137,12 @@ def _probe(source: Source, judge: Callable[[Picture], Health], stop: threading.E
     return probe_state(health)
 
 
-def _watch(
-    source: Source,
-    judge: Callable[[Picture], Health],
-    show: Callable[[Health], None],
-    every_seconds: float,
-    stop: threading.Event,
-) -> int:
+def _watch(look: _Look, show: Callable[[Health], Health], every_seconds: float, stop: threading.Event) -> int:
     """Repeat the check. Replace the last one on a terminal, and print changes elsewhere."""
     before: object = None
     while not stop.is_set() and not reader_has_left():
         try:
-            health = judge(source.picture(EVERYTHING_NOW, stop))
+            health = look(stop)
         except StoppedError:
             break
         except (IngestError, ServeError) as error:

@@ -26,7 +26,7 @@ from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.view.metadata import ControllerMetadata, Metadata, UnreadableZnode
 from questions.diff.differences import Difference, Differences
 from questions.diff.side import Kind, Side, Value, of_metadata
-from wording.sentences import counted
+from wording.sentences import counted, joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -284,10 +284,13 @@ def _lines(differences: Differences, most: int | None) -> Iterator[RenderableTyp
         yield line(title, ": ", ("the same", "green"), f" ({compared or 'nothing to compare'})")
         return
     yield line(title, f": differences in {', '.join(parts)}")
-    named = differences.differences[:most]
-    for one in named:
-        yield line(f"{one.subject}: {_said(one)}", indent=2)
-    if left := len(differences.differences) - len(named):
+    alike: dict[str, list[str]] = {}  # subjects by their equal difference, the worst first
+    for one in differences.differences:
+        alike.setdefault(_said(one), []).append(one.subject)
+    named = list(alike.items())[:most]
+    for said, subjects in named:
+        yield line(f"{joined(subjects, most=len(subjects) if most is None else _NAMED)}: {said}", indent=2)
+    if left := len(differences.differences) - sum(len(subjects) for _, subjects in named):
         fields = ", ".join(f"{name} {count}" for name, count in sorted(differences.fields.items()))
         yield line(f"and {left} more, which --all names (in all: {fields})", indent=2)
 

@@ -15,6 +15,7 @@ from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope, ask
+from questions.doubts import blindness
 from questions.explain.explanation import Cause, Certainty, Explanation
 from questions.key import KeyAnswer
 from wording.suggestions import did_you_mean, near
@@ -44,7 +45,7 @@ Exit codes:
   0  the subject is well. With --key, a producer with acks=all can write
   1  it is not well, or cannot write
   2  a flag or a setting is wrong, or SUBJECT does not exist
-  3  the source cannot be reached
+  3  the state is not known now, because the source cannot be reached or its data is old
 """
 
 
@@ -100,11 +101,17 @@ def explain(
             print_json(explanation)
         else:
             print_renderables(explanation_lines(explanation))
-        return ExitCode.OK if explanation.is_well else ExitCode.FAILED
+        return _code(is_known=explanation.is_known, is_good=explanation.is_well)
 
     past_outputs = ("transitions", "metadata")
     scope = Scope(topics=asked.topics, past=True, keeps=asked.keeps(), past_outputs=past_outputs)
     return ask(source, scope, answer)
+
+
+def _code(*, is_known: bool, is_good: bool) -> ExitCode:
+    if not is_known:
+        return ExitCode.UNAVAILABLE
+    return ExitCode.OK if is_good else ExitCode.FAILED
 
 
 def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: str, *, as_json: bool) -> int:
@@ -130,7 +137,7 @@ def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: st
             print_json(found)
         else:
             print_renderables(key_lines(found))
-        return ExitCode.OK if found.takes_acks_all else ExitCode.FAILED
+        return _code(is_known=blindness(picture) is None, is_good=found.takes_acks_all)
 
     return ask(source, Scope(topics=frozenset({topic})), answer)
 

@@ -10,6 +10,7 @@ from cli.printing import standard_error
 from cli.printing.standard_output import print_json_line
 from cli.running import ExitCode
 from cli.settings.id_lists import read_ids
+from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
 from controller.contract.ids import BrokerId
@@ -38,7 +39,7 @@ Exit codes:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand)
 @click.argument("topics", nargs=-1)
 @source_options
 @click.option("--brokers", callback=read_ids, metavar="N,N,…", help="Brokers that may host replicas.")

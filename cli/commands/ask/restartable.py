@@ -6,7 +6,6 @@ import getpass
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -18,13 +17,14 @@ from rich.console import RenderableType
 from cli.printing import standard_error
 from cli.printing.answers import line
 from cli.printing.standard_output import print_json, print_line, print_renderables
-from cli.running import ExitCode, StoppedError
+from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.duration import Duration
 from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, ask_as_long_as
+from cli.sources.waiting import Waiting, refuse_past, wait_options
 from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
@@ -63,22 +63,7 @@ With --probe, as monitoring plugins end:
 @click.argument("broker_id", type=click.IntRange(0, HIGHEST_ID), required=False, metavar="[N]")
 @source_options
 @click.option("--broker", type=click.IntRange(0, HIGHEST_ID), metavar="N", help="Broker to restart, in place of N.")
-@click.option(
-    "--wait",
-    "patience",
-    type=Duration(),
-    metavar="TIME",
-    help="Repeat until the answer is yes, at most for this time, like 10m.",
-)
-@click.option(
-    "--every",
-    "every_seconds",
-    type=click.FloatRange(min=0.5),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Interval of --wait.",
-)
+@wait_options(until="the answer is yes", every="Interval of --wait.")
 @click.option(
     "--accept-topic",
     "accepted_topics",
@@ -154,10 +139,9 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     if probe:
         return ask_as_long_as(lambda stop: _probe(lambda: look(stop)))
     show = _shown(as_json=as_json)
-    if patience is None:
-        return ask_as_long_as(lambda stop: _code(show(look(stop))))
-    deadline = time.monotonic() + patience.total_seconds()
-    return ask_as_long_as(lambda stop: _code(show(_wait(lambda: look(stop), deadline, every_seconds, stop))))
+    waiting = Waiting(patience, every_seconds)
+    is_yes = lambda answer: answer.verdict is Verdict.YES  # noqa: E731
+    return ask_as_long_as(lambda stop: _code(show(waiting.until(is_yes, look, one_line, stop))))
 
 
 def _one_of(*named: BrokerId | None) -> BrokerId:
@@ -190,8 +174,8 @@ def _own_look(
     if flags["holder"] is not None or flags["ca_file"] is not None:
         raise click.UsageError("--holder and --serve-ca-file need --serve, --hold or --release.")
     source = source_of(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
-    if waits and not source.is_live:
-        raise click.UsageError("--wait needs a live source. Give --zookeeper, --from or --serve.")
+    if waits:
+        refuse_past(source)
 
     def look(stop: threading.Event) -> Restartable:
         from questions import restartable as question
@@ -263,33 +247,6 @@ def _probe(look: Callable[[], Restartable]) -> int:
     state = ProbeState(_code(answer))
     print_line(plugin_line(state, one_line(answer)))
     return state
-
-
-def _wait(look: Callable[[], Restartable], deadline: float, every_seconds: float, stop: threading.Event) -> Restartable:
-    """Repeat until the answer is yes or the time is over. Return the last answer, or raise the last error.
-
-    A line on standard error shows each new reason to wait.
-    """
-    from questions.restartable import Verdict
-
-    shown = ""
-    while True:
-        is_last = time.monotonic() >= deadline
-        try:
-            answer = look()
-        except (IngestError, ServeError) as error:
-            if is_last:
-                raise
-            said = f"asking again, because {error}"
-        else:
-            if is_last or answer.verdict is Verdict.YES:
-                return answer
-            said = one_line(answer)
-        if said != shown:
-            standard_error.say(said)
-            shown = said
-        if stop.wait(min(every_seconds, max(0.0, deadline - time.monotonic()))):
-            raise StoppedError
 
 
 _COLOURS: Final = {Verdict.YES: "green", Verdict.NO: "bold red", Verdict.UNKNOWN: "magenta"}

@@ -20,7 +20,9 @@ from cli.sources.source import NotFoundError, Scope, Source, ask
 from controller.contract.ids import BrokerId
 from questions.doubts import doubts
 from questions.explain.explanation import Certainty
-from questions.timeline.events import Change, Event
+from questions.timeline.events import Change
+from questions.timeline.folding import EventGroup, folded
+from questions.timeline.lanes import CONTROLLER_LANE
 from questions.timeline.timeline import Timeline
 from wording.sentences import counted
 from wording.suggestions import did_you_mean
@@ -38,6 +40,7 @@ _EPILOG = """\b
 Examples:
   kontrast timeline --zk-data /var/lib/zookeeper --chroot /kafka
   kontrast timeline --partition orders-7 --from journal:/var/lib/kontrast/changes
+  kontrast timeline --controller --since 14:00 --from journal:/var/lib/kontrast/derived
   kontrast timeline --since 2024-05-01T03:00:00Z --until 2024-05-01T04:00:00Z --zk-data copy --html postmortem.html
 
 \b
@@ -105,19 +108,19 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
 ) -> int:
     """Print each event of the controller with its changes, in order.
 
-    Uses Kafka's words, with zxid and time. Includes leaders' changes of ISRs, and alerts that page or warn. Transitions
-    of replicas are only in `kontrast replay`. --until ends it, also in a stream.
+    Uses Kafka's words, with zxid and time. Includes each change of ISRs and replicas, and alerts that page or warn.
+    Transitions of replicas are only in `kontrast replay`. --until ends it, also in a stream.
     """
     if html_file is not None and as_json:
         raise click.UsageError("--html and --json exclude each other.")
-    from questions.timeline.selection import Selection, is_in_a_timeline  # not for --help
+    from questions.timeline.selection import Selection, TimelineRows  # not for --help
 
     selection = Selection(
         topics=frozenset(topics), partitions=partitions, brokers=frozenset(brokers), controller=controller
     )
     source = _source_with_past(flags)
     window = _window(since, flags["until"])
-    scope = Scope(past=True, keeps=is_in_a_timeline, past_outputs=("transitions", "metadata", "alerts"))
+    scope = Scope(past=True, keeps=TimelineRows(), past_outputs=("transitions", "metadata", "alerts"))
 
     def answer(picture: Picture) -> ExitCode:
         from questions.timeline.timeline import timeline_of
@@ -130,7 +133,7 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
         if html_file is not None:
             _write(html_file, found, doubts(picture))
         else:
-            _print(found, as_json=as_json)
+            _print(found, as_json=as_json, names_controllers=controller)
         return ExitCode.OK
 
     return ask(source, scope, answer)
@@ -156,13 +159,13 @@ def _source_with_past(flags: Mapping[str, Any]) -> Source:
     return source
 
 
-def _print(found: Timeline, *, as_json: bool) -> None:
+def _print(found: Timeline, *, as_json: bool, names_controllers: bool) -> None:
     from cli.printing.standard_output import print_json, print_renderables
 
     if as_json:
         print_json(found)
     else:
-        print_renderables(timeline_lines(found))
+        print_renderables(timeline_lines(found, names_controllers=names_controllers))
 
 
 def _window(since: Until | None, until: Until | None) -> HistorySpan:
@@ -189,23 +192,29 @@ def _write(file: Path, found: Timeline, reasons_to_doubt: Iterable[str]) -> None
 _NAMED: Final = 8
 
 
-def timeline_lines(timeline: Timeline) -> Iterator[RenderableType]:
-    """Yield the events, the oldest first."""
+def timeline_lines(timeline: Timeline, *, names_controllers: bool = False) -> Iterator[RenderableType]:
+    """Yield the events, the oldest first, and before them who was controller when, if that is asked."""
     about = f" of {timeline.about}" if timeline.about else ""
     count = counted(len(timeline.events), "event")
     span = f"{exact_moment(timeline.begin_ms)} to {exact_moment(timeline.end_ms)}"
     yield line(f"{timeline.cluster}: {count}{about}, {span}")
-    for event in timeline.events:
-        yield _event(event)
-        for change in event.changes:
-            yield _change(change, event.time_ms)
+    if names_controllers:
+        lanes = (lane for lane in timeline.pictured.lanes if lane.name == CONTROLLER_LANE)
+        for each in (each for lane in lanes for each in lane.spans):
+            yield line(f"{exact_moment(each.begin_ms)} to {exact_moment(each.end_ms)}  {each.says}", indent=2)
+    for group in folded(timeline.events):
+        yield _event(group)
+        for change in group.changes():
+            yield _change(change, group.first.time_ms)
 
 
-def _event(event: Event) -> RenderableType:
+def _event(group: EventGroup) -> RenderableType:
+    event, several = group.first, len(group.events)
+    times = f"{several} times within {(group.last_ms - event.time_ms) / 1000:.3f} s: " if several > 1 else ""
     zxid = f"{event.zxid:#x}" if event.zxid >= 0 else "-"
     word = () if event.severity is None else (severity_word(event.severity.value), " ")
     sure = "" if event.certainty is Certainty.SEEN else f"  [{event.certainty.value}: {event.rule}]"
-    return line(f"{exact_moment(event.time_ms)}  {zxid:>8}  ", *word, event.says, (sure, "yellow"))
+    return line(f"{exact_moment(event.time_ms)}  {zxid:>8}  ", *word, f"{times}{group.says}", (sure, "yellow"))
 
 
 def _change(change: Change, began_ms: int) -> RenderableType:

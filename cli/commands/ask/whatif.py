@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from cli.running import ExitCode
+from cli.settings.options import GroupedCommand
 from cli.sources.options import source_of, source_options
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
 from controller.contract.ids import BrokerId
@@ -43,7 +44,7 @@ class _Said(NamedTuple):
     value: Any
 
 
-class _InOrder(click.Command):
+class _InOrder(GroupedCommand):
     """A command that remembers in which order its repeatable options were given."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -22,7 +22,7 @@ from cli.followed_outputs import (
 from cli.printing.agreement import percent
 from cli.printing.rows import row_options
 from cli.printing.standard_output import print_json, print_renderables
-from cli.printing.tables import table_of
+from cli.printing.tables import StackedTable
 from cli.running import ExitCode, run_until_stopped
 from cli.served_pages import Page, ask_page, label_of, page_of, sample_of
 from cli.settings.config import Settings, reached, read_flags, read_settings
@@ -101,7 +101,7 @@ def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
             for part in parts:
                 print_json({**part._asdict(), "ok": not part.wrong and part.is_known})
         elif parts:
-            print_renderables([table_of(_COLUMNS, (part.cells for part in parts))])
+            print_renderables([StackedTable(_COLUMNS, (part.cells for part in parts), below=1)])
         return ExitCode.FAILED if any(part.wrong for part in parts) else ExitCode.OK
 
     return run_until_stopped({"status": run})

@@ -1,0 +1,84 @@
+"""`kontrast check --wait` repeats until the cluster is well, or its time is over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.commands.ask import check
+from cli.main import main
+from cli.sources.source import Scope
+from controller.restore.stored_context import new_context
+from ingest.errors import IngestError
+from ingest.files.data_directory import Until
+from ingest.files.history import History
+from questions.gathering import Gathering
+from questions.picture import Picture
+from tests.recorded_moment import MOMENT_MS
+
+_WELL_MS = MOMENT_MS - 84_000
+
+
+class Moments:
+    """A live source whose looks show these moments, the last again and again. An error is raised."""
+
+    is_live = True
+    has_past = False
+
+    def __init__(self, *looks: Picture | IngestError) -> None:
+        self._looks = list(looks)
+
+    def picture(self, _scope: Scope, _stop: object) -> Picture:
+        look = self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
+        if isinstance(look, IngestError):
+            raise look
+        return look
+
+
+@pytest.fixture(scope="module")
+def at(recorded_files: Path):
+    def picture(time_ms: int) -> Picture:
+        gathering = Gathering(new_context("shop"))
+        gathering.take(list(History((recorded_files,), "shop", chroot="/", until=Until(time_ms=time_ms)).records()))
+        return gathering.picture()
+
+    return picture
+
+
+@pytest.fixture
+def ask(monkeypatch):
+    def asked(*looks: Picture | IngestError, patience: str = "1m") -> Result:
+        source = Moments(*looks)
+        monkeypatch.setattr(check, "source_of", lambda _flags, **_more: source)
+        return CliRunner().invoke(main, ["check", "--zookeeper", "zk:1", "--wait", patience, "--every", "0.5"])
+
+    return asked
+
+
+def test_it_returns_when_the_cluster_is_well_and_tells_each_reason_to_wait(ask, at):
+    done = ask(IngestError("no answer"), at(MOMENT_MS), at(MOMENT_MS), at(_WELL_MS))
+    assert done.exit_code == 0
+    assert done.stdout.startswith("shop: well")
+    reasons = done.stderr.splitlines()
+    assert len(reasons) == 2
+    assert reasons[0].endswith("asking again, because no answer")
+    assert "shop: " in reasons[1]
+
+
+def test_it_ends_with_the_last_answer_when_its_time_is_over(ask, at):
+    done = ask(at(MOMENT_MS), patience="1s")
+    assert done.exit_code == 1
+    assert done.stdout.startswith("shop: clients affected")
+
+
+@pytest.mark.parametrize("other", ["--watch", "--probe"])
+def test_it_excludes_other_ways_to_repeat_or_to_answer_at_once(other):
+    done = CliRunner().invoke(main, ["check", "--zookeeper", "zk:1", "--wait", "1m", other])
+    assert (done.exit_code, f"{other} and --wait exclude each other" in done.stderr) == (2, True)
+
+
+def test_a_past_does_not_get_well(recorded_files):
+    done = CliRunner().invoke(main, ["check", "--zk-data", str(recorded_files), "--wait", "1m"])
+    assert (done.exit_code, "--wait needs a live source" in done.stderr) == (2, True)

@@ -1,0 +1,39 @@
+"""Tables of many columns, on a wide and on a narrow terminal."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+
+from cli.printing.tables import StackedTable
+
+COLUMNS = ("part", "of", "state", "last", "lag", "agreement", "version", "problem or note")
+CLUSTERS = ("payments-production-eu-west-1", "payments-production-eu-west-2")
+
+
+def shown(width: int, *, is_cut: bool = False) -> list[str]:
+    problem = "no heartbeat reaches `kontrast stream`, because its ZooKeeper session is suspended " * 2
+    rows = [("watch", name, "wrong", "12 s ago", "0.02 s", "99.98 %", "1.0.0", problem.strip()) for name in CLUSTERS]
+    console = Console(width=width, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(StackedTable(COLUMNS, rows, below=1, is_cut=is_cut))
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def test_a_narrow_terminal_stacks_two_lines_and_cuts_no_name():
+    head, *lines = shown(90)
+    assert head.split() == ["part", "of", "state", "last", "lag", "agreement", "version"]
+    firsts = [line for line in lines if not line.startswith("  ")]
+    assert [line.split()[1] for line in firsts] == list(CLUSTERS)
+    assert " ".join("".join(lines).split()).count("its ZooKeeper session is suspended") == 4
+    assert max(map(len, lines)) <= 90
+
+
+@pytest.mark.parametrize(("width", "lines"), [(90, 2), (160, 1)])
+def test_a_cut_row_takes_as_many_lines_as_are_counted(width, lines):
+    assert len(shown(width, is_cut=True)) == 1 + lines * len(CLUSTERS)
+
+
+def test_a_wide_terminal_shows_a_row_a_line():
+    head, *_ = shown(200)
+    assert head.split()[-3:] == ["problem", "or", "note"]
