@@ -148,11 +148,7 @@ class Overviews:
         return WayToKRaft(phase, row.since_ms, row.next_step, row.rollback_sentence, row.missing_brokers, quorum)
 
     def overview(
-        self,
-        found: ClusterSnapshot,
-        present: Present | None,
-        at_ms: int | None = None,
-        clients: Clients = NO_CLIENTS,
+        self, found: ClusterSnapshot, present: Present | None, at_ms: int | None = None, clients: Clients = NO_CLIENTS
     ) -> Overview:
         """Return the cluster of the snapshot on one screen. `present` is None for the kept moment `at_ms`."""
         unknown, gauges = why_unread(found), found.gauges
