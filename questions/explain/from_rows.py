@@ -18,7 +18,8 @@ from questions.explain.controller import explain_controller
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
-from questions.overview.partition_groups import PartitionGroup, PartitionLine, groups_of, partition_line
+from questions.overview.impact_map import ImpactMap, hosted_map
+from questions.overview.partition_groups import PartitionLine, partition_line
 from questions.overview.topic_ranks import TopicRanks
 from questions.picture import CONTROLLER_GROUP, Present, oldest
 
@@ -34,10 +35,10 @@ class TopicAnswer(msgspec.Struct, frozen=True):
 
 
 class BrokerAnswer(msgspec.Struct, frozen=True):
-    """A broker explained, with the partitions it hosts that clients cannot use."""
+    """A broker explained, with a map of the partitions that it hosts."""
 
     explanation: Explanation
-    groups: tuple[PartitionGroup, ...]
+    impact: ImpactMap
 
 
 def partition_answer(found: ClusterSnapshot, tp: TopicPartition, present: Present | None) -> Explanation | None:
@@ -82,13 +83,12 @@ def broker_answer(
     assert found.gauges is not None, "a cluster that was not read"
     if broker not in found.gauges.replicas_by_broker and all(row.broker != broker for row in found.brokers):
         return None
-    lost = [row for row in (*found.unusable, *found.under_min_isr) if broker in row.replicas]
     # Some thousands of 200,000 partitions.
     hosted = {name: _hosted(topic.partitions, {broker}) for name, topic in found.topics.items()}
     topics = {name: TopicRows(None, rows) for name, rows in hosted.items() if rows}
     about = [alert for alert in found.open_alerts if broker in (alert.broker, *alert.brokers)]
     picture = replace(found, topics=topics).picture(_shown(found, about), present)
-    return BrokerAnswer(explain_broker(picture, broker), groups_of(lost, found.topics, ranks))
+    return BrokerAnswer(explain_broker(picture, broker), hosted_map(found, ranks.rank, broker))
 
 
 def controller_answer(found: ClusterSnapshot, present: Present | None) -> Explanation:

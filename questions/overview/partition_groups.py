@@ -43,18 +43,15 @@ class PartitionLine(msgspec.Struct, frozen=True):
 
 
 class PartitionGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions of one topic with one problem and one cause: how many, and the oldest of them."""
+    """Partitions of one topic with one problem and one cause."""
 
     topic: str
     problem: str
-    state: str  # the problem in a word
-    says: str  # the cause
     needs: tuple[BrokerId, ...]  # brokers of which `lacking` must return
     lacking: int
     count: int
     of: int  # partitions of the topic
-    since_ms: int
-    partitions: tuple[PartitionLine, ...]
+    names: frozenset[str]  # of the oldest ones
 
 
 Topics = Mapping[str, TopicRows]
@@ -65,13 +62,13 @@ def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -
     """Return the groups of partitions with a problem, the most important topics first."""
     found: dict[tuple[str, str, str], list[PartitionRow]] = {}
     for row in rows:
-        found.setdefault((row.topic, str(row.problem), _cause(row)), []).append(row)
+        found.setdefault((row.topic, str(row.problem), cause_of(row)), []).append(row)
     groups = [_group(key, members, topics.get(key[0], _NO_TOPIC)) for key, members in found.items()]
     order = list(PROBLEMS_OF_CLIENTS)
 
     def rank(group: PartitionGroup) -> tuple[object, ...]:
         topic = topics.get(group.topic, _NO_TOPIC).row
-        return ranks.rank(group.topic, topic), order.index(Problem(group.problem)), -group.count, group.says
+        return ranks.rank(group.topic, topic), order.index(Problem(group.problem)), -group.count, group.needs
 
     return tuple(sorted(groups, key=rank))
 
@@ -102,7 +99,8 @@ def needs_of(row: PartitionRow) -> tuple[tuple[BrokerId, ...], int]:
     return (), 0
 
 
-def _cause(row: PartitionRow) -> str:
+def cause_of(row: PartitionRow) -> str:
+    """Return why clients cannot use the partition, or not write to it with acks=all, and which brokers it needs."""
     problem = Problem(row.problem)
     needs, lacking = needs_of(row)
     if problem is Problem.UNDER_MIN_ISR:
@@ -124,17 +122,14 @@ def _needs(brokers: tuple[BrokerId, ...], lacking: int) -> str:
 
 
 def _group(key: tuple[str, str, str], rows: list[PartitionRow], in_topic: TopicRows) -> PartitionGroup:
-    topic, problem, says = key
+    topic, problem, _ = key
     needs, lacking = needs_of(rows[0])
     return PartitionGroup(
         topic=topic,
         problem=problem,
-        state=PROBLEMS_OF_CLIENTS[Problem(problem)][0],
-        says=says,
         needs=needs,
         lacking=lacking,
         count=len(rows),
         of=max(len(in_topic.partitions), len(rows)),
-        since_ms=min(map(problem_since_ms, rows)),
-        partitions=tuple(map(partition_line, rows[:_EXAMPLES])),
+        names=frozenset(f"{row.topic}-{row.partition}" for row in rows[:_EXAMPLES]),
     )

@@ -29,7 +29,7 @@ class TopicRanks:
     def rank(self, name: str, topic: TopicRow | None) -> Rank:
         """Return the topic's rank. The smallest sorts first. `topic` is None if its settings are unknown."""
         in_sync, replicas = (
-            (0, 0) if topic is None else (topic.min_insync_replicas or 1, max(topic.replication_factors))
+            (0, 0) if topic is None else (topic.min_insync_replicas or 1, max(topic.replication_factors, default=0))
         )
         return (-self._weight(name), name not in INTERNAL_TOPICS, -in_sync, -replicas, name)
 
