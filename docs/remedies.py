@@ -1,4 +1,4 @@
-"""Print `reference/remedies.md` from the remedies in `controller.contract.remedies.table`. `make docs` runs it."""
+"""Print `reference/remedies.md` from the remedies in `controller/contract/remedies/`. `make docs` runs it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,28 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from controller.contract.remedies.remedy import Remedy, Way  # noqa: E402 (needs the path above)
-from controller.contract.remedies.table import SECTIONS  # noqa: E402
+from controller.contract.remedies import (  # noqa: E402 (needs the path above)
+    brokers,
+    controllership,
+    migration,
+    partitions,
+    reassignments,
+    topics,
+)
+from controller.contract.remedies.remedy import Remedy, Way  # noqa: E402
+
+_SUBJECTS = {
+    "The controller": controllership,
+    "Brokers": brokers,
+    "Partitions": partitions,
+    "Topics": topics,
+    "Reassignments": reassignments,
+    "The way to KRaft": migration,
+}
+SECTIONS = {
+    title: tuple(remedy for remedy in vars(subject).values() if isinstance(remedy, Remedy))
+    for title, subject in _SUBJECTS.items()
+}
 
 _WIDTH = 120
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from kafka.errors import InvalidReceiveError, KafkaError
+from kafka.errors import IncompatibleBrokerVersion, InvalidReceiveError, KafkaError
 from kafka.net import NetworkSelector
 
 from outputs.kafka_connections import BoundedConnectionManager, kerberos_options
@@ -26,6 +26,10 @@ class NodeError(Exception):
 
 class AnswerTooLongError(NodeError):
     """A node that answers with more bytes than it may."""
+
+
+class UnknownRequestError(NodeError):
+    """A node whose release does not know the request in the asked versions. The connection stays."""
 
 
 class KafkaNode:
@@ -55,6 +59,8 @@ class KafkaNode:
         except InvalidReceiveError as error:
             self.close()
             raise AnswerTooLongError(printable(str(error), _LONGEST_REASON)) from error
+        except IncompatibleBrokerVersion as error:
+            raise UnknownRequestError(printable(str(error), _LONGEST_REASON)) from error
         except (KafkaError, KerberosError, OSError, ValueError) as error:
             self.close()
             raise NodeError(printable(str(error), _LONGEST_REASON)) from error

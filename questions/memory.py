@@ -71,7 +71,7 @@ class Memory:
             self.alert_news.set()
         return is_news
 
-    def know(self, cluster: str, source: str = "") -> None:
+    def add_cluster(self, cluster: str, source: str = "") -> None:
         """Add a cluster, even one without rows."""
         with self._lock:
             _ = self._clusters[source][cluster]  # makes it

@@ -17,6 +17,7 @@ from controller.contract.row import NOT_KNOWN_MS, Row
 from controller.contract.znodes import Brokers
 from controller.view.health import reason_for
 from controller.view.types import Context, Header, Partition, Topic
+from questions.groups import NO_CLIENTS, Clients
 
 CONTROLLER_GROUP: Final = "controller"  # of the alerts about it
 _ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes, so a cluster has many only while the causes are unknown
@@ -68,6 +69,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     is_replayed: bool = False  # it is the past, as `kontrast replay` published it
     lacking: tuple[str, ...] = ()  # outputs that lost rows of the cluster, which the job has not written again
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
+    clients: Clients = NO_CLIENTS  # as brokers last described them
 
     @property
     def header(self) -> Header:

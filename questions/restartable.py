@@ -27,6 +27,7 @@ from controller.view.types import Context, Header, StoredEvent, Topic
 from questions.check import counts_in
 from questions.doubts import doubts
 from questions.known_brokers import UnknownBrokersError, refuse_unknown
+from questions.lease import Lease
 from questions.picture import Picture
 from questions.state import Counts
 from questions.whatif.consequences import PartitionChange
@@ -82,15 +83,6 @@ class Reason(msgspec.Struct, frozen=True):
     sentence: str
     topics: tuple[TopicCount, ...] = ()
     more_topics: int = 0
-
-
-class Lease(msgspec.Struct, frozen=True):
-    """Permission of one holder to restart one broker, until it expires at `until_ms` of the server's clock."""
-
-    broker: BrokerId
-    holder: str
-    until_ms: int
-    seconds_left: int
 
 
 class Restartable(msgspec.Struct, frozen=True):

@@ -10,10 +10,11 @@ import msgspec
 from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
+from controller.rules.topic_ranks import TopicRanks
 from questions.cluster_rows import TopicRows
 from questions.explain.subject import Subject
 from questions.memory import Memory
-from questions.overview.topic_ranks import TopicRanks
+from questions.overview.partition_groups import place_of
 from wording.suggestions import near
 
 TOPICS_OF_A_PAGE: Final = 50
@@ -69,7 +70,7 @@ def _lacking(topics: Mapping[str, TopicRows], contains: str, ranks: TopicRanks) 
         for name, topic in topics.items()
         if contains.lower() in name.lower() and any(row.problem is not None for row in topic.partitions.values())
     }
-    return sorted(found, key=lambda name: ranks.rank(name, found[name]))
+    return sorted(found, key=lambda name: place_of(name, found[name], ranks))
 
 
 def _line(name: str, rows: Collection[PartitionRow]) -> TopicLine:

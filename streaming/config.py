@@ -20,6 +20,7 @@ from controller.contract.outputs import OUTPUTS
 from controller.restore.stored_context import CHUNK_COUNT
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
+from controller.rules.topic_ranks import TopicRanks
 from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
 from transport.journal import RETAIN_BYTES
@@ -105,6 +106,7 @@ class BrokersConfig:
     broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
     kafka_version: str | None = field(default=None, metadata={"reader": read_release})
     preferred_controllers: tuple[BrokerId, ...] = ()
+    topic_ranks: TopicRanks = field(default=(), metadata={"is_key": False})  # of the section [topics]
 
     def __post_init__(self) -> None:
         try:
@@ -153,6 +155,7 @@ class StreamConfig:
     preferred_controllers: tuple[BrokerId, ...] = ()
     output_retain_bytes: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_retention})
     output_retain_seconds: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_retention})
+    topic_ranks: TopicRanks = field(default=(), metadata={"is_key": False})
     clusters: Mapping[str, BrokersConfig] = field(default_factory=dict, metadata={"is_key": False})
 
     def __post_init__(self) -> None:
@@ -238,6 +241,7 @@ class StreamConfig:
             broker_config=self.broker_config,
             kafka_version=self.kafka_version,
             preferred_controllers=self.preferred_controllers,
+            topic_ranks=self.topic_ranks,
         )
 
     @property

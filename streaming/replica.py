@@ -34,6 +34,7 @@ from controller.restore.stored_context import (
 )
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
+from controller.rules.topic_ranks import TopicRanks
 from controller.step import steps
 from controller.view.types import Context
 from streaming.checkpoint.directory import REBUILD
@@ -242,10 +243,10 @@ class ReplicaProcessor(StatefulProcessor):
         published.add(published.encoded(outcome.effects))
         return outcome.context
 
-    def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[BrokerId, ...]]:
-        """Return the configured settings, release and preferred controllers of the cluster's brokers."""
+    def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[BrokerId, ...], TopicRanks]:
+        """Return the configured settings, release and preferred controllers of the cluster's brokers, and the ranks."""
         brokers = self._config.brokers_of(cluster)
-        return *brokers.read(), brokers.preferred_controllers
+        return *brokers.read(), brokers.preferred_controllers, brokers.topic_ranks
 
     def _unknown(self, cluster: str) -> Context:
         return new_context(cluster, *self._expected(cluster), chunk_count=self._config.chunk_count)

@@ -157,11 +157,6 @@ class JournalWriter:
         """Return the number of the newest batch in the journal, or -1."""
         return self._last_batch.number
 
-    @property
-    def last_batch(self) -> BatchMark:
-        """Return the newest batch as its mark names it."""
-        return self._last_batch
-
     def append(self, lines: Sequence[bytes]) -> int:
         """Write all lines or no line, and return the new end offset.
 

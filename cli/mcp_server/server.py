@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cli.mcp_server.asking import Answer, Commands, NoAnswerError
+from cli.mcp_server.commands import Answer, Commands, NoAnswerError
 from cli.mcp_server.tools import TOOLS, Question, schema_of
 
 _PLACES: Final = (Path(__file__).parents[2] / "docs" / "runbooks", Path(__file__).parent / "runbooks")

@@ -126,7 +126,7 @@ def _with_nodes(tree: Tree, bootstrap: tuple[str, ...], config: KafkaLoginConfig
     """Return the tree with the nodes' answers, if there are nodes to ask."""
     if not bootstrap:
         return tree
-    from migration.nodes.asking import ask_nodes, with_settings, with_voters  # not for --help
+    from migration.nodes.requests import ask_nodes, with_settings, with_voters  # not for --help
 
     login = node_login(config)
     nodes = ask_nodes(bootstrap, registered_addresses(tree, config), login, TIMEOUT_SECONDS)

@@ -99,7 +99,7 @@ class _ZooKeeper:
 def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLoginConfig, *, as_json: bool) -> ExitCode:
     from migration.comparison.comparing import ComparisonOutcome, compare
     from migration.comparison.quorum_view import QuorumReader
-    from migration.nodes.asking import ask_nodes
+    from migration.nodes.requests import ask_nodes
     from outputs.kafka_node import NodeError
 
     tree = zookeeper.read()

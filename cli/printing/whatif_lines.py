@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import zip_longest
 from typing import Final
 
 import msgspec
@@ -13,6 +13,7 @@ from cli.printing.answers import line
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import table_of
 from controller.view.types import Header
+from questions.groups import Impact
 from questions.whatif.consequences import Consequences, PartitionChange
 from questions.whatif.ranking import Loss
 from questions.whatif.rolling import Obstacle, RollingOrder
@@ -24,13 +25,18 @@ _NAMED: Final = 10
 _RANKED: Final = ("lost", "offline", "reject acks=all", "unclean", "leaders move", "most leaders then", "topics")
 
 
-def print_scenario(scenario: Scenario, *, is_all: bool, as_json: bool) -> None:
-    """Print each step, and the common effect."""
+def print_scenario(
+    scenario: Scenario, impacts: Sequence[Impact], as_of_ms: int, *, is_all: bool, as_json: bool
+) -> None:
+    """Print each step, its impact on consumer groups if they are known, and the common effect."""
     if as_json:
-        print_json(scenario)
+        more = {"impacts": impacts} if impacts else {}
+        print_json({**msgspec.to_builtins(scenario), **msgspec.to_builtins(more)} if impacts else scenario)
         return
     most = None if is_all else _NAMED
-    print_renderables(chain.from_iterable(_step(step.title, step.consequences, most) for step in scenario.steps))
+    for step, impact in zip_longest(scenario.steps, impacts):
+        print_renderables(_step(step.title, step.consequences, most))
+        print_renderables(_impact(impact, as_of_ms, most))
     print_renderables(_left(scenario))
 
 
@@ -55,6 +61,17 @@ def _named(word: str, what: str, changes: Sequence[PartitionChange], most: int |
         yield line(f"{change.topic}-{change.partition}: {led}; {change.reason or 'in sync'}", indent=4)
     if most is not None and len(changes) > most:
         yield line(f"and {len(changes) - most} more (--all names them)", indent=4)
+
+
+def _impact(impact: Impact | None, as_of_ms: int, most: int | None) -> Iterator[RenderableType]:
+    if impact is None or not impact.sentence:
+        return
+    yield line((impact.sentence, "bold red"), f", {impact.as_of(as_of_ms)}", indent=2)
+    hits = (*impact.groups, *impact.transactional_ids)
+    for hit in hits[:most]:
+        yield line(f"{hit.name}: {hit.says}", indent=4)
+    for gap in impact.gaps:
+        yield line(gap, indent=4)
 
 
 def _left(scenario: Scenario) -> Iterator[RenderableType]:

@@ -1,7 +1,7 @@
 """The configuration of each part, from one TOML file and the environment.
 
-The file has `[watch]`, `[clusters.NAME]`, `[stream]` and `[serve]`. Defaults < TOML < environment < flags. The keys are
-the fields of the parts' dataclasses (`cli.settings.keys`), not a list here.
+The file has `[watch]`, `[clusters.NAME]`, `[stream]`, `[serve]` and `[topics]`. Defaults < TOML < environment < flags.
+The keys are the fields of the parts' dataclasses (`cli.settings.keys`), not a list here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,6 +22,7 @@ from dashboards.exporter.config import ServeConfig
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
+from questions.teams import Teams, read_teams
 from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
@@ -30,6 +31,7 @@ from transport.toml_file import TomlError, read_toml
 from wording.suggestions import did_you_mean, near
 
 Config = TypeVar("Config")
+_Value = TypeVar("_Value")
 
 # A dot in a section's name stands for one step into a table.
 SECTIONS: Final[Mapping[str, type]] = {
@@ -43,6 +45,7 @@ SECTIONS: Final[Mapping[str, type]] = {
 
 _PREFIX: Final = "KONTRAST_"
 _NESTING: Final = "__"
+_TOPICS: Final = "topics"  # its keys are patterns, so it has no dataclass
 _MOST_BYTES: Final = 16 * 1024**2
 
 
@@ -69,26 +72,32 @@ class Settings:
 
     sections: Mapping[str, Layer]
     clusters: Mapping[str, Layer]
+    teams: Teams = field(default_factory=Teams)
 
 
 def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings:
     """Return the settings of a TOML file, if one is given, and of the environment, which overrides it key by key."""
     sections: dict[str, dict[str, Setting]] = {name: {} for name in SECTIONS}
     clusters: dict[str, dict[str, Setting]] = {}
+    teams = Teams()
     for name, table in ({} if path is None else _load(path)).items():
         if name == "clusters":
             for cluster, cluster_table in _table(table, f"{path}: [clusters]").items():
                 place = f"{path}: [clusters.{cluster}]"
                 clusters[cluster] = _read_table(_cluster_keys(), _table(cluster_table, place), place)
+        elif name == _TOPICS:
+            teams = _value(read_teams, _table(table, f"{path}: [{name}]"), f"{path}: [{name}]")
         elif name in SECTIONS:
             sections.update(_read_section(name, _table(table, f"{path}: [{name}]"), path))
         else:
-            raise ConfigError(_unknown(f"{path}: unknown table or key {name!r}", name, [*_tables_of(""), "clusters"]))
+            raise ConfigError(
+                _unknown(f"{path}: unknown table or key {name!r}", name, [*_tables_of(""), "clusters", _TOPICS])
+            )
     for variable in sorted(environment):
         # Ignore names with single underscores. Kubernetes sets KONTRAST_PORT for a service "kontrast".
         if variable.startswith(_PREFIX) and _NESTING in variable:
             _read_variable(variable, environment[variable], sections, clusters)
-    return Settings(sections, clusters)
+    return Settings(sections, clusters, teams)
 
 
 def read_flags(section: str, values: Mapping[str, Any]) -> Layer:
@@ -158,8 +167,13 @@ def snapshot_config(
     own = settings.clusters.get(name, {}) if name is not None else {}
     subject = "watch" if name is None else f"cluster {name}"
     zookeeper = build(ZooKeeperConfig, "watch", settings.sections["watch"], own, flags, subject=subject)
-    brokers = build(BrokersConfig, "stream", settings.sections["stream"], own, brokers_flags, subject=subject)
-    return zookeeper, brokers
+    return zookeeper, brokers_config(settings, own, brokers_flags, subject)
+
+
+def brokers_config(settings: Settings, own: Layer, flags: Layer, subject: str = "") -> BrokersConfig:
+    """Return the settings of a cluster's brokers, with its `own` layer, and the ranks of topics."""
+    brokers = build(BrokersConfig, "stream", settings.sections["stream"], own, flags, subject=subject)
+    return dataclasses.replace(brokers, topic_ranks=settings.teams.ranks)
 
 
 def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
@@ -177,7 +191,7 @@ def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
         for name, layer in settings.clusters.items()
     }
     probe = dataclasses.replace(build(ProbeConfig, "serve.probe", everywhere, given), clusters=logins)
-    return dataclasses.replace(config, alertmanager=alertmanager, probe=probe)
+    return dataclasses.replace(config, alertmanager=alertmanager, probe=probe, teams=settings.teams)
 
 
 def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
@@ -239,12 +253,12 @@ def stream_config(settings: Settings, flags: Layer) -> StreamConfig:
     """Return the job, and the settings of each cluster's brokers."""
     everywhere = settings.sections["stream"]
     brokers = {
-        name: build(BrokersConfig, "stream", everywhere, layer, flags, subject=f"cluster {name}")
-        for name, layer in settings.clusters.items()
+        name: brokers_config(settings, layer, flags, f"cluster {name}") for name, layer in settings.clusters.items()
     }
     config = build(StreamConfig, "stream", everywhere, flags)
     source, sink = reached(settings, config.source), reached(settings, config.sink)
-    return dataclasses.replace(config, source=source, sink=sink, clusters=brokers)
+    ranks = settings.teams.ranks
+    return dataclasses.replace(config, source=source, sink=sink, clusters=brokers, topic_ranks=ranks)
 
 
 def reached(settings: Settings, address: Address) -> Address:
@@ -358,7 +372,7 @@ def _cluster_meant(written: str, clusters: Iterable[str], variable: str) -> str:
     return meant[0] if meant else written.lower()
 
 
-def _value(convert: Callable[[Any], object], written: object, place: str) -> object:
+def _value(convert: Callable[[Any], _Value], written: object, place: str) -> _Value:
     try:
         return convert(written)
     except ValueError as error:

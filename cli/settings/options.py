@@ -112,7 +112,6 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "partition_detail_limit": "Most partitions per cluster by name in /metrics. Others are only counted.",
         "broker_detail_limit": "Most brokers per cluster by name in /metrics and /metrics/jmx.",
         "alert_detail_limit": "Most alerts per cluster by name in /metrics. All are counted.",
-        "topic_weights": "Importance of topics on the page, by pattern: `ledger* = 10`. The default of a topic is 0.",
         "start_command": "Command that starts a broker, to copy from the page. The page replaces {host} and {broker}.",
         "lease_host": "Host name of the only `kontrast serve` that grants leases, if several run side by side. Unset: "
         "each grants its own.",
@@ -146,6 +145,10 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "confirm_seconds": "Shortest duration of a difference that counts.",
         "timeout_seconds": "Longest time for a broker's connection, and for its answer.",
         "requests_per_second": "Most brokers of a cluster to ask per second.",
+        "groups": "Ask the brokers for consumer groups and transactional ids, to show whom an outage stops.",
+        "groups_interval_seconds": "Time between two rounds of questions about groups.",
+        "group_requests_per_second": "Most requests about groups per second, to all brokers of a cluster together.",
+        "groups_directory": "Directory that keeps the last answers about groups. Only in memory if unset.",
         "kafka_listener": "Listener of the brokers to ask. If unset, the one named like the protocol.",
         "kafka_quorum": "HOST:PORT of the KRaft controllers of a migrating cluster, and of a first broker in KRaft "
         "mode. Kontrast asks for their modes and compares the quorum's metadata with ZooKeeper's. If unset, it asks "

@@ -39,7 +39,9 @@ class FilesSource:
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return the cluster at the end of the files, or at the wanted moment."""
         history = History(self.directories, self.cluster, chroot=self.chroot, until=self.until)
-        gathering = Gathering(new_context(self.cluster, *self.brokers.read()), scope.keeps)
+        gathering = Gathering(
+            new_context(self.cluster, *self.brokers.read(), topic_ranks=self.brokers.topic_ranks), scope.keeps
+        )
         take_all(gathering, history.records(), stop)
         for note in history.files.notes:
             standard_error.say(note)

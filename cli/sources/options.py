@@ -14,7 +14,7 @@ from cli.settings.config import (
     ConfigError,
     Setting,
     Settings,
-    build,
+    brokers_config,
     reached,
     read_flags,
     read_settings,
@@ -26,7 +26,7 @@ from cli.sources.addresses import read_address
 from cli.sources.moments import TIMES, MomentParameter, chroot_option
 from cli.sources.source import UNNAMED, Source
 from ingest.config import IngestConfig, ZooKeeperConfig
-from streaming.config import BrokersConfig, StreamConfig
+from streaming.config import StreamConfig
 
 _ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _ONLY_OF_THE_JOB: Final = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
@@ -109,7 +109,7 @@ def source_of(flags: Mapping[str, Any], *, patience_seconds: float | None = None
 def _written_source(settings: Settings, flags: Mapping[str, Any], patience_seconds: float | None) -> Source:
     cluster: str | None = flags["cluster"]
     own = settings.clusters.get(cluster, {}) if cluster else {}
-    brokers = build(BrokersConfig, "stream", settings.sections["stream"], own, read_flags("stream", flags))
+    brokers = brokers_config(settings, own, read_flags("stream", flags))
     if flags["directories"]:
         from cli.sources.files import FilesSource
 

@@ -84,7 +84,9 @@ class StreamSource:
         of_cluster = (each for each in _placed_records(self.where, stop) if each[1].cluster == cluster)
         first = 0 if scope.past else begin
         records = (record for at, record in _until(of_cluster, until) if at >= first)
-        gathering = Gathering(new_context(cluster, *self.brokers.read()), scope.keeps)
+        gathering = Gathering(
+            new_context(cluster, *self.brokers.read(), topic_ranks=self.brokers.topic_ranks), scope.keeps
+        )
         take_all(gathering, records, stop)
         return gathering.picture()
 

@@ -34,7 +34,9 @@ class ZooKeeperSource:
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return the present cluster without a past."""
-        gathering = Gathering(new_context(self.cluster, *self.brokers.read()))  # no past, so no story
+        gathering = Gathering(
+            new_context(self.cluster, *self.brokers.read(), topic_ranks=self.brokers.topic_ranks)
+        )  # no past, so no story
         with without_garbage_collection():
             return gathering.look(*self._read(scope, stop), has_all_topics=scope.topics is None)
 

@@ -31,6 +31,7 @@ from controller.model.watch_state import Clocks, CompleteRead, EnsembleState, Fe
 from controller.rules.releases import NEWEST, Evidence, Profile, Release, profile_of
 from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
 from controller.rules.timing import CONTEXT_LOADED, UNFINISHED, Time
+from controller.rules.topic_ranks import TopicRanks
 
 
 class Configuration(msgspec.Struct, array_like=True):
@@ -105,6 +106,7 @@ class Header(msgspec.Struct, array_like=True):
     ensemble: EnsembleState = msgspec.field(default_factory=EnsembleState)
     damaged: DamagedTopics = msgspec.field(default_factory=DamagedTopics)
     flawed: dict[str, Flaw] = {}  # by path, znodes that Kafka cannot read, up to a limit
+    topic_ranks: TopicRanks = ()  # the operator's, the order of topics in sentences
 
     def copy(self) -> Header:
         """Return a copy of the header whose parts can be changed without a change of this one."""
@@ -177,10 +179,15 @@ class Header(msgspec.Struct, array_like=True):
                 self.expect(None)
 
     def configure(
-        self, given: GivenSettings, profile: Profile | None, preferred_controllers: tuple[BrokerId, ...] = ()
+        self,
+        given: GivenSettings,
+        profile: Profile | None,
+        preferred_controllers: tuple[BrokerId, ...] = (),
+        topic_ranks: TopicRanks = (),
     ) -> None:
-        """Set the operator's static settings, profile (None takes the evidence) and preferred controllers."""
+        """Set the operator's static settings, profile (None takes the evidence), preferred controllers and ranks."""
         self.configuration.given, self.preferred_controllers = dict(given), preferred_controllers
+        self.topic_ranks = topic_ranks
         self.expect(profile)
 
     def expect(self, profile: Profile | None) -> None:
@@ -265,6 +272,7 @@ class Header(msgspec.Struct, array_like=True):
             profile.reassigns_in_topic_znode,
             profile.replicates_without_adding,
             tuple(sorted((BrokerId(int(broker)), least) for broker, least in dynamic.items() if broker.isdecimal())),
+            self.topic_ranks,
         )
 
     def _dynamic_least_in_sync(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ import msgspec
 from controller.contract.gauges_row import ReactionTimes, SlowReaction, Writes
 from controller.contract.ids import BrokerId
 from controller.rules.states import PartitionState, ReplicaState
+from controller.rules.topic_ranks import TopicRanks
 
 ByBroker = dict[BrokerId, int]
 
@@ -86,6 +87,7 @@ class CountingRules(NamedTuple):
     adding_need_not_lead: bool  # replicas that are being added, though preferred
     adding_need_not_follow: bool  # a partition is not under-replicated without them
     least_in_sync_on: tuple[tuple[BrokerId, int], ...] = ()  # by leader, where its broker has a setting of its own
+    topic_ranks: TopicRanks = ()  # which decide the examples of a sentence
 
     def least_in_sync_under(self, leader: BrokerId) -> int:
         """Return the least number of in-sync replicas for topics without an own setting, on this leader."""

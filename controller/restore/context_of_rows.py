@@ -159,11 +159,12 @@ def _take_events(header: Header, pending: Iterable[PendingEvent], rows: Iterable
         for event in _due_events(row):
             due.setdefault(event, Counter())[row.topic] += 1
     named = {event.id: event for event in pending}
+    events: dict[int, StoredEvent] = {}
     for number in sorted(named.keys() | due.keys()):
         topics = due.get(number, Counter())
         unnamed = (EventKind.UNEXPLAINED.value, _NOT_NAMED, header.zxid, header.time_ms, topics.total())
-        header.events[number] = _event(named.get(number) or PendingEvent(number, *unnamed), sorted(topics), header)
-    header.next_event = max(header.events, default=-1) + 1
+        events[number] = _event(named.get(number) or PendingEvent(number, *unnamed), sorted(topics), header)
+    header.events, header.next_event = events, max(events, default=-1) + 1
 
 
 def _event(pending: PendingEvent, topics: Iterable[str], header: Header) -> StoredEvent:

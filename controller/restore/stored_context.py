@@ -17,6 +17,7 @@ from controller.model.context import FOLLOWING, Context, Header
 from controller.model.topics import Topic, Topics
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
+from controller.rules.topic_ranks import TopicRanks
 from controller.view.counting import count_gauges
 from controller.view.invariants import check_chunk, check_queues
 from controller.view.partition_issues import index_issues
@@ -41,6 +42,7 @@ def new_context(
     settings: GivenSettings | None = None,
     profile: Profile | None = None,
     preferred_controllers: tuple[BrokerId, ...] = (),
+    topic_ranks: TopicRanks = (),
     *,
     chunk_count: int = CHUNK_COUNT,
 ) -> Context:
@@ -49,12 +51,16 @@ def new_context(
     The number of chunks is fixed for the life of its state, and changes no row.
     """
     header = Header(cluster, chunk_count)
-    header.configure(settings or {}, profile, preferred_controllers)
+    header.configure(settings or {}, profile, preferred_controllers, topic_ranks)
     return Context(header, Topics.empty(chunk_count))
 
 
 def reconfigured(
-    context: Context, settings: GivenSettings, profile: Profile | None, preferred_controllers: tuple[BrokerId, ...] = ()
+    context: Context,
+    settings: GivenSettings,
+    profile: Profile | None,
+    preferred_controllers: tuple[BrokerId, ...] = (),
+    topic_ranks: TopicRanks = (),
 ) -> Context:
     """Return the context under these settings and this profile, with gauges recounted if they differ.
 
@@ -62,7 +68,7 @@ def reconfigured(
     """
     header = context.header
     changed = header.copy()
-    changed.configure(settings, profile, preferred_controllers)
+    changed.configure(settings, profile, preferred_controllers, topic_ranks)
     if changed == header:
         return context
     # Counts begin at the end of a complete read, which counts everything.

@@ -23,6 +23,7 @@ from controller.model.context import Header
 from controller.model.tally import CountingRules, IssueGroup
 from controller.model.topics import InTopic, Partition, Topic, Topics
 from controller.rules.states import ReplicaState
+from controller.rules.topic_ranks import place_in_sentence
 from controller.view.gauges import REASSIGNING
 from controller.view.health import electable, is_under_replicated, needed_in_sync
 
@@ -202,12 +203,6 @@ def _lacking(
     return tuple(keys)
 
 
-def _rank_of(topic: Topic, partition: Partition, internal: int, rules: CountingRules) -> int:
-    """Return the rank of a topic's partition in a sentence, the smallest first, as the page ranks unweighted topics."""
-    in_sync = rules.least_in_sync if topic.min_insync_replicas is None else topic.min_insync_replicas
-    return -((internal << 32) + (min(in_sync, 0xFFFF) << 16) + min(len(partition.replicas), 0xFFFF))
-
-
 class PartitionIssueIndex:
     """Groups of a cluster while a transaction changes them. They are copied at the first change."""
 
@@ -230,7 +225,10 @@ class PartitionIssueIndex:
         if not self._owned:
             self.groups, self.offline_by_topic, self._owned = self.groups.copy(), self.offline_by_topic.copy(), True
         name, internal = str(tp), int(tp.topic in INTERNAL_TOPICS)
-        rank = _rank_of(now, is_, internal, self._rules) if now and is_ else 0
+        rank = 0
+        if now and is_:
+            in_sync = self._rules.least_in_sync if now.min_insync_replicas is None else now.min_insync_replicas
+            rank = place_in_sentence(tp.topic, in_sync, len(is_.replicas), self._rules.topic_ranks)
         for key in come:
             if key not in gone:
                 # An owed election is due since its event came, not since the controller passed it over.

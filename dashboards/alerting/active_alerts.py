@@ -5,6 +5,7 @@ Silence is not health. A source without recent news is not certain.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -12,11 +13,14 @@ from enum import Enum
 from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import PartitionRow
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import STALE
 
 BROKER_VIEW = "BrokerViewStale"
 FINALIZED_TOO_EARLY = "FinalizedTooEarly"
+
+_PARTITION_NUMBER = re.compile(r"-\d+$")
 
 
 class Source(Enum):
@@ -52,6 +56,14 @@ class ActiveAlerts:
     certain: bool
     alerts: Mapping[str, AlertRow]  # by id
     resolved: Mapping[str, AlertRow]  # by id
+    troubled: tuple[PartitionRow, ...] = ()  # the partitions that clients cannot use, or not with acks=all
+
+    def topics_of(self, row: AlertRow) -> set[str]:
+        """Return the topics that an alert affects. A row has ten examples, so the brokers of a larger one decide."""
+        named = {_PARTITION_NUMBER.sub("", each) if row.partitions else each for each in row.examples}
+        if row.partitions > len(row.examples):
+            named |= {each.topic for each in self.troubled if not set(row.brokers).isdisjoint(each.replicas)}
+        return named | ({row.topic} if row.topic else set())
 
 
 def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> ActiveAlerts:
@@ -62,6 +74,7 @@ def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> ActiveAlerts:
         certain=certain,
         alerts={row.id: row for row in snapshot.open_alerts},
         resolved={row.id: row for row in snapshot.resolved_alerts},
+        troubled=(*snapshot.unusable, *snapshot.under_min_isr),
     )
 
 

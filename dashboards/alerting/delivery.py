@@ -20,6 +20,7 @@ from dashboards.kept_rows.reading import ReadingCounts, ReadingSnapshot
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silent_process
 from questions.memory import Memory
+from questions.teams import NO_TEAMS, Teams
 
 _LOOK_SECONDS = 0.25
 _NEWS_SECONDS = 0.01  # in which more rows of the same batch follow
@@ -45,13 +46,20 @@ class Delivery:
     `more` returns the active alerts of other sources than the outputs.
     """
 
-    def __init__(self, config: AlertmanagerConfig, memory: Memory, reading: ReadingCounts, more: More = tuple) -> None:
+    def __init__(
+        self,
+        config: AlertmanagerConfig,
+        memory: Memory,
+        reading: ReadingCounts,
+        more: More = tuple,
+        teams: Teams = NO_TEAMS,
+    ) -> None:
         self.failure: ServeError | None = None
         self._stale_after_ms = config.stale_after_ms
         self._memory = memory
         self._reading = reading
         self._more = more
-        self._registry = AlertRegistry(config)
+        self._registry = AlertRegistry(config, teams)
         self.senders = tuple(
             Sender(Alertmanager(url, config), config, self._registry) for url in dict.fromkeys(config.urls)
         )

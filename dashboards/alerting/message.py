@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -15,13 +15,19 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.title import title_of
 from questions.doubts import STALE
 from questions.picture import CONTROLLER_GROUP
+from questions.teams import Team
+from wording.sentences import joined
 from wording.times import moment, rfc3339
 
 Labels = tuple[tuple[str, str], ...]  # in the order of their names, because they identify an alert for Alertmanager
 
 OTHER_BROKER = "other_broker"  # the label of an alert's message about a further broker
 NEWS = "news"  # the label of an alert's message about further damage or another next step, a number
+TEAM = "team"  # the label and the annotation of an alert that affects topics of a team
 ALERT_ID = "alert_id"  # the annotation by which the exporter recognizes its own alerts
+
+TopicsByTeam = Mapping[Team | None, Sequence[str]]  # the most important team first
+_OF_NO_TEAM: TopicsByTeam = MappingProxyType({None: ()})
 
 # The severities of Kontrast's Prometheus rules, so that both are routed alike.
 SEVERITY_LABELS: Mapping[Severity, str] = MappingProxyType(
@@ -79,8 +85,10 @@ class Message:
         return alert if config.generator_url is None else {**alert, "generatorURL": config.generator_url}
 
 
-def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
-    """Return the alert's own message."""
+def message_of(
+    row: AlertRow, config: AlertmanagerConfig, team: Team | None = None, topics: Sequence[str] = ()
+) -> Message:
+    """Return the alert's own message, to a team whose `topics` are affected if there is one."""
     kind = f"{NAME_PREFIX}{row.alert}"
     labels = {
         **config.external_labels,
@@ -93,10 +101,11 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
         "topic": row.topic or "",
         "partition": "" if row.partition is None else str(row.partition),
         "broker": "" if row.broker is None else str(row.broker),
+        **({} if team is None else {TEAM: team.team}),
     }
     annotations = {
         ALERT_ID: row.id,
-        "summary": title_of(row),
+        "summary": title_of(row, "" if team is None else team.team),
         "description": row.cause,
         "expected": row.expected or "",
         "action": row.action,
@@ -106,6 +115,7 @@ def message_of(row: AlertRow, config: AlertmanagerConfig) -> Message:
         "since": moment(row.since_ms),
         "state": row.state,
         "runbook_url": f"{config.runbook_url.rstrip('/')}/{kind}.md",
+        TEAM: "" if team is None else f"{team} for {joined(topics)}",
         "page_url": "" if config.page_url is None else config.page_url.rstrip("/") + _page(row),
     }
     return Message(labels=_pairs(labels), annotations=_pairs(annotations), since_ms=row.since_ms)
@@ -117,13 +127,20 @@ def _severity(row: AlertRow, config: AlertmanagerConfig) -> Severity:
     return Severity(config.crash_without_damage) if pages_for_nothing else row.severity
 
 
-def messages_of(row: AlertRow, config: AlertmanagerConfig) -> tuple[Message, ...]:
+def messages_of(row: AlertRow, config: AlertmanagerConfig, by_team: TopicsByTeam = _OF_NO_TEAM) -> tuple[Message, ...]:
     """Return the alert's message, one for each further broker of its incident, and one for each of its news.
+
+    Each affected team gets these with its label, because Alertmanager routes an alert by its labels.
 
     Alertmanager sends news of new and ended labels only. A broker that joins, further damage and another next step
     therefore bring a new label. The others stay as long as the alert, so nothing ends before the incident.
     """
-    message = message_of(row, config)
+    return tuple(
+        each for team, topics in by_team.items() for each in _messages(row, message_of(row, config, team, topics))
+    )
+
+
+def _messages(row: AlertRow, message: Message) -> tuple[Message, ...]:
     first = min(row.brokers, default=None) if row.broker is None else row.broker
     others = [broker for broker in row.brokers if broker != first]
     return (

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.active_alerts import ActiveAlerts, Source, source_of
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
-from dashboards.alerting.message import ALERT_ID, SEVERITY_LABELS, Labels, Message, messages_of
+from dashboards.alerting.message import ALERT_ID, SEVERITY_LABELS, TEAM, Labels, Message, TopicsByTeam, messages_of
 from dashboards.alerting.title import title_of
+from questions.teams import NO_TEAMS, Teams
 
 # An output that is read again from its beginning briefly lacks active alerts. Only a longer silence is an end.
 _UNMENTIONED_MS = 60_000
@@ -34,13 +35,15 @@ class _Built:
     row: AlertRow
     certain: bool
     messages: tuple[Message, ...]
+    by_team: TopicsByTeam  # whose topics were affected since the alert opened
 
 
 class AlertRegistry:
     """The current messages. One thread writes, and any thread reads."""
 
-    def __init__(self, config: AlertmanagerConfig) -> None:
+    def __init__(self, config: AlertmanagerConfig, teams: Teams = NO_TEAMS) -> None:
         self._config = config
+        self._teams = teams
         self._lock = threading.Lock()
         self._built: dict[_Subject, _Built] = {}
         self._newest: tuple[ActiveAlerts, ...] | None = None
@@ -101,8 +104,10 @@ class AlertRegistry:
         with self._lock:
             for message in found:
                 cluster, alert_id = message.label("kafka_cluster"), dict(message.annotations).get(ALERT_ID)
-                others = {name: value for name, value in message.labels if name not in OWN_LABELS}
-                if alert_id is None or others != self._config.external_labels:
+                own = {*OWN_LABELS, TEAM}
+                others = {name: value for name, value in message.labels if name not in own}
+                external = {name: value for name, value in self._config.external_labels.items() if name != TEAM}
+                if alert_id is None or others != external:
                     continue
                 if not any(message.labels in held for held in (self._mentioned, self._missed, self._ended)):
                     subject = (cluster, source_of(message.label("alertname")), alert_id)
@@ -117,10 +122,11 @@ class AlertRegistry:
                 known = self._built.get(subject)
                 # Building the messages of thousands of alerts each time would cost more than all the rest.
                 if known is None or known.row is not row or known.certain is not said.certain:
-                    messages = messages_of(row, self._config)
+                    by_team = self._by_team(said.topics_of(row), known)
+                    messages = messages_of(row, self._config, by_team)
                     if not said.certain:
                         messages = tuple(message.unknown() for message in messages)
-                    known = _Built(row, said.certain, messages)
+                    known = _Built(row, said.certain, messages, by_team)
                 built[subject] = known
                 for message in known.messages:
                     # Of two with the same labels, which are one for Alertmanager, the older holds.
@@ -129,6 +135,12 @@ class AlertRegistry:
         self._missed = {k: tracked for k, tracked in {**self._missed, **self._mentioned}.items() if k not in mentioned}
         self._ended = {k: ended for k, ended in self._ended.items() if k not in mentioned}
         self._mentioned = mentioned
+
+    def _by_team(self, topics: set[str], before: _Built | None) -> TopicsByTeam:
+        """Return the affected topics by team. A team's alert lasts as long as the incident, as a broker's does."""
+        earlier = () if before is None else (topic for known in before.by_team.values() for topic in known)
+        every = sorted({*topics, *earlier})
+        return self._teams.teams_of(every) or {None: ()}
 
     def _miss(self, labels: Labels, tracked: _Tracked, said: ActiveAlerts | None, now_ms: int, steady_ms: int) -> None:  # noqa: PLR0913 (one call)
         """Judge an alert that was sent and that its source does not mention."""
@@ -164,7 +176,8 @@ def _ended(message: Message, ending: AlertRow | None, now_ms: int) -> Message:
     if ending is None:
         return replace(annotated, ended_ms=now_ms)
     return replace(
-        annotated.annotated(summary=title_of(ending), description=ending.cause), ended_ms=min(now_ms, ending.time_ms)
+        annotated.annotated(summary=title_of(ending, message.label(TEAM)), description=ending.cause),
+        ended_ms=min(now_ms, ending.time_ms),
     )
 
 

@@ -12,15 +12,17 @@ from wording.sentences import counted, event_of, listed, plural
 LONGEST_TITLE: Final = 64
 _RESOLVED: Final = "Resolved: "  # which deploy/alertmanager/kontrast.tmpl puts in front
 _LONGEST_CLUSTER: Final = 24
+_LONGEST_TEAM: Final = 16
 _LONGEST_SUBJECT: Final = 32
 
 
-def title_of(row: AlertRow) -> str:
+def title_of(row: AlertRow, team: str = "") -> str:
     """Return the title, such as "orders: 2 partitions offline, start broker 1". The step is left out if it is too long.
 
-    A resolved alert has no next step, and leaves room for the word that it is resolved.
+    The affected team follows the cluster, such as "orders, team pay: 2 partitions offline". A resolved alert has no
+    next step, and leaves room for the word that it is resolved.
     """
-    cluster = _cut(row.cluster, _LONGEST_CLUSTER)
+    cluster = _cut(row.cluster, _LONGEST_CLUSTER) + (f", team {_cut(team, _LONGEST_TEAM)}" if team else "")
     event, step = _words(row)
     if row.ends_subject:
         return _cut(f"{cluster}: {event}", LONGEST_TITLE - len(_RESOLVED))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.errors import ServeError
 from dashboards.probe.config import ProbeConfig
-from questions.overview.topic_ranks import TopicRanks
 from questions.past import PAST_ROWS
+from questions.teams import Teams
 from transport.address import Address
 from transport.listening import Listening, ListeningError
 from wording.sentences import joined
@@ -37,11 +36,11 @@ class ServeConfig:
     partitions_page: bool = False  # /metrics/partitions
     jmx_page: bool = False  # /metrics/jmx
     jmx_port: int | None = None  # of the brokers' JMX exporter, by default the port of their first listener
-    topic_weights: Mapping[str, str] = field(default_factory=dict)  # of the page, importance by pattern of topics
     lease_host: str | None = None  # the host of the only serve that grants leases, where several share one address
     start_command: str = "ssh {host} sudo systemctl start kafka"  # of a broker, to copy from the page
     alertmanager: AlertmanagerConfig = field(default_factory=AlertmanagerConfig, metadata={"is_key": False})
     probe: ProbeConfig = field(default_factory=ProbeConfig, metadata={"is_key": False})
+    teams: Teams = field(default_factory=Teams, metadata={"is_key": False})  # of the section [topics]
 
     def __post_init__(self) -> None:
         try:
@@ -52,10 +51,6 @@ class ServeConfig:
             raise ServeError(f"connect_timeout_seconds is {self.connect_timeout_seconds}: expected more than 0")
         if not self.sources or len(set(self.sources)) < len(self.sources):
             raise ServeError(f"from is {self.named_sources or 'empty'}: expected different outputs")
-        try:
-            TopicRanks(self.topic_weights)
-        except ValueError as error:
-            raise ServeError(str(error)) from None
         for name in _LIMITS:
             if getattr(self, name) < 0:
                 raise ServeError(f"{name} is {getattr(self, name)}: expected 0 or more")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from types import MappingProxyType
 
 from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
 from controller.contract.job_row import JobRow, ProcessUse
+from dashboards.alerting.message import ALERT_ID, Message
 from dashboards.catalogue import (
     alert_metrics,
     controller_metrics,
@@ -66,16 +68,19 @@ def _heartbeats(scrape: Scrape) -> Iterator[Sample]:
 
 def _alert_since(scrape: Scrape) -> Iterator[Sample]:
     for cluster, alerts in sorted(scrape.alerts.items()):
-        for message in alerts[: scrape.limits.alerts]:
+        series: dict[tuple[str, ...], Message] = {}
+        for message in alerts:  # of an alert's teams each has a message, with equal labels here
             alert = message.label("alertname").removeprefix(NAME_PREFIX)
             labels = (message.label(name) for name in alert_metrics.ALERT_SINCE.labels[3:])
-            yield (cluster, alert, message.severity.value, *labels), message.since_ms / 1000
+            series.setdefault((cluster, alert, message.severity.value, *labels), message)
+        for each, message in islice(series.items(), scrape.limits.alerts):
+            yield each, message.since_ms / 1000
 
 
 def _alerts_dropped(scrape: Scrape) -> Iterator[Sample]:
     for cluster in scrape.clusters:
         messages = scrape.alerts.get(cluster.cluster, ())  # additions are last, and name no other alert
-        alerts = sum(not message.is_addition for message in messages)
+        alerts = len({dict(message.annotations).get(ALERT_ID) for message in messages if not message.is_addition})
         yield (cluster.cluster,), max(0, alerts - scrape.limits.alerts)
 
 

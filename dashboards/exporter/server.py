@@ -43,6 +43,7 @@ from dashboards.serving.connections import HttpCollector, HttpFigures
 from dashboards.serving.http import HttpServer
 from dashboards.serving.metrics import BuildCollector, metrics_route, wanted_by
 from outputs import open_outputs
+from questions.groups import Clients
 from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2
@@ -59,14 +60,15 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     memory, reading = Memory(config.past_rows, addresses), JoinedCounts(addresses)
     followers = _followers(config, memory, reading)
     prober = Prober(config.probe, memory, reading)
-    delivery = Delivery(config.alertmanager, memory, reading, prober.active_alerts)
+    delivery = Delivery(config.alertmanager, memory, reading, prober.active_alerts, config.teams)
     page = PartitionsPage(memory, reading, config.alertmanager.stale_after_ms) if config.partitions_page else None
     app = _App(config, memory, reading, followers, delivery.active_alerts, page)
     figures = HttpFigures()
     own = BuildCollector(), HttpCollector(figures)
     app.show(broker_view_collector(prober), quorum_collector(prober), delivery_collector(delivery.senders), *own)
     transitions = Transitions(config.sources, config.connect_timeout_seconds, memory)
-    live = LivePage(memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence)
+    clients = lambda cluster: Clients(prober.known_groups(cluster), config.teams)  # noqa: E731
+    live = LivePage(memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence, clients)
     server = HttpServer(app.pages(live), config.listening, figures)
     with ExitStack() as running:
         for part in (server, page, *followers, transitions, prober, delivery):
@@ -75,14 +77,13 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
         _logger.info("serving %s at %s", config.named_sources, server.address)
         if started is not None:
             started(server.address)
-        was_read = False
         while not stop.wait(_LOOK_SECONDS):
             for failure in (*(follower.failure for follower in followers), delivery.failure, prober.failure):
                 if failure is not None:
                     raise failure
-            if not was_read and reading.snapshot().caught_up:
+            if not app.is_compared and reading.snapshot().caught_up:
                 _refuse_shared_cluster(memory)
-                was_read = True
+                app.is_compared = True
             server.check()
             if page is not None:
                 page.check()
@@ -109,7 +110,7 @@ def _page_config(config: ServeConfig) -> PageConfig:
     switched_on = [PARTITIONS_PAGE] * config.partitions_page + [JMX_PAGE] * config.jmx_page
     return PageConfig(
         source=config.named_sources,
-        topic_weights=config.topic_weights,
+        teams=config.teams,
         start_command=config.start_command,
         runbook_url=config.alertmanager.runbook_url,
         alertmanager_url=config.alertmanager.urls[0] if config.alertmanager.urls else None,
@@ -132,6 +133,7 @@ class _App:
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: PartitionsPage | None,
     ) -> None:
+        self.is_compared = False  # whether the outputs were read, and no two of them have a cluster
         self._config = config
         self._memory = memory
         self._reading = reading
@@ -220,7 +222,9 @@ class _App:
         if all(each.gauges is None for each in known):
             return "no cluster is known yet (`kontrast status` has the reason)"
         lacking = [each.cluster for each in known if state.outputs_lacking_rows_of(each.cluster)]
-        return _LACKS_ROWS.format(clusters=", ".join(lacking)) if lacking else self._memory.named_twice()
+        if lacking:
+            return _LACKS_ROWS.format(clusters=", ".join(lacking))
+        return self._memory.named_twice() or (None if self.is_compared else "the outputs are not compared yet")
 
 
 def _unread(source: str, state: ReadingSnapshot) -> str | None:

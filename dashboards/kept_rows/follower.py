@@ -168,7 +168,7 @@ class Follower:
 
     def _note_newer(self, cluster: str, output: str) -> None:
         if self._reading.newer_row(cluster, output):
-            self._memory.know(cluster, self._named)
+            self._memory.add_cluster(cluster, self._named)
             what = "a newer Kontrast wrote %s of cluster %s. Upgrade this exporter to export them"
             _logger.error(what, output, cluster)
 

@@ -13,9 +13,11 @@ from controller.contract.decoding import JsonDecoder
 from questions.explain.explanation import Explanation
 from questions.explain.from_rows import BrokerAnswer, TopicAnswer
 from questions.history import WINDOWS_SECONDS, History
+from questions.known_groups import KnownGroups
+from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
 from questions.overview.impact_map import Moment
 from questions.overview.overview import Overview
-from questions.restartable import Lease, Restartable
+from questions.restartable import Restartable
 from questions.search import Found
 from questions.topics import TopicList
 from questions.whatif.losses import WhatIf
@@ -66,7 +68,7 @@ _MOMENT: Final = "2024-05-01T03:12:00Z or milliseconds since 1970"
 AT: Final = Query("at", f"Moment, as {_MOMENT}. Default: the newest. The answer uses the nearest kept moment.", _TEXT)
 _MAP: Final = Query(
     "map",
-    "Moment of `impact`: before the incident, now, first or second (after these brokers have started), or loss (of one "
+    "Moment of `map`: before the incident, now, first or second (after these brokers have started), or loss (of one "
     "more broker). Default: now.",
     {"type": "string", "enum": [moment.value for moment in Moment]},
 )
@@ -77,8 +79,6 @@ _NAMED_IN_PATHS: Final = {
     "broker": "The broker's id.",
 }
 
-SHORTEST_LEASE_SECONDS: Final = 10
-LONGEST_LEASE_SECONDS: Final = 3600  # the holder extends it, so that a lost holder blocks restarts for an hour at most
 _LEASE_SECONDS: Final = {"type": "integer", "minimum": SHORTEST_LEASE_SECONDS, "maximum": LONGEST_LEASE_SECONDS}
 _ACCEPT_TOPIC: Final = Query(
     "accept_topic", "Topics that may go offline or reject acks=all, for example scratch-*.", _TEXT, repeats=True
@@ -159,6 +159,12 @@ RESTARTABLE: Final = Path(
         Query("holder", "Name whose own lease is no reason against the restart.", _TEXT),
     ),
 )
+GROUPS: Final = Path(
+    f"{_CLUSTER}/groups",
+    "Consumer groups and transactional ids as the brokers last described them",
+    KnownGroups,
+    (404, 503),
+)
 HOLD_LEASE: Final = Path(
     f"{_CLUSTER}/restart-lease",
     "Judge a broker's restart and take the cluster's only lease if the answer is yes. The holder's repeated request "
@@ -193,7 +199,7 @@ SEARCH_ALL: Final = Path(
 )
 PATHS: Final = (
     *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES),
-    *(RESTARTABLE, SEARCH, SEARCH_ALL),
+    *(RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL),
 )
 OPERATIONS: Final = (*PATHS, HOLD_LEASE, RELEASE_LEASE)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from controller.contract.ids import BrokerId
-from questions.restartable import Lease
+from questions.lease import Lease
 
 
 class _Held(NamedTuple):

@@ -27,12 +27,13 @@ from questions.explain.from_rows import (
     partition_answer,
     topic_answer,
 )
+from questions.groups import NO_CLIENTS, Clients
 from questions.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from questions.known_brokers import UnknownBrokersError
+from questions.known_groups import KnownGroups
 from questions.memory import Memory
 from questions.overview.impact_map import Moment as MapMoment
 from questions.overview.overview import Overview, Overviews, Shown, unread, worst_first
-from questions.overview.topic_ranks import TopicRanks
 from questions.search import Found, search
 from questions.subjects import subject_of
 from questions.topics import TopicList, TopicsAsked, list_topics, similar_partitions, similar_subjects, similar_topics
@@ -43,6 +44,7 @@ from wording.times import moment
 
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 
+ClientsOf = Callable[[str], Clients]
 Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
 
 
@@ -54,7 +56,7 @@ class Moment(NamedTuple):
 
 
 class Resources:
-    """The question of each path, asked of the followed clusters. `quorum` is that of `Overviews`."""
+    """The question of each path, asked of the followed clusters, with `quorum` of `Overviews` and `clients` by name."""
 
     def __init__(  # noqa: PLR0913 (one source an argument)
         self,
@@ -64,11 +66,13 @@ class Resources:
         leases: Leases,
         config: PageConfig,
         quorum: Callable[[str], str],
+        clients: ClientsOf,
     ) -> None:
         self._memory = memory
         self._clusters = clusters
         self._leases = leases
-        self._ranks = TopicRanks(config.topic_weights)
+        self._clients = clients
+        self._ranks = config.teams.ranks
         self._overviews = Overviews(memory, config, self._ranks, quorum)
         self._histories = Histories(memory, self._overview_at, transitions.follow)
 
@@ -94,7 +98,7 @@ class Resources:
         unknown = self._clusters.why_unknown(now)
         if unknown is not None:
             return unread(now.cluster, unknown)
-        overview = self._overviews.now(now, self._clusters.present(now), now_ms())
+        overview = self._overviews.now(now, self._clusters.present(now), now_ms(), self._clients(now.cluster))
         return msgspec.structs.replace(overview, lease=self._leases.held(now.cluster, now_ms()))
 
     def _overview_at(self, then: ClusterSnapshot, at_ms: int | None, shown: MapMoment = MapMoment.NOW) -> Overview:
@@ -137,7 +141,8 @@ class Resources:
         """Return the topic with some of its partitions."""
         topic, first = named(request, "topic"), number(request.query_params.get("first", "0"), "first")
         then, at_ms = self._then(request, {topic})
-        answer = topic_answer(then, topic, first, self._clusters.present(then, at_ms))
+        clients = self._clients(then.cluster) if at_ms is None else NO_CLIENTS
+        answer = topic_answer(then, topic, first, self._clusters.present(then, at_ms), clients)
         similar = lambda: similar_topics(self._memory, then.cluster, topic)  # noqa: E731
         return found(answer, f"{_there_is(at_ms)} no topic {topic}.", similar)
 
@@ -162,6 +167,10 @@ class Resources:
         """Explain the controller."""
         then, at_ms = self._then(request, None)
         return controller_answer(then, self._clusters.present(then, at_ms))
+
+    def groups(self, request: Request) -> KnownGroups:
+        """Return the consumer groups as the brokers last described them."""
+        return self._clients(self._clusters.snapshot(named(request, "cluster")).cluster).known
 
     def timeline(self, request: Request) -> History:
         """Return the past around a moment."""
@@ -188,7 +197,7 @@ class Resources:
         try:
             now = self._clusters.snapshot(cluster)
             losses = _losses(request, now)
-            return play_losses(self._clusters.whole(now).context, losses, doubts)
+            return play_losses(self._clusters.whole(now).context, losses, doubts, self._clients(cluster))
         except UnknownClusterError as error:
             return WhatIf(doubts, None, str(error))
 

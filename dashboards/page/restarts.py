@@ -10,12 +10,12 @@ from starlette.requests import Request
 
 from controller.contract.ids import BrokerId
 from dashboards.page.config import PageConfig
-from dashboards.page.interface import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS
 from dashboards.page.known_clusters import KnownClusters, now_ms
 from dashboards.page.leases import Leases
 from dashboards.page.request_parts import found, named, number
 from questions.known_brokers import UnknownBrokersError
-from questions.restartable import Lease, Restartable, Verdict, restartable, under_lease
+from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
+from questions.restartable import Restartable, Verdict, restartable, under_lease
 from transport.printable import printable
 
 _LONGEST_HOLDER: Final = 100

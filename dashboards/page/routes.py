@@ -27,10 +27,11 @@ from dashboards.page.known_clusters import KnownClusters, now_ms
 from dashboards.page.leases import Leases
 from dashboards.page.newest_pages import NewestPages, PageState
 from dashboards.page.request_parts import named
-from dashboards.page.resources import Answer, Moment, Resources
+from dashboards.page.resources import Answer, ClientsOf, Moment, Resources
 from dashboards.page.restarts import Restarts
 from dashboards.page.templates import render
 from dashboards.serving.pool import Pool
+from questions.groups import NO_CLIENTS
 from questions.memory import Memory
 from questions.subjects import page_of
 
@@ -59,7 +60,7 @@ class _Resource(NamedTuple):
 class LivePage:
     """Routes of the page. Streams of changes end with `stop`.
 
-    `quorum` returns a sentence with the last answer of a cluster's KRaft quorum.
+    `quorum` returns a sentence with the last answer of a cluster's KRaft quorum, and `clients` its consumer groups.
     """
 
     def __init__(  # noqa: PLR0913 (parts of the page)
@@ -70,12 +71,13 @@ class LivePage:
         config: PageConfig,
         stop: threading.Event,
         quorum: Callable[[str], str],
+        clients: ClientsOf = lambda _: NO_CLIENTS,
     ) -> None:
         self._memory = memory
         self._stop = stop
         self._config = config
         clusters, leases = KnownClusters(memory, reading, config.stale_after_ms), Leases()
-        self.resources = Resources(memory, clusters, transitions, leases, config, quorum)
+        self.resources = Resources(memory, clusters, transitions, leases, config, quorum, clients)
         self._restarts = Restarts(clusters, leases, config)
         self._newest_pages = NewestPages()
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
@@ -108,6 +110,7 @@ class LivePage:
             *(Route(resource.path.path, self._shown(resource)) for resource in resources),
             *(self._encoded(resource.path, resource.answer) for resource in resources),
             self._encoded(interface.RESTARTABLE, self._restarts.restartable),
+            self._encoded(interface.GROUPS, self.resources.groups),
             self._encoded(interface.HOLD_LEASE, self._restarts.hold),
             self._encoded(interface.RELEASE_LEASE, self._restarts.release),
             Route(interface.DOCUMENT, document),
@@ -188,10 +191,10 @@ class LivePage:
     def _picture(self, request: Request) -> Response:
         """Draw the map alone, for a message in a chat."""
         overview = self.resources.overview(request)
-        if overview.impact is None or overview.health is None:
+        if overview.map is None or overview.health is None:
             raise HTTPException(503, f"Cluster {overview.cluster}: {overview.unknown or 'no counts are kept'}.")
         as_of_ms = self.resources.moment(request).at_ms or overview.health.as_of_ms
-        drawn = Drawn(overview.cluster, overview.impact, overview.racks, overview.strip, as_of_ms)
+        drawn = Drawn(overview.cluster, overview.map, overview.racks, overview.strip, as_of_ms)
         picture = alone(drawn, f"{overview.state.event}.", overview.effect)
         return _response(picture.encode("utf-8", "replace"), "image/svg+xml")
 

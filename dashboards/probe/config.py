@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from dashboards.errors import ServeError
@@ -16,7 +17,10 @@ _LOGIN_KEYS = (
     *("sasl_mechanism", "username", "password_file", "password_variable", "principal", "keytab_file", "service_name"),
 )
 _PREFIX = "kafka_"
-_MORE_THAN_NOTHING = ("interval_seconds", "confirm_seconds", "timeout_seconds", "requests_per_second")
+_MORE_THAN_NOTHING = (
+    *("interval_seconds", "confirm_seconds", "timeout_seconds", "requests_per_second"),
+    *("groups_interval_seconds", "group_requests_per_second"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +89,9 @@ class ProbeConfig(KafkaLoginConfig):
     """Settings of the questions to brokers. Raise ServeError with a sentence for an impossible setting.
 
     The brokers of a cluster are asked in turn each `interval_seconds`, at most `requests_per_second` of them. A
-    difference counts if both sides are unchanged `confirm_seconds` later. The login applies to clusters outside
-    `clusters`.
+    difference counts if both sides are unchanged `confirm_seconds` later. With `groups` they are also asked each
+    `groups_interval_seconds` for consumer groups. The last answers are in `groups_directory` if that is set. The login
+    applies to clusters outside `clusters`.
     """
 
     brokers: bool = False
@@ -94,6 +99,10 @@ class ProbeConfig(KafkaLoginConfig):
     confirm_seconds: float = 5.0
     timeout_seconds: float = 10.0
     requests_per_second: float = 5.0
+    groups: bool = False
+    groups_interval_seconds: float = 300.0
+    group_requests_per_second: float = 0.9
+    groups_directory: Path | None = None
     clusters: Mapping[str, KafkaLoginConfig] = field(default_factory=dict, metadata={"is_key": False})
 
     def __post_init__(self) -> None:

@@ -23,8 +23,10 @@ from dashboards.probe.comparison import PartitionDifference, PartitionName, diff
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows, NothingNewError, gauges_of, now_ms
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
+from dashboards.probe.groups import GroupsProbe
 from dashboards.probe.quorum import QuorumProbe, is_asked
 from questions.cluster_rows import ClusterSnapshot
+from questions.known_groups import NO_GROUPS, KnownGroups
 from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2
@@ -210,6 +212,7 @@ class Prober:
         self._reading = reading
         self._probes: dict[str, ClusterProbe] = {}
         self._quorums: dict[str, QuorumProbe] = {}
+        self._groups: dict[str, GroupsProbe] = {}
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -228,13 +231,18 @@ class Prober:
             return "not asked. Name the KRaft controllers in kafka_quorum, or switch the probe of brokers on"
         return quorum.sentence
 
+    def known_groups(self, cluster: str) -> KnownGroups:
+        """Return the consumer groups of a cluster as its brokers last described them."""
+        probe = self._groups.get(cluster)
+        return NO_GROUPS if probe is None else probe.known
+
     def active_alerts(self) -> Sequence[ActiveAlerts]:
         """Return the probes' alerts."""
         of_brokers = (probe.active_alerts() for probe in self.probes())
         return (*of_brokers, *(quorum.active_alerts() for quorum in self.quorums()))
 
     def __enter__(self) -> Prober:
-        if self._config.brokers or self._config.asks_a_quorum:
+        if self._config.brokers or self._config.groups or self._config.asks_a_quorum:
             self._start("probes", self._look_for_clusters)
         return self
 
@@ -254,6 +262,10 @@ class Prober:
                     probe = ClusterProbe(cluster, self._config, self._memory, self._reading)
                     self._probes[cluster] = probe
                     self._start(f"probe of {cluster}", probe.run)
+                if self._config.groups and cluster not in self._groups and not snapshot.is_replayed:
+                    rows = CurrentRows(cluster, self._memory, self._reading)
+                    self._groups[cluster] = GroupsProbe(cluster, self._config, rows)
+                    self._start(f"groups of {cluster}", self._groups[cluster].run)
                 login = self._config.login_of(cluster)
                 if cluster not in self._quorums and is_asked(login, self._config, snapshot.migration):
                     quorum = QuorumProbe(cluster, self._config, CurrentRows(cluster, self._memory, self._reading))

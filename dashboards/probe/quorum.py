@@ -29,8 +29,8 @@ from migration.comparison.view import (
     leadership_text,
     replicas_text,
 )
-from migration.nodes.asking import ask_nodes
 from migration.nodes.nodes import Mode, Nodes, Quorum
+from migration.nodes.requests import ask_nodes
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import NodeError
 from questions.cluster_rows import ClusterSnapshot

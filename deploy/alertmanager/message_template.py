@@ -32,7 +32,8 @@ _REST_OF_EXPORTER = (BROKER_VIEW,)
 _TEMPLATE = """{{/* Made by deploy/alertmanager/message_template.py (`make boards`). Words for messages. The alerts of a
 group have the same labels kafka_cluster and group, and the worst has the title. A further broker of an incident is an
 alert of its own with the label other_broker, further damage one with the label news. The incident's alert has the
-words. A message has one address of each kind, because the alerts of a group share their subject. */}}
+words. Each affected team has an alert of its own with the label team, and the words come once. A message has one
+address of each kind, because the alerts of a group share their subject. */}}
 
 {{ define "kontrast.title" -}}
 {{ if eq .Status "firing" }}
@@ -47,11 +48,13 @@ RANKED }}
 {{- end }}
 
 {{ define "kontrast.text" -}}
-{{ $alerts := .Alerts.Firing }}{{ $runbook := "" }}
+{{ $alerts := .Alerts.Firing }}{{ $runbook := "" }}{{ $said := "" }}
 {{- range $name := stringSlice
 RANKED }}
 {{- range $alerts }}{{ if and (eq .Labels.alertname $name) (not (or .Labels.other_broker .Labels.news)) }}
-{{- template "kontrast.alert" . }}{{ if not $runbook }}{{ $runbook = .Annotations.runbook_url }}{{ end }}
+{{- if eq .Annotations.description $said }}{{ with .Annotations.team }}Team: {{ . }}
+{{ end }}{{ else }}{{ template "kontrast.alert" . }}{{ end }}
+{{- $said = .Annotations.description }}{{ if not $runbook }}{{ $runbook = .Annotations.runbook_url }}{{ end }}
 {{- end }}{{ end }}{{ end }}
 {{- if $alerts }}Page: {{ template "kontrast.link" . }}
 {{ with $runbook }}Runbook: {{ . }}
@@ -65,7 +68,8 @@ RANKED }}
 {{ .Labels.severity }}{{ with .Labels.kafka_cluster }} in cluster {{ . }}{{ end }}
 {{- with .Annotations.since }} since {{ . }}{{ end }}
 {{ .Annotations.description }}
-{{ with .Annotations.examples }}Partitions: {{ . }}
+{{ with .Annotations.team }}Team: {{ . }}
+{{ end }}{{ with .Annotations.examples }}Partitions: {{ . }}
 {{ end }}{{ with .Annotations.action }}Next step: {{ . }}
 {{ end }}{{ with .Annotations.expected }}{{ . }}
 {{ end }}

@@ -35,8 +35,8 @@ from migration.comparison.view import (
     replicas_text,
     resource_text,
 )
-from migration.nodes.asking import UNREADABLE_ANSWERS, ask_quorum, connect, refuse
 from migration.nodes.nodes import Mode, Node, Nodes, Quorum
+from migration.nodes.requests import UNREADABLE_ANSWERS, ask_quorum, connect, refuse
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode, NodeError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.contract.metadata_rows import PartitionRow
+from controller.rules.topic_ranks import TopicRanks
 from questions.cluster_rows import ClusterSnapshot, TopicRows
 from questions.doubts import BLINDING
 from questions.explain.broker import explain_broker
@@ -18,9 +20,9 @@ from questions.explain.controller import explain_controller
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
+from questions.groups import NO_CLIENTS, Clients
 from questions.overview.impact_map import ImpactMap, hosted_map
-from questions.overview.partition_groups import PartitionLine, partition_line
-from questions.overview.topic_ranks import TopicRanks
+from questions.overview.partition_groups import PartitionLine, partition_line, place_of
 from questions.picture import CONTROLLER_GROUP, Present, oldest
 
 PARTITIONS_OF_A_PAGE: Final = 100
@@ -38,7 +40,7 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
     """A broker explained, with a map of the partitions that it hosts."""
 
     explanation: Explanation
-    impact: ImpactMap
+    map: ImpactMap
 
 
 def partition_answer(found: ClusterSnapshot, tp: TopicPartition, present: Present | None) -> Explanation | None:
@@ -56,7 +58,9 @@ def partition_answer(found: ClusterSnapshot, tp: TopicPartition, present: Presen
     return explain_partition(part.picture(_shown(found, about), present, counted=bool(strangers)), tp)
 
 
-def topic_answer(found: ClusterSnapshot, name: str, first: int, present: Present | None) -> TopicAnswer | None:
+def topic_answer(
+    found: ClusterSnapshot, name: str, first: int, present: Present | None, clients: Clients = NO_CLIENTS
+) -> TopicAnswer | None:
     """Return the topic, if it exists, with its partitions from `first` on. The snapshot has the topic."""
     topic, begins = found.topics.get(name), f"{name}-"
     if topic is None or not topic.partitions:
@@ -73,7 +77,7 @@ def topic_answer(found: ClusterSnapshot, name: str, first: int, present: Present
     rows = [row for number, row in sorted(topic.partitions.items()) if number >= first]
     more = rows[PARTITIONS_OF_A_PAGE].partition if len(rows) > PARTITIONS_OF_A_PAGE else None
     lines = tuple(map(partition_line, rows[:PARTITIONS_OF_A_PAGE]))
-    return TopicAnswer(explain_topic(picture, name), lines, more)
+    return TopicAnswer(explain_topic(msgspec.structs.replace(picture, clients=clients), name), lines, more)
 
 
 def broker_answer(
@@ -88,7 +92,7 @@ def broker_answer(
     topics = {name: TopicRows(None, rows) for name, rows in hosted.items() if rows}
     about = [alert for alert in found.open_alerts if broker in (alert.broker, *alert.brokers)]
     picture = replace(found, topics=topics).picture(_shown(found, about), present)
-    return BrokerAnswer(explain_broker(picture, broker), hosted_map(found, ranks.rank, broker))
+    return BrokerAnswer(explain_broker(picture, broker), hosted_map(found, partial(place_of, ranks=ranks), broker))
 
 
 def controller_answer(found: ClusterSnapshot, present: Present | None) -> Explanation:

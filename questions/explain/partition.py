@@ -42,21 +42,21 @@ def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
     partition = None if topic is None else topic.partitions.get(tp.partition)
     assert topic is not None, f"there is no {tp}"
     assert partition is not None, f"there is no {tp}"
-    asked = _Asked(picture, tp, topic, partition)
+    facts = _PartitionFacts(picture, tp, topic, partition)
     problem = partition.problem
     return explanation_of(
         picture,
         f"partition {tp}",
-        asked.headline(),
-        is_well=problem is None and not topic.queued_for_deletion and asked.is_sound(),
+        facts.headline(),
+        is_well=problem is None and not topic.queued_for_deletion and facts.is_sound(),
         since=None if problem is None else picture.since(partition.problem_since_ms),
-        statements=asked.statements(),
-        causes=asked.causes(),
+        statements=facts.statements(),
+        causes=facts.causes(),
         findings=findings_about(picture, names=(str(tp),)),
     )
 
 
-class _Asked:
+class _PartitionFacts:
     """A partition with the facts for its explanation."""
 
     def __init__(self, picture: Picture, tp: TopicPartition, topic: Topic, partition: Partition) -> None:

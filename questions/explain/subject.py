@@ -15,6 +15,7 @@ from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
 from questions.explain.deleted_topic import explain_deleted_topic, has_leftovers
 from questions.explain.explanation import Explanation
+from questions.explain.group import explain_group
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.explain.unloadable_topic import explain_unloadable_topic, is_unloadable
@@ -34,6 +35,7 @@ class Subject(msgspec.Struct, frozen=True):
     topic: str | None = None
     broker: BrokerId | None = None
     is_controller: bool = False
+    group: str | None = None
 
     @property
     def topics(self) -> frozenset[str] | None:
@@ -59,6 +61,8 @@ class Subject(msgspec.Struct, frozen=True):
         """Explain the first reading that exists, if any."""
         if self.is_controller:
             return explain_controller(picture)
+        if self.group is not None:
+            return explain_group(picture, self.group)
         if self.broker is not None:
             return explain_broker(picture, self.broker) if is_known(picture.context, self.broker) else None
         if self.partition is not None and picture.partition(self.partition) is not None:
@@ -73,6 +77,8 @@ class Subject(msgspec.Struct, frozen=True):
 
     def similar(self, picture: Picture) -> list[str]:
         """Return existing topics and partitions with a similar name, the nearest first."""
+        if self.group is not None:
+            return near(self.group, picture.clients.known.groups)
         names = [name for name, topic in picture.context.topics if topic.exists]
         if self.partition is not None:
             number = self.partition.partition
@@ -100,10 +106,12 @@ def read_subject(words: Sequence[str], *, is_topic: bool = False) -> Subject:
             return Subject(said, is_controller=True)
         case ["broker", number] if _BROKER.fullmatch(number):
             return Subject(said, broker=BrokerId(int(number)))
+        case ["group", group]:
+            return Subject(said, group=group)
         case [name] if found := _PARTITION.fullmatch(name):
             return Subject(
                 said, partition=TopicPartition(found["topic"], PartitionId(int(found["number"]))), topic=name
             )
         case [name] if name != "broker":
             return Subject(said, topic=name)
-    raise ValueError(f"{said!r} is no subject. Write TOPIC-PARTITION, TOPIC, broker N or controller")
+    raise ValueError(f"{said!r} is no subject. Write TOPIC-PARTITION, TOPIC, broker N, group NAME or controller")

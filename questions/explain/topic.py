@@ -17,7 +17,8 @@ from controller.view.health import absence
 from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
+from questions.explain.explanation import Certainty, Explanation, Statement, as_of, explanation_of, findings_about
+from questions.groups import Effect, effects_in_words, effects_on, groups_by_team, readers_of, troubled_in_context
 from questions.picture import Origin, Picture
 from wording.facts import Fact
 from wording.sentences import all_of, bracketed, counted, joined, listed
@@ -43,6 +44,23 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
         findings=findings_about(picture, names=(name, *(f"{name}-{number}" for number in topic.partitions))),
     )
+
+
+def _clients(picture: Picture, name: str) -> Iterator[Statement]:
+    """Yield the owner, and the consumer groups that read the topic, with those that lack a partition."""
+    clients = picture.clients
+    owner = clients.teams.team_of(name)
+    if owner is not None:
+        yield Statement("team", str(owner))
+    readers = readers_of(clients.known, name)
+    if readers:
+        names = [group.group for group in readers]
+        yield Statement("read by", f"{groups_by_team(names, clients.teams)}, {as_of(picture, clients.known.asked_ms)}")
+    troubled = troubled_in_context(picture.context)
+    for group in readers:
+        lost = [tp for tp in effects_on(group, troubled)[1] if tp.topic == name]
+        if lost:
+            yield Statement("", f"group {group.group} {effects_in_words([Effect.CANNOT_READ], lost)}")
 
 
 def _unwell(topic: Topic) -> list[tuple[PartitionId, Partition]]:
@@ -75,6 +93,7 @@ def _statements(
     factors = sorted({len(partition.replicas) for partition in topic.partitions.values()})
     factor = f", replication factor {joined(list(map(str, factors)), 'or')}" if factors else ""
     yield Statement("size", f"{counted(len(topic.partitions), 'partition')}{factor}")
+    yield from _clients(picture, name)
     yield from _settings(picture, topic)
     for each in _unparsable(picture, name):
         says = f"{each.setting}={each.value}, but Kafka expects {each.expected}. Every broker fails at its next start"

@@ -19,7 +19,7 @@ from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT, DELE
 from controller.contract.remedies.remedy import Advice
 from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
 from controller.view.advice import advice_for
-from questions.lint import found_in
+from questions.lint import checks
 from questions.picture import WORST_FIRST, Picture
 
 _EXAMPLES: Final = 10
@@ -41,7 +41,7 @@ class LintCheck(msgspec.Struct, frozen=True):
 
     name: str
     severity: Severity
-    find: Callable[[found_in.Linted], Iterable[str]]
+    find: Callable[[checks.Linted], Iterable[str]]
     will: str
     advice: Advice
     reads_znodes: bool = False  # it looks at znodes beyond the controller's context
@@ -49,7 +49,7 @@ class LintCheck(msgspec.Struct, frozen=True):
 
 def lint(picture: Picture) -> tuple[LintFinding, ...]:
     """Return all findings, worst first. Checks without data are unknown and last."""
-    cluster, found = found_in.linted(picture), []
+    cluster, found = checks.linted(picture), []
     for check in CHECKS:
         mend = advice_for(check.advice, picture.header)
         if check.reads_znodes and picture.records is None:
@@ -64,28 +64,28 @@ CHECKS: Final = (
     LintCheck(
         "duplicate-topic-id",
         Severity.PAGE,
-        found_in.duplicate_ids,
+        checks.duplicate_ids,
         "Every broker that is elected controller fails while it loads them.",
         kinds.DUPLICATE_TOPIC_ID.advice,
     ),
     LintCheck(
         "unloadable-topic",
         Severity.PAGE,
-        found_in.unloadable_topics,
+        checks.unloadable_topics,
         "Every broker that is elected controller fails while it loads the topic.",
         kinds.TOPIC_UNLOADABLE.advice,
     ),
     LintCheck(
         "unreadable-znode",
         Severity.PAGE,
-        found_in.flawed_znodes,
+        checks.flawed_znodes,
         "Kafka cannot read the znode when a broker starts, a controller takes over, or a request comes.",
         Advice("Take the step that follows the znode."),
     ),
     LintCheck(
         "unparsable-settings",
         Severity.WARN,
-        found_in.unparsable_settings,
+        checks.unparsable_settings,
         "The settings are no JSON, so Kafka uses the defaults.",
         Advice("Write the settings again with kafka-configs.sh."),
         reads_znodes=True,
@@ -93,21 +93,21 @@ CHECKS: Final = (
     LintCheck(
         "state-of-a-later-controller",
         Severity.PAGE,
-        found_in.newer_than_the_controller,
+        checks.newer_than_the_controller,
         "/controller_epoch was set back. Brokers refuse the controller's requests as those of a deposed one.",
         Advice(remedies=(RAISE_EPOCH.filled(EPOCH="the highest epoch in this finding"),)),
     ),
     LintCheck(
         "min-isr-above-replication-factor",
         Severity.PAGE,
-        found_in.needs_more_than_it_has,
+        checks.needs_more_than_it_has,
         "Brokers refuse every write with acks=all, even while all brokers are live.",
         Advice(remedies=(LOWER_MIN_ISR, REASSIGN.given("the topic should have more replicas"))),
     ),
     LintCheck(
         "setting-stops-start",
         Severity.PAGE,
-        found_in.settings_that_end_a_start,
+        checks.settings_that_end_a_start,
         "Brokers parse these settings when they start. Every broker fails at a topic's, even without a replica of it.",
         kinds.START_WILL_FAIL.advice,
         reads_znodes=True,
@@ -115,35 +115,35 @@ CHECKS: Final = (
     LintCheck(
         "broker-without-session",
         Severity.PAGE,
-        found_in.persistent_brokers,
+        checks.persistent_brokers,
         "The znode is persistent. No process leads the broker's partitions, and the real broker cannot register.",
         kinds.BROKER_WITHOUT_SESSION.advice,
     ),
     LintCheck(
         "leader-out-of-sync",
         Severity.WARN,
-        found_in.leaders_out_of_sync,
+        checks.leaders_out_of_sync,
         "No broker writes such a state, so somebody edited it. A failover may elect another leader and lose records.",
         Advice("Find out who wrote the partition's state, and compare the replicas before the next failover."),
     ),
     LintCheck(
         "endpoint-of-two-brokers",
         Severity.WARN,
-        found_in.same_endpoint,
+        checks.same_endpoint,
         "Clients and brokers that mean one of them reach the other.",
         Advice("Give each broker its own advertised.listeners, and restart it."),
     ),
     LintCheck(
         "replicas-of-unknown-brokers",
         Severity.WARN,
-        found_in.unknown_brokers,
+        checks.unknown_brokers,
         "The controller waits for these brokers for ever, and handles no other reassignment of the partitions.",
         kinds.BROKER_UNKNOWN.advice,
     ),
     LintCheck(
         "child-list-too-long",
         Severity.PAGE,
-        found_in.long_lists,
+        checks.long_lists,
         "A starting controller cannot read a list beyond jute.maxbuffer, so no controller stays.",
         Advice(
             "Delete unused topics, or raise jute.maxbuffer on every ZooKeeper server, then on every broker.",
@@ -153,14 +153,14 @@ CHECKS: Final = (
     LintCheck(
         "leader-or-isr-not-assigned",
         Severity.WARN,
-        found_in.stray_states,
+        checks.stray_states,
         "The state names brokers outside the replicas. The controller elects no such broker, and their ISR is lost.",
         kinds.ASSIGNMENT_EDITED.advice,
     ),
     LintCheck(
         "replica-listed-twice",
         Severity.WARN,
-        found_in.listed_twice,
+        checks.listed_twice,
         "The partition has fewer copies than replicas, and Kafka counts it as under-replicated for ever.",
         Advice("Reassign the partition to different brokers.", (REASSIGN,)),
         reads_znodes=True,
@@ -168,7 +168,7 @@ CHECKS: Final = (
     LintCheck(
         "orphan-state",
         Severity.WARN,
-        found_in.orphan_states,
+        checks.orphan_states,
         "If a partition of this name is created, the controller cannot write its first state. It has no leader "
         "until the next failover, and the old one after it.",
         Advice(
@@ -180,7 +180,7 @@ CHECKS: Final = (
     LintCheck(
         "leftover-reassignment-fields",
         Severity.WARN,
-        found_in.leftover_fields,
+        checks.leftover_fields,
         "The next controller takes the partition as reassigned, to or from brokers outside its replicas.",
         Advice(remedies=(CANCEL_REASSIGNMENT,)),
         reads_znodes=True,
@@ -188,7 +188,7 @@ CHECKS: Final = (
     LintCheck(
         "leftover-request",
         Severity.WARN,
-        found_in.left_requests,
+        checks.left_requests,
         "It blocks the next request of its kind, and is carried out at the next failover.",
         Advice(
             remedies=(
@@ -201,7 +201,7 @@ CHECKS: Final = (
     LintCheck(
         "deletion-of-no-topic",
         Severity.WARN,
-        found_in.deletions_of_nothing,
+        checks.deletions_of_nothing,
         "No controller has handled it. Until then a new topic with this name is deleted.",
         kinds.DELETION_IGNORED.advice,
         reads_znodes=True,
@@ -209,7 +209,7 @@ CHECKS: Final = (
     LintCheck(
         "notifications-not-read",
         Severity.WARN,
-        found_in.unread_notifications,
+        checks.unread_notifications,
         "The controller does not read the leaders' reports. It sends brokers old ISRs, and each report slows its"
         " successor.",
         kinds.NOTIFICATION_BACKLOG.advice,
@@ -218,7 +218,7 @@ CHECKS: Final = (
     LintCheck(
         "setting-without-effect",
         Severity.WARN,
-        found_in.ignored_settings,
+        checks.ignored_settings,
         "Brokers log these settings as invalid and leave them out.",
         Advice("Correct or delete the named settings."),
         reads_znodes=True,
@@ -226,7 +226,7 @@ CHECKS: Final = (
     LintCheck(
         "leader-alone-in-its-isrs",
         Severity.WARN,
-        found_in.lonely_leaders,
+        checks.lonely_leaders,
         "The leader is the common cause, because its followers are in sync with other leaders. Its loss takes the "
         "partitions offline in which it is the only in-sync replica.",
         Advice(
@@ -236,14 +236,14 @@ CHECKS: Final = (
     LintCheck(
         "dead-replicas",
         Severity.WARN,
-        found_in.dead_brokers,
+        checks.dead_brokers,
         "Each partition there lacks a replica, and a deletion of its topic waits for the broker.",
         kinds.BROKER_ABSENT.advice,
     ),
     LintCheck(
         "brokers-without-rack",
         Severity.WARN,
-        found_in.without_rack,
+        checks.without_rack,
         "With racks on some brokers only, Kafka rejects new topics by rack, or ignores racks.",
         Advice(
             "Set broker.rack on the named brokers, and restart them.",
@@ -252,21 +252,21 @@ CHECKS: Final = (
     LintCheck(
         "all-replicas-in-one-rack",
         Severity.WARN,
-        found_in.in_one_rack,
+        checks.in_one_rack,
         "The loss of that rack takes the partition offline.",
         Advice(remedies=(REASSIGN,)),
     ),
     LintCheck(
         "min-isr-of-all-replicas",
         Severity.WARN,
-        found_in.needs_all_it_has,
+        checks.needs_all_it_has,
         "Each restart of a broker stops writes with acks=all.",
         Advice(remedies=(LOWER_MIN_ISR, REASSIGN.given("the topic should have more replicas"))),
     ),
     LintCheck(
         "settings-of-no-topic",
         Severity.INFO,
-        found_in.orphan_settings,
+        checks.orphan_settings,
         "A new topic with this name begins with these settings.",
         Advice(remedies=(DELETE_SETTINGS,)),
         reads_znodes=True,
@@ -274,7 +274,7 @@ CHECKS: Final = (
     LintCheck(
         "topic-without-settings",
         Severity.INFO,
-        found_in.without_settings,
+        checks.without_settings,
         "A deletion by hand removed the settings. The topic has the brokers' defaults, its retention included.",
         Advice(
             "Set the topic's settings again with kafka-configs.sh, or finish the deletion.",
@@ -284,14 +284,14 @@ CHECKS: Final = (
     LintCheck(
         "missing-topic-id",
         Severity.WARN,
-        found_in.missing_ids,
+        checks.missing_ids,
         "The next controller gives each a new id. Brokers that have the old id on disk then refuse the topic.",
         kinds.MISSING_TOPIC_ID.advice,
     ),
     LintCheck(
         "more-replicas-than-racks",
         Severity.INFO,
-        found_in.more_replicas_than_racks,
+        checks.more_replicas_than_racks,
         "No spread gives each replica a rack of its own, so one rack has two.",
         Advice(
             "Add a rack, or count on its loss taking two replicas.",
@@ -300,14 +300,14 @@ CHECKS: Final = (
     LintCheck(
         "one-replica",
         Severity.INFO,
-        found_in.one_replica,
+        checks.one_replica,
         "It goes offline with its broker, at each restart too, and is lost with its disk.",
         kinds.TOPIC_WITH_ONE_REPLICA.advice,
     ),
     LintCheck(
         "unclean-election-enabled",
         Severity.INFO,
-        found_in.unclean,
+        checks.unclean,
         "If all in-sync replicas fail, the controller elects a lagging replica, and records are lost.",
         Advice(remedies=(FORBID_UNCLEAN.given("its data matters more than availability"),)),
     ),

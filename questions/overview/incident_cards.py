@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -21,9 +21,11 @@ from controller.view.returns import Waiting
 from questions import incidents as question
 from questions.check import Finding, finding_of
 from questions.cluster_rows import ClusterSnapshot
+from questions.groups import Impact
 from questions.overview.partition_groups import PartitionGroup
 from questions.picture import Beginning, Picture
 from questions.state import Counts
+from questions.teams import Teams
 from wording.facts import Fact, keep_up
 from wording.sentences import counted, event_of, verb
 
@@ -41,7 +43,7 @@ _UP_TO_CONTROLLER: Final = frozenset(
 class Presentation:
     """Settings that decide the order of topics, the commands and the links of an overview."""
 
-    topic_weights: Mapping[str, str] = field(default_factory=dict)  # by pattern, see `TopicRanks`
+    teams: Teams = field(default_factory=Teams)
     start_command: str = "ssh {host} sudo systemctl start kafka"  # {host} and {broker} are replaced
     runbook_url: str = "docs/runbooks"
     alertmanager_url: str | None = None  # where an alert can be silenced
@@ -87,6 +89,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     alerts: tuple[Finding, ...]  # the worst first
     runbook: str
     silence: str | None
+    impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
 
     @property
     def effect(self) -> str:

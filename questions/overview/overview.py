@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby, repeat
 from typing import NamedTuple
 
 import msgspec
@@ -11,19 +12,23 @@ import msgspec
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.ids import BrokerId
-from controller.contract.metadata_rows import BrokerRow
+from controller.contract.ids import INTERNAL_TOPICS, BrokerId
+from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.rules.migration_phases import MigrationPhase
+from controller.rules.topic_ranks import TopicRanks
 from controller.view.migration import DONE
 from controller.view.types import FOLLOWING
+from questions import incidents as question
 from questions.check import Finding, Health, finding_of, health_of
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
+from questions.groups import NO_CLIENTS, Clients, troubled_in
 from questions.incidents import incidents_in, is_own
+from questions.lease import Lease
 from questions.memory import Memory
 from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map
 from questions.overview.incident_cards import Incident, Presentation, card_of, troubles_of, within
-from questions.overview.partition_groups import groups_of
+from questions.overview.partition_groups import PartitionGroup, Topics, cause_key, groups_of, place_of
 from questions.overview.recent import (
     KnownPast,
     News,
@@ -34,9 +39,7 @@ from questions.overview.recent import (
     strip_begin_ms,
     strip_of,
 )
-from questions.overview.topic_ranks import TopicRanks
 from questions.picture import Picture, Present, oldest
-from questions.restartable import Lease
 from questions.state import ClusterState, State, counts_of, not_known, state_of
 
 
@@ -95,7 +98,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     alerts: int = 0  # that are open, named in `health` or not
     own_alerts: tuple[Finding, ...] = ()  # of Kontrast on itself
     incidents: tuple[Incident, ...] = ()  # the worst first
-    impact: ImpactMap | None = None  # of one cluster, not of each in a list
+    map: ImpactMap | None = None  # of one cluster, not of each in a list
     strip: Strip | None = None  # the time around the shown moment, where there is a map
     racks: tuple[Rack, ...] = ()
     pending_writes: int = 0  # that the controller must do, and ZooKeeper does not show yet
@@ -130,9 +133,11 @@ class Overviews:
         self._ranks = ranks
         self._quorum = quorum
 
-    def now(self, found: ClusterSnapshot, present: Present | None, now_ms: int) -> Overview:
-        """Return the present cluster on one screen, with its last day and its way to KRaft."""
-        made = self.overview(found, present)
+    def now(
+        self, found: ClusterSnapshot, present: Present | None, now_ms: int, clients: Clients = NO_CLIENTS
+    ) -> Overview:
+        """Return the present cluster on one screen, with its last day, its way to KRaft and the impact on clients."""
+        made = self.overview(found, present, clients=clients)
         if made.unknown is not None:
             return made
         past = self._known_past(made, found, now_ms)
@@ -153,8 +158,8 @@ class Overviews:
         at_ms = past.now_ms if shown.at_ms is None else shown.at_ms
         alerts = self._memory.changes(found.cluster, strip_begin_ms(at_ms, past.now_ms), past.now_ms, {AlertRow.output})
         strip = strip_of(alerts, past, self._memory.newest_events(found.cluster), at_ms)
-        impact = impact_map(whole, self._ranks.rank, self._asked(made, found, shown.moment))
-        return msgspec.structs.replace(made, impact=impact, strip=strip)
+        impact = impact_map(whole, partial(place_of, ranks=self._ranks), self._asked(made, found, shown.moment))
+        return msgspec.structs.replace(made, map=impact, strip=strip)
 
     def _asked(self, made: Overview, found: ClusterSnapshot, moment: Moment) -> Asked:
         """Return what the map can show. Of a cluster whose state is not known, only the last known map is shown."""
@@ -178,6 +183,11 @@ class Overviews:
         kept_since_ms = shown_ms if kept is None else kept.since_ms
         return KnownPast(found.open_alerts, kept_since_ms, None if since is None else since.ms, shown_ms)
 
+    def _topics(self, names: set[str], cluster: str, at_ms: int | None) -> Topics:
+        """Return these topics if there are any, and the internal ones, whose partitions coordinate groups."""
+        found = self._memory.cluster(cluster, at_ms, names | INTERNAL_TOPICS) if names else None
+        return {} if found is None else found.topics
+
     def _way_to_kraft(self, found: ClusterSnapshot) -> WayToKRaft | None:
         row = found.migration
         if row is None or (row.phase == MigrationPhase.ZOOKEEPER.value and row.rollback == DONE):
@@ -185,21 +195,26 @@ class Overviews:
         phase, quorum = row.phase.replace("_", " "), self._quorum(found.cluster)
         return WayToKRaft(phase, row.since_ms, row.next_step, row.rollback_sentence, row.missing_brokers, quorum)
 
-    def overview(self, found: ClusterSnapshot, present: Present | None, at_ms: int | None = None) -> Overview:
+    def overview(
+        self,
+        found: ClusterSnapshot,
+        present: Present | None,
+        at_ms: int | None = None,
+        clients: Clients = NO_CLIENTS,
+    ) -> Overview:
         """Return the cluster of the snapshot on one screen. `present` is None for the kept moment `at_ms`."""
         unknown, gauges = why_unread(found), found.gauges
         if unknown is not None or gauges is None:
             return unread(found.cluster, unknown or "no counts are kept")
         rows = (*found.unusable, *found.under_min_isr)
-        names = {row.topic for row in rows}
-        with_topics = self._memory.cluster(found.cluster, at_ms, names) if names else None
+        topics = self._topics({row.topic for row in rows}, found.cluster, at_ms)
         picture = found.picture(oldest(found.open_alerts), present)
-        groups = groups_of(rows, {} if with_topics is None else with_topics.topics, self._ranks)
+        groups = groups_of(rows, topics, self._ranks)
         troubled = tuple(zip(groups, troubles_of(groups), strict=True))
         incidents = incidents_in(picture, [trouble for _, trouble in troubled])
         counts = counts_of(gauges, _away(found, gauges))
         made = (card_of(each, found, picture, troubled, self._config) for each in incidents)
-        cards = tuple(within(card, counts) for card in made)
+        cards = tuple(_hitting(map(within, made, repeat(counts)), incidents, found, troubled, topics, clients))
         state = state_of(picture, counts, incidents)
         is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
         health = health_of(picture, counts, state)
@@ -220,6 +235,26 @@ class Overviews:
             agreement_of_last_hour=gauges.agreement_of_last_hour,
             agreement=gauges.agreement,
         )
+
+
+def _hitting(  # noqa: PLR0913 (one call)
+    cards: Iterable[Incident],
+    incidents: Iterable[question.Incident],
+    found: ClusterSnapshot,
+    troubled: Iterable[tuple[PartitionGroup, question.Trouble]],
+    topics: Topics,
+    clients: Clients,
+) -> Iterator[Incident]:
+    """Yield the cards of these incidents with their impact on clients, by the partitions of their troubles."""
+    by_key: dict[tuple[str, str, str], list[PartitionRow]] = {}
+    for row in (*found.unusable, *found.under_min_isr) if clients.known.asked_ms else ():
+        by_key.setdefault(cause_key(row), []).append(row)
+    sizes = {name: len(topics[name].partitions) for name in INTERNAL_TOPICS if name in topics}
+    for card, incident in zip(cards, incidents, strict=True):
+        hit = set(map(id, incident.troubles))
+        keys = [(group.topic, group.problem, group.says) for group, trouble in troubled if id(trouble) in hit]
+        rows = (row for key in keys for row in by_key.get(key, ()))
+        yield msgspec.structs.replace(card, impact=clients.hit_by(troubled_in(rows, sizes)))
 
 
 def worst_first(overviews: Iterable[Overview]) -> tuple[Overview, ...]:

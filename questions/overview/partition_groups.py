@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from controller.contract.ids import BrokerId, PartitionId
-from controller.contract.metadata_rows import PartitionRow
+from controller.contract.metadata_rows import PartitionRow, TopicRow
 from controller.contract.problem import Problem
+from controller.rules.topic_ranks import TopicRanks, place_in_sentence
 from questions.cluster_rows import TopicRows, problem_since_ms
-from questions.overview.topic_ranks import TopicRanks
 from wording.facts import Fact
 from wording.sentences import listed, one_of
 
@@ -47,6 +47,7 @@ class PartitionGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     topic: str
     problem: str
+    says: str  # the cause
     needs: tuple[BrokerId, ...]  # brokers of which `lacking` must return
     lacking: int
     count: int
@@ -62,15 +63,28 @@ def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -
     """Return the groups of partitions with a problem, the most important topics first."""
     found: dict[tuple[str, str, str], list[PartitionRow]] = {}
     for row in rows:
-        found.setdefault((row.topic, str(row.problem), cause_of(row)), []).append(row)
+        found.setdefault(cause_key(row), []).append(row)
     groups = [_group(key, members, topics.get(key[0], _NO_TOPIC)) for key, members in found.items()]
     order = list(PROBLEMS_OF_CLIENTS)
 
     def rank(group: PartitionGroup) -> tuple[object, ...]:
         topic = topics.get(group.topic, _NO_TOPIC).row
-        return ranks.rank(group.topic, topic), order.index(Problem(group.problem)), -group.count, group.needs
+        return place_of(group.topic, topic, ranks), order.index(Problem(group.problem)), -group.count, group.says
 
     return tuple(sorted(groups, key=rank))
+
+
+def cause_key(row: PartitionRow) -> tuple[str, str, str]:
+    """Return the key of the row's group: its topic, problem and cause."""
+    return row.topic, str(row.problem), cause_of(row)
+
+
+def place_of(name: str, topic: TopicRow | None, ranks: TopicRanks) -> tuple[int, str]:
+    """Return the place of a topic among others, the smallest first. `topic` is None if its settings are unknown."""
+    in_sync, replicas = (
+        (0, 0) if topic is None else (topic.min_insync_replicas or 1, max(topic.replication_factors, default=0))
+    )
+    return place_in_sentence(name, in_sync, replicas, ranks), name
 
 
 def partition_line(row: PartitionRow) -> PartitionLine:
@@ -122,11 +136,12 @@ def _needs(brokers: tuple[BrokerId, ...], lacking: int) -> str:
 
 
 def _group(key: tuple[str, str, str], rows: list[PartitionRow], in_topic: TopicRows) -> PartitionGroup:
-    topic, problem, _ = key
+    topic, problem, says = key
     needs, lacking = needs_of(rows[0])
     return PartitionGroup(
         topic=topic,
         problem=problem,
+        says=says,
         needs=needs,
         lacking=lacking,
         count=len(rows),

@@ -11,6 +11,8 @@ from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
 from controller.view.health import reason_for
 from controller.view.types import Context, Partition, Topic
+from questions.groups import sizes_in
+from questions.known_groups import Troubled
 
 _NONE = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 
@@ -131,6 +133,15 @@ def _reason(after: Context, topic: Topic, partition: Partition) -> str | None:
         return None
     predicted = partition.value(after.header.controller_epoch)
     return reason_for(partition.problem, partition, topic, after.header, predicted)
+
+
+def troubled_by(taken: Consequences, context: Context) -> Troubled:
+    """Return the partitions that a change takes from clients."""
+    return Troubled(
+        frozenset((each.topic, each.partition) for each in taken.newly_offline),
+        frozenset((each.topic, each.partition) for each in taken.newly_unwritable),
+        sizes_in(context),
+    )
 
 
 def worst_first(changes: Iterable[PartitionChange]) -> tuple[PartitionChange, ...]:

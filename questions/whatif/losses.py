@@ -10,8 +10,9 @@ import msgspec
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.problem import Problem
 from controller.view.types import Context
+from questions.groups import NO_CLIENTS, Clients, Impact
 from questions.known_brokers import UnknownBrokersError
-from questions.whatif.consequences import PartitionChange, is_offline
+from questions.whatif.consequences import PartitionChange, is_offline, troubled_by
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.rolling import RollingOrder, rolling_order
 from questions.whatif.scenario import Change, Scenario, Step, play
@@ -53,9 +54,10 @@ class WhatIf(msgspec.Struct, frozen=True):
     topics: tuple[TopicChanges, ...] = ()
     more_topics: int = 0
     rolling: RollingOrder | None = None  # of all brokers, for clean shutdowns
+    impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
 
 
-def play_losses(context: Context, losses: Losses, doubts: tuple[str, ...]) -> WhatIf:
+def play_losses(context: Context, losses: Losses, doubts: tuple[str, ...], clients: Clients = NO_CLIENTS) -> WhatIf:
     """Play the losses on the cluster, and group the changes by topic."""
     change = Change.SHUT_DOWN if losses.controlled else Change.CRASH
     try:
@@ -64,7 +66,8 @@ def play_losses(context: Context, losses: Losses, doubts: tuple[str, ...]) -> Wh
     except (UnknownBrokersError, NoControllerError) as error:
         return WhatIf(doubts, None, str(error))
     topics = _by_topic(scenario.in_all.changes)
-    return WhatIf(doubts, scenario, None, topics[:_NAMED], len(topics[_NAMED:]), order)
+    impact = clients.hit_by(troubled_by(scenario.in_all, context))
+    return WhatIf(doubts, scenario, None, topics[:_NAMED], len(topics[_NAMED:]), order, impact)
 
 
 def _by_topic(changes: Iterable[PartitionChange]) -> tuple[TopicChanges, ...]:

@@ -123,7 +123,8 @@ def part_of_records(cluster: str, records: Iterable[Record], config: ReportConfi
     """Return the part of a cluster, from the steps of its records."""
     account = Account(config.since_ms or EVER_MS, _end(config))
     account.begin(EVER_MS)
-    context = new_context(cluster, *config.brokers_of(cluster).read())
+    brokers = config.brokers_of(cluster)
+    context = new_context(cluster, *brokers.read(), topic_ranks=brokers.topic_ranks)
     waiting, last = iter(records), None
     while block := list(islice(waiting, _RECORDS_AT_ONCE)):
         outcome = steps(context, block)

@@ -1,8 +1,12 @@
-"""`kontrast up --check` reaches what only `[serve.probe]` and the questions to the ensemble name."""
+"""`kontrast up --check` reaches what only `[serve.probe]` and the questions to the ensemble name; `up` runs once."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,3 +82,28 @@ def test_questions_that_a_server_does_not_allow_are_named(check, tmp_path):
         wrong = check(server.connect_string, watch=f"zookeeper_admin_port = {port}")["a: questions to"]
         assert wrong.endswith(f": {server.connect_string} does not allow mntr, and has no AdminServer at port {port}")
     assert check(server.connect_string, watch="connect_timeout_seconds = 1")["a: questions to"].startswith("wrong")
+
+
+def test_a_second_up_names_the_process_of_the_first_one(tmp_path):
+    file = tmp_path / "kontrast.toml"
+    file.write_text(
+        f"""
+        [watch]
+        cluster = "orders"
+        zookeeper = "127.0.0.1:1"
+        to = "journal:{tmp_path}/changes"
+        [stream]
+        from = "journal:{tmp_path}/changes"
+        to = "journal:{tmp_path}/outputs"
+        checkpoint = "{tmp_path}/checkpoint"
+        [serve]
+        from = "journal:{tmp_path}/outputs"
+        """
+    )
+    with file.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        command = [sys.executable, "-m", "cli", "up", "--config", file]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert second.returncode == 3
+    assert f"kontrast up already runs with {file}, as process {os.getpid()} (" in second.stderr
+    assert not (tmp_path / "changes").exists()

@@ -189,6 +189,8 @@ def test_variables_that_are_no_settings_are_left_alone(tmp_path):
         ("watch = 1", ["[watch]", "must be a table"]),
         ("clusters = 1", ["[clusters]", "must be a table"]),
         ("[clusters]\na = 1", ["[clusters.a]", "must be a table"]),
+        ("[topics]\na = 1", ["[topics]", '"a"', 'team = "NAME"']),
+        ("topics = 1", ["[topics]", "must be a table"]),
         ("[watch", ["not a TOML file"]),
         ("a = " + "[" * 2_000, ["not a TOML file"]),
     ],

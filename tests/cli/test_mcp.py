@@ -18,7 +18,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from cli.mcp_server.asking import Commands, NoAnswerError
+from cli.mcp_server.commands import Commands, NoAnswerError
 from cli.mcp_server.tools import TOOLS, Explain, Question
 from questions.explain.explanation import Explanation
 from questions.restartable import Restartable

@@ -118,7 +118,7 @@ def test_json_is_an_object_a_line(question, where):
         ("explain broker 77", "there is no broker 77 in cluster shop"),
         (
             "explain broker x",
-            "'broker x' is no subject. Write TOPIC-PARTITION, TOPIC, broker N or controller",
+            "'broker x' is no subject. Write TOPIC-PARTITION, TOPIC, broker N, group NAME or controller",
         ),
         ("explain t1 t3", "'t1 t3' is no subject"),
         ("explain nothing --key a", "there is no topic nothing in cluster shop"),

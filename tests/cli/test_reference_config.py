@@ -50,6 +50,12 @@ preferred_controllers = []
 [clusters.orders.broker_config]
 """
 
+TOPICS = """
+# The teams and ranks of topics, consumer groups and transactional ids, by patterns of their names. None by default.
+[topics]
+# "payments.*" = { team = "payments", contact = "#payments-oncall", rank = 1 }
+"""
+
 # Said by [clusters.orders], so only a comment in [watch].
 ELSEWHERE = {("watch", "cluster"), ("watch", "zookeeper")}
 
@@ -73,7 +79,7 @@ def reference() -> str:
         if section == "watch":
             parts.append(CLUSTERS)
             parts += [broker_default(name, value) for name, value in msgspec.to_builtins(BrokerSettings()).items()]
-    return "".join(parts)
+    return "".join([*parts, TOPICS])
 
 
 def entry(section: str, key: Key) -> str:

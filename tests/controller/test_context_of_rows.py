@@ -35,7 +35,10 @@ def from_rows(history: ZnodeHistory) -> Context:
     gauges = [row for row in history.effects if isinstance(row, GaugesRow)][-1]
     given = decode_row(encode_row(gauges))
     assert isinstance(given, GaugesRow)
-    return context_of_rows(new_context("c", chunk_count=8), standing(history), given)
+    empty, unchanged = new_context("c", chunk_count=8), new_context("c", chunk_count=8)
+    context = context_of_rows(empty, standing(history), given)
+    assert empty.header == unchanged.header, "an empty context serves several readers"
+    return context
 
 
 def facts(context: Context) -> dict[str, Any]:

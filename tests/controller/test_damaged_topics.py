@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from controller.contract.remedies.table import REMEDIES, SECTIONS
 from controller.view.advice import harm_of_failover
 from tests.controller.znode_history import ZnodeHistory
+from tests.remedies.table import REMEDIES, SECTIONS
 
 TOPIC = "/brokers/topics/t"
 OLD, NEW, ANOTHER = "b2xkLW9sZC1vbGQtb2xkLQ", "bmV3LW5ldy1uZXctbmV3LQ", "YW5vdGhlci1hbm90aGVyLQ"

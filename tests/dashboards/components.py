@@ -26,7 +26,6 @@ from dashboards.serving.connections import HttpFigures
 from dashboards.serving.http import HttpServer
 from questions.memory import Memory
 from questions.overview.overview import Overviews, worst_first
-from questions.overview.topic_ranks import TopicRanks
 from tests.dashboards import page_cases
 from tests.dashboards.page_cases import Story
 from tests.dashboards.recorded_cases import recorded_story
@@ -52,7 +51,7 @@ def page_of(stories: Iterable[Story]) -> str:
         for row in story.rows():
             memory.apply(row)
     now_ms = time.time_ns() // 1_000_000
-    made = Overviews(memory, PageConfig(), TopicRanks({}), lambda _: "not asked")
+    made = Overviews(memory, PageConfig(), (), lambda _: "not asked")
     present = KnownClusters(memory, reading, PageConfig().stale_after_ms).present
     overviews = worst_first(made.now(found, present(found), now_ms) for found in memory.clusters())
     environment = templates.ENVIRONMENT.overlay(loader=FileSystemLoader([Path(__file__).parent, _PAGE / "html"]))

@@ -417,11 +417,11 @@ def test_a_row_of_an_alert_is_looked_at_at_once(rows, monkeypatch):
 
 def test_a_cluster_that_is_new_is_given_as_long_for_its_first_heartbeat_as_any(rows):
     memory, reading = Memory(), ReadingCounts()
-    memory.know("north")
+    memory.add_cluster("north")
     reading.caught_up()
     delivery = Delivery(AlertmanagerConfig(stale_after_seconds=0.2), memory, reading)
     eventually(lambda: "north" in delivery.active_alerts())  # it never had one
-    memory.know("south")
+    memory.add_cluster("south")
     assert "south" not in delivery.active_alerts()
     eventually(lambda: "south" in delivery.active_alerts())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from controller.contract.alert_row import Severity
@@ -10,6 +12,7 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message, message_of, messages_of
 from dashboards.alerting.registry import AlertRegistry
 from dashboards.alerting.sender import Sender
+from questions.teams import read_teams
 
 CONFIG = AlertmanagerConfig(resolve_timeout_seconds=300)
 MINUTE_MS = 60_000
@@ -219,3 +222,51 @@ def test_the_end_of_an_alert_that_was_never_sent_is_not_sent(registry, rows):
     registry.update([active(resolved=[ended, rows.alert("long", "resolved", subject="broker 2")])], 2, 2)
     sender._work()
     assert alertmanager.sent[1:] == [("long", True)]
+
+
+TEAMS = read_teams({"pay*": {"team": "payments", "contact": "#pay", "rank": 1}, "audit": {"team": "security"}})
+
+
+def routed(registry) -> dict[str, str | None]:
+    """Return the annotation `team` of each message that is open, by its label `team`."""
+    messages = [message for message in registry.messages() if message.ended_ms is None]
+    return {message.label("team"): dict(message.annotations).get("team") for message in messages}
+
+
+def test_the_alert_of_one_team_has_its_label_title_and_contact(rows):
+    registry = AlertRegistry(CONFIG, TEAMS)
+    registry.update([active(rows.alert("a", partitions=2, examples=("pay.a-0", "pay.b-1")))], 0, 0)
+    (message,) = registry.messages()
+    assert routed(registry) == {"payments": "payments (#pay) for pay.a and pay.b"}
+    assert dict(message.annotations)["summary"].startswith("north, team payments: ")
+
+
+def test_each_team_has_an_alert_that_lasts_as_long_as_the_incident(rows):
+    registry = AlertRegistry(CONFIG, TEAMS)
+    registry.update([active(rows.alert("a", partitions=1, examples=("pay-0",)))], 0, 0)
+    both = rows.alert("a", partitions=2, examples=("audit-0", "free-1"))
+    registry.update([active(both)], 1, 1)
+    assert routed(registry) == {"payments": "payments (#pay) for pay", "security": "security for audit", "": None}
+    registry.update([active(resolved=[rows.alert("a", "resolved", time_ms=2)])], 2, 2)
+    assert routed(registry) == {}
+    assert {message.ended_ms for message in registry.messages()} == {2}
+
+
+def test_a_large_alert_reaches_the_teams_of_all_its_partitions(rows):
+    registry = AlertRegistry(CONFIG, TEAMS)
+    large = rows.alert("a", partitions=12, examples=("free-0",), brokers=(2,))
+    troubled = (rows.partition("audit", 0, replicas=(2, 3)), rows.partition("pay", 0, replicas=(1, 3)))
+    registry.update([replace(active(large), troubled=troubled)], 0, 0)
+    assert routed(registry) == {"security": "security for audit", "": None}
+
+
+def test_an_adopted_alert_of_a_team_goes_on(rows):
+    row = rows.alert("a", partitions=1, examples=("audit-0",))
+    config = AlertmanagerConfig(external_labels={"team": "kafka", "site": "lab"})
+    before, after = AlertRegistry(config, TEAMS), AlertRegistry(config, TEAMS)
+    before.update([active(row)], 0, 0)
+    after.adopt(before.messages())
+    after.update([active(row)], 1, 1)
+    assert routed(after) == {"security": "security for audit"}
+    after.update([active(rows.alert("b", examples=("free",)))], 120_000, 120_000)
+    assert "kafka" in routed(after)  # an external label is the team of everything else

@@ -77,7 +77,7 @@ def named(path: str, **names: str) -> str:
 
 
 def affected_partition(exporter) -> tuple[str, str]:
-    line = json.loads(exporter.page(f"{API}/clusters/north"))["impact"]["lines"][0]
+    line = json.loads(exporter.page(f"{API}/clusters/north"))["map"]["lines"][0]
     return line["topic"], str(line["causes"][0]["partitions"][0])
 
 
@@ -190,6 +190,7 @@ QUESTIONS = {
     "search": {"of": "t"},
     "searchAll": {"of": "t"},
     "restartable": {"broker": 2, "accept_topic": ["scratch-*"]},
+    "groups": {},
     "holdLease": {"broker": 2, "holder": "ansible@ops1", "seconds": 900},
     "releaseLease": {"broker": 2, "holder": "ansible@ops1"},
 }

@@ -20,7 +20,8 @@ import pytest
 from dashboards.exporter.config import ServeConfig
 from dashboards.page.interface import document
 from dashboards.page.leases import Leases
-from questions.restartable import Lease, Obstacle, Restartable, Verdict
+from questions.lease import Lease
+from questions.restartable import Obstacle, Restartable, Verdict
 from tests.dashboards.test_restartable import cluster
 from transport.address import JournalAddress
 

@@ -113,7 +113,7 @@ def test_a_killed_broker_shows_within_two_seconds_of_its_row(exporter, rows, vis
     assert min(took_seconds) < 2
     assert "clients affected" in page.inner_text("main")
     assert visit.findings() == []
-    page.get_by_text("As text").click()
+    page.locator("#as-text > summary").click()
     page.locator("#as-text").get_by_role("link", name="payments-0").click()
     page.get_by_text("no live in-sync replica: in sync [2]").first.wait_for()
     assert visit.findings() == []
@@ -248,7 +248,7 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
     explained = msgspec.json.decode(exporter.page(f"/api/v1{base}/topics/payments/0"), type=Explanation)
     assert explained.subject == "partition payments-0"
     broker = msgspec.json.decode(exporter.page(f"/api/v1{base}/brokers/2"), type=BrokerAnswer)
-    assert [line.topic for line in broker.impact.lines if line.causes] == ["payments"]
+    assert [line.topic for line in broker.map.lines if line.causes] == ["payments"]
     assert msgspec.json.decode(exporter.page(f"/api/v1{base}/controller"), type=Explanation).is_well
     played = msgspec.json.decode(exporter.page(f"/api/v1{base}/consequences?broker=3&controlled=1"), type=WhatIf)
     assert played.scenario is not None

@@ -18,6 +18,7 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
 from questions.overview.recent import KnownPast, hours_of
 from questions.state import State
+from questions.teams import read_teams
 from tests.dashboards import components, page_cases
 from tests.dashboards.page_cases import LONG_NAME, MINUTE_MS, Size, Story
 from tests.dashboards.page_pictures import JOB_DEAD, SHOTS
@@ -370,7 +371,7 @@ def test_an_update_moves_neither_scroll_nor_focus_nor_what_is_open(exporter, sto
     _, made = stories
     visit.page.set_viewport_size({"width": 390, "height": 600})
     open_page(visit, exporter, "/clusters/rack-lost")
-    visit.page.get_by_text("As text").click()
+    visit.page.locator("#as-text > summary").click()
     visit.page.locator("#n-b-2").scroll_into_view_if_needed()
     visit.page.locator("#n-b-2").focus()
     before = visit.page.evaluate(
@@ -439,7 +440,7 @@ def test_nothing_moves_if_the_reader_prefers_reduced_motion(exporter, visit, mot
     visit.page.emulate_media(reduced_motion=motion)
     open_page(visit, exporter, "/clusters/rack-lost")
     assert visit.page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == scrolls
-    visit.page.get_by_text("As text").click()
+    visit.page.locator("#as-text > summary").click()
     visit.page.locator(".map.wide .square").first.hover()
     moving = """[...document.querySelectorAll('*')].map((each) => getComputedStyle(each)).filter((style) =>
         style.animationName !== 'none' || style.transitionDuration !== '0s').length + document.getAnimations().length"""
@@ -477,7 +478,7 @@ def test_without_a_script_every_page_answers_and_shows_no_dead_button(exporter, 
     page = context.new_page()
     page.goto(f"{exporter.address}/clusters/rack-lost")
     assert page.locator(".copy:visible, .search kbd:visible").count() == 0
-    page.get_by_text("As text").click()
+    page.locator("#as-text > summary").click()
     assert page.locator("#as-text[open] dd a").first.is_visible()
     page.get_by_role("link", name="Timeline", exact=True).first.click()
     page.locator("#zoom-out").click()
@@ -512,11 +513,9 @@ def test_the_time_zone_of_the_reader_stands_beside_utc(exporter, browser):
 
 
 def test_a_setting_ranks_topics_and_another_offers_a_silence(tmp_path, start_exporter, visit_at):
-    weights = {"tmp_*": "10", "ledger": "-1"}
+    teams = read_teams({"tmp_*": {"rank": 1}, "ledger": {"rank": 200}})
     alertmanager = AlertmanagerConfig(urls=("http://127.0.0.1:1",))
-    config = ServeConfig(
-        source=JournalAddress(tmp_path), listen="127.0.0.1:0", topic_weights=weights, alertmanager=alertmanager
-    )
+    config = ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0", teams=teams, alertmanager=alertmanager)
     with start_exporter(config) as ranked:
         story = (
             Story("orders").begin(topics={"ledger": Size(6, 3, 3), "tmp_a": Size(8, 1, 1)}).crash(1).to_the_present()

@@ -42,7 +42,7 @@ class OneProbe:
 
 def _prober() -> Prober:
     memory = Memory()
-    memory.know("north")
+    memory.add_cluster("north")
     return Prober(ProbeConfig(), memory, ReadingCounts())
 
 

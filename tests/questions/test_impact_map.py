@@ -11,7 +11,7 @@ from questions.memory import Memory
 from questions.overview.impact_map import AFFECTED, Asked, ImpactMap, MapLine, Moment, PartitionState, impact_map
 from questions.overview.incident_cards import Presentation
 from questions.overview.overview import Overviews
-from questions.overview.topic_ranks import TopicRanks
+from questions.overview.partition_groups import place_of
 from questions.whatif.ranking import rank_losses
 from questions.whatif.scenario import Change, Step, play
 from tests.dashboards import page_cases
@@ -38,7 +38,7 @@ class Mapped:
             memory.apply(row)
         found = memory.cluster(story.cluster, topics=None)
         assert found is not None
-        self.found, self._ranks = found, TopicRanks({})
+        self.found, self._ranks = found, ()
         overview = Overviews(memory, Presentation(), self._ranks, lambda _: "").overview(found, None)
         cards = overview.incidents
         self.returns = [each.broker for each in cards[0].returns if each.restores] if cards else []
@@ -46,7 +46,7 @@ class Mapped:
 
     def map(self, moment: Moment) -> ImpactMap:
         asked = Asked(self.found.picture(()).header, self.found, self.returns, moment)
-        return impact_map(self.found, self._ranks.rank, asked)
+        return impact_map(self.found, partial(place_of, ranks=self._ranks), asked)
 
     def after(self, change: Change, *brokers: BrokerId) -> int:
         then = play(self.context, [Step(change, brokers)]).in_all

@@ -16,7 +16,6 @@ from questions.cluster_rows import ClusterSnapshot
 from questions.explain.explanation import Explanation
 from questions.explain.from_rows import broker_answer, controller_answer, partition_answer, topic_answer
 from questions.memory import Memory
-from questions.overview.topic_ranks import TopicRanks
 from questions.past import PAST_ROWS, Change, Past
 from questions.picture import Picture
 from tests import recorded_moment
@@ -139,7 +138,7 @@ def explained(memory: Memory, then: Memory, at_ms: int | None) -> list[object]:
     return [
         *(partition_answer(found, tp, None) for tp in partitions),
         *(topic_answer(found, topic, 0, None) for topic in sorted({tp.topic for tp in partitions})),
-        *(broker_answer(found, BrokerId(broker), TopicRanks({}), None) for broker in range(5)),
+        *(broker_answer(found, BrokerId(broker), (), None) for broker in range(5)),
         controller_answer(found, None),
     ]
 

@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 from kafka.errors import KafkaError
 
-from controller.contract.remedies.table import REMEDIES
 from tests.remedies.real_cluster import RealCluster
+from tests.remedies.table import REMEDIES
 from tests.waiting import eventually
 
 Case = Callable[[RealCluster], None]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.remedies.table import REMEDIES
 from tests.remedies.situations import CASES
+from tests.remedies.table import REMEDIES
 
 # Once for each release, because a case may be that of several remedies, and leaves a topic of its name.
 _TRIED = sorted(

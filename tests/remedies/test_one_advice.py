@@ -7,8 +7,8 @@ import re
 import pytest
 
 from controller.contract.remedies.remedy import Advice
-from controller.contract.remedies.table import REMEDIES
 from tests.remedies.situations import CASES, TRIED_ELSEWHERE
+from tests.remedies.table import REMEDIES
 from tests.remedies.texts import (
     FINDINGS,
     RUNBOOKS,

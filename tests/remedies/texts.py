@@ -9,9 +9,9 @@ from typing import Final
 
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.remedies.remedy import Remedy, Way
-from controller.contract.remedies.table import REMEDIES
 from migration.preflight.report import CHECKS as OBSTACLES
 from questions.lint.table import CHECKS as LINT
+from tests.remedies.table import REMEDIES
 
 RUNBOOKS: Final = Path(__file__).parents[2] / "docs" / "runbooks"
 

@@ -23,7 +23,6 @@ from questions.explain.topic import explain_topic
 from questions.memory import Memory
 from questions.overview.incident_cards import Presentation
 from questions.overview.overview import Overview, Overviews, Shown
-from questions.overview.topic_ranks import TopicRanks
 from questions.picture import Picture, Present
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory
@@ -95,7 +94,7 @@ def test_every_kind_has_a_story_and_counts_what_it_can():
 def overviews(rows: Iterable[Row]) -> Iterator[Overview]:
     """Yield the page's overview whenever alerts have changed."""
     memory = Memory()
-    made = Overviews(memory, Presentation(), TopicRanks({}), lambda _: "not asked")
+    made = Overviews(memory, Presentation(), (), lambda _: "not asked")
     for row in rows:
         memory.apply(row)
         if isinstance(row, AlertRow):
@@ -114,10 +113,10 @@ def words_of(overview: Overview) -> Iterator[str]:
         yield from (each.says for each in card.returns)
     for finding in findings_of(overview):
         yield from (finding.cause, finding.expected or "", *finding.evidence)
-    if overview.impact is not None:
-        for line in overview.impact.lines:
+    if overview.map is not None:
+        for line in overview.map.lines:
             yield from (line.says, *(cause.says for cause in line.causes))
-        yield from (choice.says for choice in overview.impact.choices)
+        yield from (choice.says for choice in overview.map.choices)
     yield from (news.says for news in overview.news)
     if overview.migration is not None:
         yield from (overview.migration.next_step, overview.migration.quorum)

@@ -29,6 +29,7 @@ _EPILOG: Final = """\b
 Examples:
   kontrast explain orders-7 --zookeeper zk1:2181/kafka
   kontrast explain broker 3 --zk-data /var/lib/zookeeper --until 2024-05-01T03:12:00Z
+  kontrast explain group settlement --config kontrast.toml
   kontrast explain controller --from journal:/var/lib/kontrast/changes
   kontrast explain orders --key customer-4711 --zookeeper zk1:2181/kafka
 
@@ -67,7 +68,7 @@ Exit codes:
 def explain(
     *, subject: tuple[str, ...], is_topic: bool, key: str | None, key_format: str, as_json: bool, **flags: object
 ) -> int:
-    """Explain SUBJECT, which is TOPIC-PARTITION, TOPIC, broker N, or controller.
+    """Explain SUBJECT, which is TOPIC-PARTITION, TOPIC, broker N, group NAME, or controller.
 
     Shows its state and its start, the steps that led to it, the controller's due writes, and the remedy. Files and
     streams have these steps with time and zxid. One read of ZooKeeper has only the last write of each znode.
@@ -76,7 +77,8 @@ def explain(
         if len(subject) != 1:
             raise click.UsageError("--key needs one topic.")
         return _explain_key(flags, subject[0], key, key_format, as_json=as_json)
-    from questions.explain.subject import read_subject  # not for --help
+    from cli.known_clients import with_clients  # not for --help
+    from questions.explain.subject import read_subject
 
     try:
         asked = read_subject(subject, is_topic=is_topic)
@@ -89,9 +91,10 @@ def explain(
 
         from cli.printing.standard_output import print_json, print_renderables
 
-        explanation = asked.explain(picture)
+        explanation = asked.explain(with_clients(picture, flags))
         if explanation is None:
-            similar = did_you_mean(asked.similar(source.picture(EVERYTHING_NOW, threading.Event())))
+            everything = source.picture(EVERYTHING_NOW, threading.Event())
+            similar = did_you_mean(asked.similar(with_clients(everything, flags)))
             raise NotFoundError(f"there is no {asked.words} in cluster {picture.header.cluster}{similar}")
         if as_json:
             print_json(explanation)

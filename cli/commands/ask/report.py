@@ -15,12 +15,12 @@ from cli.extras import need_extra
 from cli.printing import standard_error
 from cli.printing.standard_output import plain_lines, print_document, print_renderables
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import Settings, build, reached, read_flags, read_settings
+from cli.settings.config import Settings, brokers_config, build, reached, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import GroupedCommand, config_option, settings_options
 from cli.sources.addresses import read_address
 from cli.sources.moments import Ago, chroot_option
-from streaming.config import BrokersConfig, StreamConfig
+from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from transport.address import Address
 from transport.printable import printable_json
@@ -213,10 +213,9 @@ def _config(
         until_ms=window[1],
         clusters=frozenset(clusters),
         brokers={
-            name: build(BrokersConfig, "stream", section, own, flags, subject=f"cluster {name}")
-            for name, own in settings.clusters.items()
+            name: brokers_config(settings, own, flags, f"cluster {name}") for name, own in settings.clusters.items()
         },
-        other_brokers=build(BrokersConfig, "stream", section, flags),
+        other_brokers=brokers_config(settings, {}, flags),
         resources=build(Resources, "stream", section, flags),
     )
 

@@ -32,7 +32,7 @@ from questions.restartable import Obstacle, Reason, Restartable, Verdict
 from wording.times import exact_moment
 
 if TYPE_CHECKING:
-    from cli.served_restarts import ServedRestarts
+    from cli.served_cluster import ServedCluster
     from questions.restartable import Restartable
 
 
@@ -207,9 +207,9 @@ def _own_look(
     return look
 
 
-def _served(flags: Mapping[str, Any]) -> ServedRestarts:
+def _served(flags: Mapping[str, Any]) -> ServedCluster:
     """Return the client of the named or configured serve."""
-    from cli.served_restarts import ServedRestarts, serve_url  # brings an HTTP client
+    from cli.served_cluster import ServedCluster, serve_url  # brings an HTTP client
 
     if flags["directories"] or flags["stream"] or "zookeeper" in read_flags("watch", flags):
         raise click.UsageError("kontrast serve has its own source. Leave out --zookeeper, --zk-data and --from.")
@@ -217,11 +217,11 @@ def _served(flags: Mapping[str, Any]) -> ServedRestarts:
     clusters = known_clusters(settings)
     cluster = flags["cluster"] or (clusters[0] if len(clusters) == 1 else None)
     holder = flags["holder"] or f"{getpass.getuser()}@{socket.gethostname()}"
-    return ServedRestarts(flags["url"] or serve_url(settings), settings, cluster, holder, flags["ca_file"])
+    return ServedCluster(flags["url"] or serve_url(settings), settings, cluster, holder, flags["ca_file"])
 
 
-def _released(served: ServedRestarts, broker: BrokerId, *, as_json: bool) -> ExitCode:
-    from cli.served_restarts import NoLeaseError
+def _released(served: ServedCluster, broker: BrokerId, *, as_json: bool) -> ExitCode:
+    from cli.served_cluster import NoLeaseError
 
     try:
         lease = served.release(broker)

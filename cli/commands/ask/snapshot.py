@@ -104,7 +104,7 @@ def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
 
 def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> JudgedCluster:
     znodes = (Znode(path, value.data, value.czxid) for path, value in read.values.items())
-    empty = new_context(cluster, *brokers.read())
+    empty = new_context(cluster, *brokers.read(), topic_ranks=brokers.topic_ranks)
 
     def replicated(sound: Sound) -> Outcome:
         return steps(empty, read.without(sound).records(cluster))

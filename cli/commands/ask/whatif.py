@@ -115,11 +115,12 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
     answer = _each if each else _rolling(at_once) if rolling else _played(said, controlled=controlled, is_all=is_all)
 
     def answered(picture: Picture) -> int:
+        from cli.known_clients import with_clients
         from questions.known_brokers import UnknownBrokersError
         from questions.whatif.hypothetical_cluster import NoControllerError
 
         try:
-            return answer(picture, as_json)
+            return answer(with_clients(picture, flags), as_json)
         except (UnknownBrokersError, NoControllerError) as error:
             raise NotFoundError(str(error)) from error
 
@@ -157,10 +158,12 @@ def _rolling(at_once: int | None) -> _Answer:
 def _played(said: Sequence[_Said], *, controlled: bool, is_all: bool) -> _Answer:
     def answer(picture: Picture, as_json: bool) -> int:
         from cli.printing.whatif_lines import print_scenario
+        from questions.whatif.consequences import troubled_by
         from questions.whatif.scenario import play
 
         scenario = play(picture.context, _steps(picture, said, controlled=controlled))
-        print_scenario(scenario, is_all=is_all, as_json=as_json)
+        hit = (picture.clients.hit_by(troubled_by(step.consequences, picture.context)) for step in scenario.steps)
+        print_scenario(scenario, tuple(filter(None, hit)), picture.as_of_ms, is_all=is_all, as_json=as_json)
         return ExitCode.OK if scenario.is_harmless else ExitCode.FAILED
 
     return answer

@@ -61,12 +61,12 @@ def forget(cluster: str, config_file: Path | None, *, yes: bool, **flags: object
     ZooKeeper and Kafka are not touched. End the `kontrast watch` that forwards it first.
     """
     settings = read_settings(config_file, os.environ)
-    known = _Known(settings, read_flags("stream", flags), cluster)
+    known = _ClusterToForget(settings, read_flags("stream", flags), cluster)
     code = run_until_stopped({"forget": known.read})
     return code if code or known.stopped else _forget(known, settings, yes=yes)
 
 
-def _forget(known: _Known, settings: Settings, *, yes: bool) -> int:
+def _forget(known: _ClusterToForget, settings: Settings, *, yes: bool) -> int:
     known.require()
     cluster = known.cluster
     if known.newest is not None and known.newest.kind is RecordKind.FORGOTTEN:
@@ -87,7 +87,7 @@ def _forget(known: _Known, settings: Settings, *, yes: bool) -> int:
     return code
 
 
-class _Known:
+class _ClusterToForget:
     """The cluster as the stream and the outputs have it."""
 
     def __init__(self, settings: Settings, flags: Layer, cluster: str) -> None:
@@ -153,7 +153,7 @@ def _address(setting: Setting) -> Address:
     return setting.value
 
 
-def _confirmed(known: _Known) -> bool:
+def _confirmed(known: _ClusterToForget) -> bool:
     standard_error.say(known.sentence())
     standard_error.say(
         "this resolves its open alerts, and removes it from metadata, alerts, gauges, /metrics, pages and `kontrast "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -15,11 +17,12 @@ import msgspec
 from cli import checks
 from cli.extras import need_extra
 from cli.printing import standard_error
-from cli.running import run_until_stopped
+from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import SECTIONS, read_settings, serve_config, stream_config, watch_configs, watched_into
 from cli.settings.disagreements import refuse_parted_pipeline
 from cli.settings.options import service_command
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from transport.journal_lock import holders
 from transport.printable import printable, printable_json
 
 _EXAMPLES: Final = """
@@ -52,7 +55,24 @@ def up(ctx: click.Context, config_file: Path | None, *, check: bool) -> int:
             checks.of_serve(serve, outputs_exist=False, watched=watch),
         )
         return checks.check(chain(*questions))
-    return _supervise(config_file, ctx.find_root().params)
+    with ExitStack() as held:
+        if config_file is not None and (other := _hold(config_file, held)) is not None:
+            standard_error.complain(f"kontrast up already runs with {config_file}, as {other}. Stop that one first")
+            return ExitCode.UNAVAILABLE
+        return _supervise(config_file, ctx.find_root().params)
+
+
+def _hold(config_file: Path, held: ExitStack) -> str | None:
+    """Lock the configuration as long as it is held, which needs no right to write. Return the process that has it."""
+    descriptor = os.open(config_file, os.O_RDONLY | os.O_CLOEXEC)
+    held.callback(os.close, descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return holders(descriptor) or "another process"
+    except OSError:  # a network file system without locks
+        return None
+    return None
 
 
 def _supervise(config_file: Path | None, root: dict[str, object]) -> int:

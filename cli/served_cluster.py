@@ -1,4 +1,4 @@
-"""Client of the restarts of a running `kontrast serve`, with its answers and leases."""
+"""Client of a running `kontrast serve` about one cluster: its restarts, leases and consumer groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import interface
-from questions.restartable import Lease, Restartable
+from questions.known_groups import KnownGroups
+from questions.lease import Lease
+from questions.restartable import Restartable
 from transport.listening import Listening, ListeningError
 from transport.printable import printable
 
@@ -41,7 +43,7 @@ class _Named(msgspec.Struct):
     cluster: str
 
 
-class ServedRestarts:
+class ServedCluster:
     """Requests to one serve about one cluster, in the name of a holder.
 
     Raise NotFoundError for a request that serve refuses, and ServeError if it does not answer. The login is the one of
@@ -71,6 +73,10 @@ class ServedRestarts:
         if hold_seconds is None:
             return self._of_cluster(interface.RESTARTABLE, asked, Restartable)
         return self._of_cluster(interface.HOLD_LEASE, {**asked, "seconds": hold_seconds}, Restartable)
+
+    def groups(self) -> KnownGroups:
+        """Return the consumer groups as the brokers last described them to serve."""
+        return self._of_cluster(interface.GROUPS, {}, KnownGroups)
 
     def release(self, broker: BrokerId) -> Lease:
         """Release the lease. Raise NoLeaseError if it is not held."""

@@ -1,0 +1,102 @@
+"""Producers and consumers of several groups in a process of their own, which prints what they still can do.
+
+    python -m tests.dashboards.group_clients SPEC.json
+
+Each line is WHO WHAT: `g1 read:t-0`, `g1 commit`, `tx1 commit`. The process ends when it is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from kafka.errors import KafkaError
+
+_PAUSE_SECONDS = 0.3
+
+
+def say(who: str, what: str) -> None:
+    sys.stdout.write(f"{who} {what}\n")
+    sys.stdout.flush()
+
+
+def produce(bootstrap: Sequence[str], partitions: Sequence[tuple[str, int]]) -> None:
+    """Write to every partition for ever. Those without a leader take nothing."""
+    producers: dict[tuple[str, int], KafkaProducer] = {}
+    while True:
+        for topic, number in partitions:
+            producer = producers.setdefault((topic, 0), KafkaProducer(bootstrap_servers=bootstrap, max_block_ms=2_000))
+            producer.send(topic, b"x", partition=number)
+        time.sleep(_PAUSE_SECONDS)
+
+
+def consume(bootstrap: Sequence[str], group: str, topic: str, numbers: Sequence[int]) -> None:
+    """Read and commit for ever, with partitions of its own choice if there are `numbers`."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=10_000,
+    )
+    if numbers:
+        consumer.assign([TopicPartition(topic, number) for number in numbers])
+    else:
+        consumer.subscribe([topic])
+    read: dict[TopicPartition, OffsetAndMetadata] = {}
+    while True:
+        for tp, records in consumer.poll(timeout_ms=500).items():
+            say(group, f"read:{tp.topic}-{tp.partition}")
+            read[tp] = OffsetAndMetadata(records[-1].offset + 1, "", -1)
+        if read:  # again without news, to show whether the coordinator takes it
+            consumer.commit(read)
+            say(group, "commit")
+
+
+def transact(bootstrap: Sequence[str], name: str, topic: str) -> None:
+    """Commit transactions for ever."""
+    producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=name, max_block_ms=5_000)
+    producer.init_transactions()
+    while True:
+        producer.begin_transaction()
+        producer.send(topic, b"t", partition=0)
+        producer.commit_transaction()
+        say(name, "commit")
+        time.sleep(_PAUSE_SECONDS)
+
+
+def for_ever(job: Callable[..., None], *arguments: object) -> None:
+    """Begin the job again after an error, as a supervisor would."""
+
+    def run() -> None:
+        while True:
+            try:
+                job(*arguments)
+            except (KafkaError, AssertionError, RuntimeError) as error:
+                sys.stderr.write(f"{arguments[1]}: {error!r}\n")
+                time.sleep(_PAUSE_SECONDS)
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def main(spec: Mapping[str, Any]) -> None:
+    bootstrap = spec["bootstrap"]
+    for_ever(
+        produce, bootstrap, [(topic, number) for topic, count in spec["topics"].items() for number in range(count)]
+    )
+    for group, (topic, numbers) in spec["groups"].items():
+        for_ever(consume, bootstrap, group, topic, numbers)
+    for name in spec["transactional_ids"]:
+        for_ever(transact, bootstrap, name, spec["transactions_to"])
+    while True:
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main(json.loads(Path(sys.argv[1]).read_text()))

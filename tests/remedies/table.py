@@ -1,0 +1,12 @@
+"""Every remedy by its name, in the order of docs/reference/remedies.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from controller.contract.remedies.remedy import Remedy
+from tests.docs.scripts import script
+
+SECTIONS: Final[Mapping[str, tuple[Remedy, ...]]] = script("remedies").SECTIONS
+REMEDIES: Final[Mapping[str, Remedy]] = {remedy.name: remedy for each in SECTIONS.values() for remedy in each}
