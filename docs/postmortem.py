@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 from click.testing import CliRunner  # noqa: E402 (needs the path above)
 
 from cli.main import main as kontrast  # noqa: E402
+from dashboards.colours import VARIABLES  # noqa: E402
 from dashboards.drawn_timeline.picture import STYLE  # noqa: E402
 from tests.recorded_moment import zk_data  # noqa: E402
 
@@ -52,7 +53,7 @@ def _picture(html: str) -> str:
     svg = ElementTree.fromstring(found[0])  # noqa: S314 (our own)
     svg.set("xmlns", "http://www.w3.org/2000/svg")
     style = ElementTree.Element("style")
-    style.text = STYLE + "svg { background: #fff; color: #222; }\n"
+    style.text = VARIABLES + STYLE + "svg { background: var(--card); color: var(--text); }\n"
     svg.insert(1, style)
     return ElementTree.tostring(svg, encoding="unicode") + "\n"
 

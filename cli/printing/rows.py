@@ -12,9 +12,11 @@ import click
 import msgspec
 
 from cli.printing.standard_output import collected_rows, print_document
+from controller.contract.decoding import JsonDecoder
 from transport.printable import printable
 
 _JSON: Final = "json"
+_OBJECT: Final[JsonDecoder[dict[str, Any]]] = JsonDecoder(dict)
 
 
 def row_options(json_help: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -32,7 +34,7 @@ def row_options(json_help: str) -> Callable[[Callable[..., int]], Callable[..., 
                 raise click.UsageError(f"--output {output} needs an end, which --watch has not. Give --json.")
             with collected_rows() as rows:
                 code = command(*arguments, as_json=True, **options)
-            print_document(_FORMS[output]([msgspec.json.decode(row) for row in rows]))
+            print_document(_FORMS[output]([_OBJECT.decode(row) for row in rows]))
             return code
 
         help_text = "Print the rows in this form. json is one object per line."

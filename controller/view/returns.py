@@ -36,6 +36,11 @@ class Return(NamedTuple):
         return sum(group.partitions for group in self.restored)
 
 
+def is_restored(brokers: Collection[BrokerId], lacking: int, returned: Collection[BrokerId]) -> bool:
+    """Return whether enough brokers have returned, if `lacking` of these must return. None can help if it is 0."""
+    return 0 < lacking <= len(set(brokers).intersection(returned))
+
+
 def order_of_return(waiting: Iterable[Waiting], away: Collection[BrokerId]) -> Iterator[Return]:
     """Yield the absent broker whose return restores most, then the best one for the rest, until none helps.
 

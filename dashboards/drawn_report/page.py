@@ -15,7 +15,7 @@ from wording.sentences import counted, minutes_of, share
 from wording.times import exact_moment
 
 _STYLE: Final = """
-svg.lanes line.objective { stroke: #c9313c; opacity: 1; stroke-dasharray: 5 3; }
+svg.lanes line.objective { stroke: var(--affected); opacity: 1; stroke-dasharray: 5 3; }
 table { margin-bottom: 1.2rem; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; padding-right: 1.2rem; }
 """

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from dashboards.colours import VARIABLES
 from dashboards.drawn_timeline.picture import STYLE, drawn, word_of
 from questions.explain.explanation import Certainty
 from questions.timeline.events import Change, Event
@@ -17,14 +18,14 @@ from wording.times import exact_moment
 
 _NOTHING_FROM_ELSEWHERE: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE: Final = """
-:root { color-scheme: light dark; }
+body { color: var(--text); background: var(--card); }
 body { font: 14px/1.45 sans-serif; margin: 1.5rem auto; max-width: 1240px; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid #8884; }
+th, td { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); }
 td.time, td.zxid { font-family: monospace; white-space: nowrap; }
 ul { margin: 0; padding-left: 1.1rem; }
 .sure { font-size: .85em; border: 1px solid; border-radius: .3em; padding: 0 .3em; margin-left: .4em; }
-.page { color: #c9313c; font-weight: bold; } .warn { color: #b3640f; font-weight: bold; }
+.page { color: var(--affected); font-weight: bold; } .warn { color: var(--degraded); font-weight: bold; }
 .key { display: inline-block; width: .9em; height: .9em; margin: 0 .35em 0 1em; vertical-align: -.1em; }
 summary { cursor: pointer; }
 """
@@ -53,7 +54,7 @@ def begun_page(title: str, style: str = "") -> tuple[Element, Element]:
     SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": _NOTHING_FROM_ELSEWHERE})
     SubElement(head, "meta", {"name": "viewport", "content": "width=device-width"})
     SubElement(head, "title").text = title
-    SubElement(head, "style").text = _STYLE + STYLE + style
+    SubElement(head, "style").text = VARIABLES + _STYLE + STYLE + style
     body = SubElement(page, "body")
     SubElement(body, "h1").text = title
     return page, body

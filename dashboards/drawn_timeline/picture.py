@@ -33,21 +33,21 @@ _STEPS_MS: Final = (
 STYLE: Final = """
 svg.lanes { width: 100%; height: auto; font: 11px sans-serif; }
 svg.lanes text { fill: currentColor; }
-svg.lanes text.in { fill: #fff; pointer-events: none; }
+svg.lanes text.in { fill: var(--card); pointer-events: none; }
 svg.lanes line { stroke: currentColor; opacity: .18; }
 svg.lanes line.at { opacity: 1; stroke-width: 2; }
-.lanes .well, .key.well { fill: #3f8f54; background: #3f8f54; }
-.lanes .absent, .key.absent { fill: #8b919b; background: #8b919b; }
-.lanes .lacking, .key.lacking { fill: #4a7fd0; background: #4a7fd0; }
-.lanes .refusing, .key.refusing { fill: #d9822b; background: #d9822b; }
-.lanes .down, .key.down { fill: #c9313c; background: #c9313c; }
-.key.unknown { background: repeating-linear-gradient(135deg, #7a68b8 0 2px, transparent 2px 5px); }
-svg.lanes .hatch { stroke: #7a68b8; stroke-width: 3; opacity: 1; }
+.lanes .well, .key.well { fill: var(--well); background: var(--well); }
+.lanes .absent, .key.absent { fill: var(--mute); background: var(--mute); }
+.lanes .lacking, .key.lacking { fill: var(--lacking); background: var(--lacking); }
+.lanes .refusing, .key.refusing { fill: var(--degraded); background: var(--degraded); }
+.lanes .down, .key.down { fill: var(--affected); background: var(--affected); }
+.key.unknown { background: repeating-linear-gradient(135deg, var(--unknown) 0 2px, transparent 2px 5px); }
+svg.lanes .hatch { stroke: var(--unknown); stroke-width: 3; opacity: 1; }
 """
 
 
 def drawn(timeline: Timeline, at_ms: int | None = None) -> Element:
-    """Return the picture of the lanes, with a line at a moment. `STYLE` has its colours."""
+    """Return the picture of the lanes, with a line at a moment. `STYLE` has its forms, in named colours."""
     lanes = timeline.pictured.lanes
     bottom = str(height_of(len(lanes)))
     picture = begun_picture(len(lanes), f"Healthy and troubled times of cluster {printable(timeline.cluster)}")

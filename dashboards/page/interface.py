@@ -15,6 +15,7 @@ from questions.explain.from_rows import BrokerAnswer, TopicAnswer
 from questions.history import WINDOWS_SECONDS, History
 from questions.known_groups import KnownGroups
 from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
+from questions.overview.impact_map import Moment
 from questions.overview.overview import Overview
 from questions.restartable import Restartable
 from questions.search import Found
@@ -65,6 +66,12 @@ _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer", "minimum": 0}
 _MOMENT: Final = "2024-05-01T03:12:00Z or milliseconds since 1970"
 AT: Final = Query("at", f"Moment, as {_MOMENT}. Default: the newest. The answer uses the nearest kept moment.", _TEXT)
+_MAP: Final = Query(
+    "map",
+    "Moment of `map`: before the incident, now, first or second (after these brokers have started), or loss (of one "
+    "more broker). Default: now.",
+    {"type": "string", "enum": [moment.value for moment in Moment]},
+)
 _NAMED_IN_PATHS: Final = {
     "cluster": "The cluster's name, percent-encoded.",
     "topic": "The topic's name, percent-encoded.",
@@ -81,7 +88,7 @@ _ACCEPT_ABSENT: Final = Query(
 )
 
 FLEET: Final = Path("/clusters", "Every cluster on one screen, the worst first", tuple[Overview, ...], ())
-CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (400, 404), (AT,))
+CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (400, 404), (AT, _MAP))
 WHAT_IF: Final = Path(f"{_CLUSTER}/whatif", "Brokers and racks to choose from", Overview, (404,))
 TOPICS: Final = Path(
     f"{_CLUSTER}/topics",

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from questions.overview.impact_map import Moment as MapMoment
 from wording.suggestions import did_you_mean
 
 NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -34,3 +35,12 @@ def found(answer: _Found | None, otherwise: str, similar: Callable[[], Sequence[
     if answer is None:
         raise HTTPException(404, otherwise.removesuffix(".") + (did_you_mean(similar()) or "."))
     return answer
+
+
+def map_moment(request: Request) -> MapMoment:
+    """Return the moment that the map shall show, or refuse the request."""
+    said = request.query_params.get("map", MapMoment.NOW.value)
+    known = [moment.value for moment in MapMoment]
+    if said not in known:
+        raise HTTPException(400, f"map is one of {', '.join(known)}.")
+    return MapMoment(said)

@@ -16,7 +16,7 @@ from dashboards.kept_rows.transitions import Transitions
 from dashboards.page.config import PageConfig
 from dashboards.page.known_clusters import KnownClusters, UnknownClusterError, now_ms
 from dashboards.page.leases import Leases
-from dashboards.page.request_parts import NUMBER, found, named, number
+from dashboards.page.request_parts import NUMBER, found, map_moment, named, number
 from questions.cluster_rows import ClusterSnapshot
 from questions.explain.explanation import Explanation
 from questions.explain.from_rows import (
@@ -32,7 +32,8 @@ from questions.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, H
 from questions.known_brokers import UnknownBrokersError
 from questions.known_groups import KnownGroups
 from questions.memory import Memory
-from questions.overview.overview import Overview, Overviews, unread, worst_first
+from questions.overview.impact_map import Moment as MapMoment
+from questions.overview.overview import Overview, Overviews, Shown, unread, worst_first
 from questions.search import Found, search
 from questions.subjects import subject_of
 from questions.topics import TopicList, TopicsAsked, list_topics, similar_partitions, similar_subjects, similar_topics
@@ -100,11 +101,15 @@ class Resources:
         overview = self._overviews.now(now, self._clusters.present(now), now_ms(), self._clients(now.cluster))
         return msgspec.structs.replace(overview, lease=self._leases.held(now.cluster, now_ms()))
 
-    def _overview_at(self, then: ClusterSnapshot, at_ms: int | None) -> Overview:
-        return self._overviews.overview(then, self._clusters.present(then, at_ms), at_ms)
+    def _overview_at(self, then: ClusterSnapshot, at_ms: int | None, shown: MapMoment = MapMoment.NOW) -> Overview:
+        made = self._overviews.overview(then, self._clusters.present(then, at_ms), at_ms)
+        return self._mapped(made, then, at_ms, shown)
+
+    def _mapped(self, made: Overview, found: ClusterSnapshot, at_ms: int | None, shown: MapMoment) -> Overview:
+        return self._overviews.mapped(made, found, Shown(at_ms, now_ms(), shown))
 
     def overview(self, request: Request) -> Overview:
-        """Return the cluster on one screen."""
+        """Return the cluster on one screen, with its map."""
         cluster, asked_ms = named(request, "cluster"), _asked_ms(request)
         at_ms = self._nearest(cluster, asked_ms).at_ms
         similar = lambda: self._similar_clusters(cluster)  # noqa: E731
@@ -112,11 +117,12 @@ class Resources:
         if at_ms is None and asked_ms is not None:
             raise HTTPException(404, _nothing_kept(cluster))
         if at_ms is None:
-            return self._overview_now(now)
+            return self._mapped(self._overview_now(now), now, None, map_moment(request))
         try:
-            return self._overview_at(self._clusters.snapshot(cluster, at_ms), at_ms)
+            then = self._clusters.snapshot(cluster, at_ms)
         except UnknownClusterError as error:
             return unread(cluster, str(error))
+        return self._overview_at(then, at_ms, map_moment(request))
 
     def topics(self, request: Request) -> TopicList:
         """Return a page of the cluster's topics."""

@@ -15,6 +15,9 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from dashboards.colours import VARIABLES
+from dashboards.drawn_map.canvas import segment
+from dashboards.drawn_map.map import Drawn, alone
 from dashboards.drawn_timeline.picture import STYLE
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
@@ -26,7 +29,7 @@ from dashboards.page.newest_pages import NewestPages, PageState
 from dashboards.page.request_parts import named
 from dashboards.page.resources import Answer, ClientsOf, Moment, Resources
 from dashboards.page.restarts import Restarts
-from dashboards.page.templates import render, segment
+from dashboards.page.templates import render
 from dashboards.serving.pool import Pool
 from questions.groups import NO_CLIENTS
 from questions.memory import Memory
@@ -111,9 +114,10 @@ class LivePage:
             self._encoded(interface.HOLD_LEASE, self._restarts.hold),
             self._encoded(interface.RELEASE_LEASE, self._restarts.release),
             Route(interface.DOCUMENT, document),
+            Route(f"{cluster}/map.svg", self._pooled(None, self._picture, self._refusal_page)),
             Route(f"{cluster}/explain", self._pooled(None, self._explain, self._refusal_page)),
             Route("/changes", self._changes),
-            Route("/timeline.css", _colours),
+            Route("/colours.css", _colours),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
 
@@ -184,6 +188,16 @@ class LivePage:
         values = {**shown, "source": self._config.source, "links": self._config.links, **_asked(request)}
         return render(template, values)
 
+    def _picture(self, request: Request) -> Response:
+        """Draw the map alone, for a message in a chat."""
+        overview = self.resources.overview(request)
+        if overview.map is None or overview.health is None:
+            raise HTTPException(503, f"Cluster {overview.cluster}: {overview.unknown or 'no counts are kept'}.")
+        as_of_ms = self.resources.moment(request).at_ms or overview.health.as_of_ms
+        drawn = Drawn(overview.cluster, overview.map, overview.racks, overview.strip, as_of_ms)
+        picture = alone(drawn, f"{overview.state.event}.", overview.effect)
+        return _response(picture.encode("utf-8", "replace"), "image/svg+xml")
+
     def _explain(self, request: Request) -> Response:
         """Redirect to the page of the named subject, at the same moment, or to the search."""
         at_ms, cluster = self.resources.moment(request).at_ms, named(request, "cluster")
@@ -216,8 +230,8 @@ class LivePage:
 
 
 async def _colours(_: Request) -> Response:
-    """Return the colours of drawn timelines. Written files have them inline."""
-    return _response(STYLE.encode(), "text/css")
+    """Return the colours of pages and of drawn timelines. Written files have them inline."""
+    return _response((VARIABLES + STYLE).encode(), "text/css")
 
 
 def _response(body: bytes, media_type: str, refused: HTTPException | None = None) -> Response:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 from xml.etree.ElementTree import tostring
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
@@ -15,12 +14,17 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from controller.contract.ids import BrokerId
+from dashboards.drawn_map.canvas import NARROW, WIDE, segment
+from dashboards.drawn_map.map import Drawn, drawn_map
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
 from dashboards.drawn_timeline.strip import folded_lanes
 from questions.explain.explanation import Explanation
 from questions.explain.from_rows import BrokerAnswer, TopicAnswer
 from questions.history import WINDOWS_SECONDS, History
-from questions.overview.overview import Overview
+from questions.overview.impact_map import ImpactMap, Moment
+from questions.overview.incident_cards import Incident
+from questions.overview.overview import Overview, Rack
+from questions.overview.recent import Strip
 from questions.picture import Beginning
 from questions.state import WORDS, ClusterState, State
 from questions.timeline.folding import folded
@@ -143,18 +147,29 @@ def _since(beginning: Beginning, as_of_ms: int) -> str:
     return lasting(beginning.ms, as_of_ms, exact=beginning.exact)
 
 
+def _as_text(card: Incident, cluster: str, as_of_ms: int) -> Markup:
+    """Return the incident as lines for a message: event, effect on clients, and the steps with their commands."""
+    steps = [
+        f"Start broker {each.broker}. {each.says}{f' ({each.command})' if each.command else ''}"
+        for each in card.returns
+    ]
+    since = f"{_since(card.since, as_of_ms)}{f': {card.how}' if card.how else ''}"
+    lines = [f"{cluster}: {card.event} {since}.", card.effect, *steps, card.keep_up]
+    return _lines(line for line in lines if line)
+
+
+def _lines(lines: Iterable[str]) -> Markup:
+    """Return lines to be copied. A text that is no markup would lose its line breaks."""
+    return Markup("\n").join(map(printable, lines))
+
+
 def _brokers(brokers: Iterable[BrokerId]) -> str:
     return ", ".join(map(str, brokers)) or "none"
 
 
-def _rolling_text(batches: Iterable[Iterable[BrokerId]]) -> str:
+def _rolling_text(batches: Iterable[Iterable[BrokerId]]) -> Markup:
     """Return a line for each batch of brokers, to be copied."""
-    return "\n".join(f"{number}. restart {_brokers(batch)}" for number, batch in enumerate(batches, 1))
-
-
-def segment(text: str) -> str:
-    """Return the text as one part of a path."""
-    return quote(text.encode("utf-8", "replace"), safe="")
+    return _lines(f"{number}. restart {_brokers(batch)}" for number, batch in enumerate(batches, 1))
 
 
 def _then(context: Context) -> str:
@@ -189,6 +204,27 @@ def _partition_named(context: Context, name: str, cluster: str) -> Markup:
     return Markup('<a href="{}">{}</a>').format(page + _then(context), printable(name))
 
 
+@pass_context
+def _map(
+    context: Context,
+    impact: ImpactMap,
+    cluster: str,
+    as_of_ms: int,
+    racks: Sequence[Rack] = (),
+    strip: Strip | None = None,
+) -> Markup:
+    """Draw the map for wide and for narrow screens. Its links keep the shown moment."""
+    drawn = Drawn(cluster, impact, racks, strip, as_of_ms, f"/clusters/{segment(cluster)}", _then(context))
+    return drawn_map(drawn, WIDE) + drawn_map(drawn, NARROW)
+
+
+@pass_context
+def _choice(context: Context, moment: Moment) -> str:
+    """Return the address of another moment of the map."""
+    at_ms = context["at_ms"]
+    return f"?{'' if at_ms is None else f'at={at_ms}&'}map={moment.value}#impact"
+
+
 ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "html"),
     autoescape=True,
@@ -200,9 +236,12 @@ ENVIRONMENT: Final = Environment(
 )
 ENVIRONMENT.filters.update(
     age=_age,
+    as_text=_as_text,
     capitalized=_capitalized,
     clock=_clock,
     brokers=_brokers,
+    choice=_choice,
+    drawn_map=_map,
     brokers_in_words=listed,
     counted=counted,
     event_since=lambda event: event_since(event, "since"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -20,7 +21,8 @@ from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.groups import NO_CLIENTS, Clients
-from questions.overview.partition_groups import PartitionGroup, PartitionLine, groups_of, partition_line
+from questions.overview.impact_map import ImpactMap, hosted_map
+from questions.overview.partition_groups import PartitionLine, partition_line, place_of
 from questions.picture import CONTROLLER_GROUP, Present, oldest
 
 PARTITIONS_OF_A_PAGE: Final = 100
@@ -35,10 +37,10 @@ class TopicAnswer(msgspec.Struct, frozen=True):
 
 
 class BrokerAnswer(msgspec.Struct, frozen=True):
-    """A broker explained, with the partitions it hosts that clients cannot use."""
+    """A broker explained, with a map of the partitions that it hosts."""
 
     explanation: Explanation
-    groups: tuple[PartitionGroup, ...]
+    map: ImpactMap
 
 
 def partition_answer(found: ClusterSnapshot, tp: TopicPartition, present: Present | None) -> Explanation | None:
@@ -85,13 +87,12 @@ def broker_answer(
     assert found.gauges is not None, "a cluster that was not read"
     if broker not in found.gauges.replicas_by_broker and all(row.broker != broker for row in found.brokers):
         return None
-    lost = [row for row in (*found.unusable, *found.under_min_isr) if broker in row.replicas]
     # Some thousands of 200,000 partitions.
     hosted = {name: _hosted(topic.partitions, {broker}) for name, topic in found.topics.items()}
     topics = {name: TopicRows(None, rows) for name, rows in hosted.items() if rows}
     about = [alert for alert in found.open_alerts if broker in (alert.broker, *alert.brokers)]
     picture = replace(found, topics=topics).picture(_shown(found, about), present)
-    return BrokerAnswer(explain_broker(picture, broker), groups_of(lost, found.topics, ranks))
+    return BrokerAnswer(explain_broker(picture, broker), hosted_map(found, partial(place_of, ranks=ranks), broker))
 
 
 def controller_answer(found: ClusterSnapshot, present: Present | None) -> Explanation:

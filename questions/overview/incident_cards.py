@@ -60,7 +60,6 @@ class TopicEffect(msgspec.Struct, frozen=True):
     of: int
     offline: int
     refusing: int  # acks=all
-    says: str  # the causes
 
 
 class Return(msgspec.Struct, frozen=True):
@@ -114,8 +113,7 @@ def _trouble(group: PartitionGroup) -> question.Trouble:
     waiting = Waiting(
         frozenset(group.needs), group.lacking, group.count, is_offline, group.count * internal, group.topic
     )
-    names = frozenset(f"{line.topic}-{line.partition}" for line in group.partitions)
-    return question.Trouble(waiting, names, group.problem in _UP_TO_CONTROLLER)
+    return question.Trouble(waiting, group.names, group.problem in _UP_TO_CONTROLLER)
 
 
 def card_of(
@@ -155,8 +153,7 @@ def _effects(groups: Iterable[PartitionGroup]) -> Iterator[TopicEffect]:
     for topic, members in by_topic.items():
         refusing = sum(group.count for group in members if group.problem == Problem.UNDER_MIN_ISR.value)
         offline = sum(group.count for group in members) - refusing
-        causes = " ".join(dict.fromkeys(group.says for group in members[:2])) + (" …" if len(members) > 2 else "")
-        yield TopicEffect(topic, members[0].of, offline, refusing, causes)
+        yield TopicEffect(topic, members[0].of, offline, refusing)
 
 
 def _sentence(effects: Sequence[TopicEffect], unusable: int) -> str:

@@ -1,10 +1,11 @@
-"""A cluster on one screen, with verdict, incidents, groups of partitions, brokers by rack, and its last day."""
+"""A cluster on one screen, with verdict, incidents, map of the impact, brokers by rack, and its last day."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby, repeat
-from typing import Final
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,6 +17,7 @@ from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.topic_ranks import TopicRanks
 from controller.view.migration import DONE
+from controller.view.types import FOLLOWING
 from questions import incidents as question
 from questions.check import Finding, Health, finding_of, health_of
 from questions.cluster_rows import ClusterSnapshot
@@ -24,13 +26,21 @@ from questions.groups import NO_CLIENTS, Clients, troubled_in
 from questions.incidents import incidents_in, is_own
 from questions.lease import Lease
 from questions.memory import Memory
+from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map
 from questions.overview.incident_cards import Incident, Presentation, card_of, troubles_of, within
-from questions.overview.partition_groups import PartitionGroup, Topics, cause_key, groups_of
-from questions.overview.recent import News, day_begin_ms, hours_of, news_of
+from questions.overview.partition_groups import PartitionGroup, Topics, cause_key, groups_of, place_of
+from questions.overview.recent import (
+    KnownPast,
+    News,
+    Strip,
+    day_begin_ms,
+    hours_of,
+    news_of,
+    strip_begin_ms,
+    strip_of,
+)
 from questions.picture import Picture, Present, oldest
 from questions.state import ClusterState, State, counts_of, not_known, state_of
-
-GROUPS_OF_A_PAGE: Final = 50
 
 
 class BrokerCell(msgspec.Struct, frozen=True):
@@ -88,8 +98,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     alerts: int = 0  # that are open, named in `health` or not
     own_alerts: tuple[Finding, ...] = ()  # of Kontrast on itself
     incidents: tuple[Incident, ...] = ()  # the worst first
-    groups: tuple[PartitionGroup, ...] = ()  # the most important topic first
-    more_groups: int = 0
+    map: ImpactMap | None = None  # of one cluster, not of each in a list
+    strip: Strip | None = None  # the time around the shown moment, where there is a map
     racks: tuple[Rack, ...] = ()
     pending_writes: int = 0  # that the controller must do, and ZooKeeper does not show yet
     agreement_of_last_hour: float | None = None
@@ -104,6 +114,14 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         """Return the effect on clients, by topic where the incident that gives the title has topics."""
         is_known = self.state.state is not State.UNKNOWN
         return (self.incidents[0].effect if is_known and self.incidents else "") or self.state.effect
+
+
+class Shown(NamedTuple):
+    """The kept moment that a page shows, None for now, and the moment of its map."""
+
+    at_ms: int | None
+    now_ms: int
+    moment: Moment = Moment.NOW
 
 
 class Overviews:
@@ -122,18 +140,48 @@ class Overviews:
         made = self.overview(found, present, clients=clients)
         if made.unknown is not None:
             return made
+        past = self._known_past(made, found, now_ms)
+        alerts = self._memory.changes(found.cluster, day_begin_ms(past.now_ms), past.now_ms, {AlertRow.output})
+        return msgspec.structs.replace(
+            made,
+            hours=hours_of(alerts, past),
+            news=news_of(self._memory.newest_events(found.cluster)),
+            migration=self._way_to_kraft(found),
+        )
+
+    def mapped(self, made: Overview, found: ClusterSnapshot, shown: Shown) -> Overview:
+        """Return the overview of the snapshot with its map and its strip, if the cluster was read."""
+        whole = None if made.health is None else self._memory.cluster(found.cluster, shown.at_ms, None)
+        if whole is None:
+            return made
+        past = self._known_past(made, found, shown.now_ms)
+        at_ms = past.now_ms if shown.at_ms is None else shown.at_ms
+        alerts = self._memory.changes(found.cluster, strip_begin_ms(at_ms, past.now_ms), past.now_ms, {AlertRow.output})
+        strip = strip_of(alerts, past, self._memory.newest_events(found.cluster), at_ms)
+        impact = impact_map(whole, partial(place_of, ranks=self._ranks), self._asked(made, found, shown.moment))
+        return msgspec.structs.replace(made, map=impact, strip=strip)
+
+    def _asked(self, made: Overview, found: ClusterSnapshot, moment: Moment) -> Asked:
+        """Return what the map can show. Of a cluster whose state is not known, only the last known map is shown."""
+        if made.state.state is State.UNKNOWN:
+            return Asked()
+        worst = made.incidents[0] if made.incidents else None
+        returns = [each.broker for each in worst.returns if each.restores] if worst else []
+        since_ms, kept = None if worst is None else worst.since.ms, self._memory.kept(found.cluster)
+        is_kept = since_ms is not None and kept is not None and kept.since_ms < since_ms
+        # Only the map of that moment needs the topics.
+        topics = None if moment is Moment.BEFORE else ()
+        before = self._memory.cluster(found.cluster, (since_ms or 0) - 1, topics) if is_kept else None
+        header = found.picture(()).header
+        return Asked(header if header.phase is FOLLOWING else None, before, returns, moment)
+
+    def _known_past(self, made: Overview, found: ClusterSnapshot, now_ms: int) -> KnownPast:
         shown_ms = found.heartbeat_ms if found.is_replayed else now_ms
         assert shown_ms is not None, "a cluster that was read has a heartbeat"
         since = made.state.since if made.state.state is State.UNKNOWN else None
         kept = self._memory.kept(found.cluster)
         kept_since_ms = shown_ms if kept is None else kept.since_ms
-        alerts = self._memory.changes(found.cluster, day_begin_ms(shown_ms), shown_ms, {AlertRow.output})
-        return msgspec.structs.replace(
-            made,
-            hours=hours_of(alerts, found.open_alerts, kept_since_ms, None if since is None else since.ms, shown_ms),
-            news=news_of(self._memory.newest_events(found.cluster)),
-            migration=self._way_to_kraft(found),
-        )
+        return KnownPast(found.open_alerts, kept_since_ms, None if since is None else since.ms, shown_ms)
 
     def _topics(self, names: set[str], cluster: str, at_ms: int | None) -> Topics:
         """Return these topics if there are any, and the internal ones, whose partitions coordinate groups."""
@@ -178,8 +226,6 @@ class Overviews:
             alerts=len(found.open_alerts),
             own_alerts=tuple(finding_of(row, picture) for row in _own_alerts(found, picture)),
             incidents=cards,
-            groups=groups[:GROUPS_OF_A_PAGE],
-            more_groups=len(groups[GROUPS_OF_A_PAGE:]),
             racks=_racks(found.brokers, gauges, {broker for card in cards for broker in card.brokers}, acts=acts),
             pending_writes=gauges.pending_writes,
             agreement_of_last_hour=gauges.agreement_of_last_hour,

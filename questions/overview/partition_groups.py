@@ -43,18 +43,16 @@ class PartitionLine(msgspec.Struct, frozen=True):
 
 
 class PartitionGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions of one topic with one problem and one cause: how many, and the oldest of them."""
+    """Partitions of one topic with one problem and one cause."""
 
     topic: str
     problem: str
-    state: str  # the problem in a word
     says: str  # the cause
     needs: tuple[BrokerId, ...]  # brokers of which `lacking` must return
     lacking: int
     count: int
     of: int  # partitions of the topic
-    since_ms: int
-    partitions: tuple[PartitionLine, ...]
+    names: frozenset[str]  # of the oldest ones
 
 
 Topics = Mapping[str, TopicRows]
@@ -78,12 +76,14 @@ def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -
 
 def cause_key(row: PartitionRow) -> tuple[str, str, str]:
     """Return the key of the row's group: its topic, problem and cause."""
-    return row.topic, str(row.problem), _cause(row)
+    return row.topic, str(row.problem), cause_of(row)
 
 
 def place_of(name: str, topic: TopicRow | None, ranks: TopicRanks) -> tuple[int, str]:
     """Return the place of a topic among others, the smallest first. `topic` is None if its settings are unknown."""
-    in_sync, replicas = (0, 0) if topic is None else (topic.min_insync_replicas or 1, max(topic.replication_factors))
+    in_sync, replicas = (
+        (0, 0) if topic is None else (topic.min_insync_replicas or 1, max(topic.replication_factors, default=0))
+    )
     return place_in_sentence(name, in_sync, replicas, ranks), name
 
 
@@ -113,7 +113,8 @@ def needs_of(row: PartitionRow) -> tuple[tuple[BrokerId, ...], int]:
     return (), 0
 
 
-def _cause(row: PartitionRow) -> str:
+def cause_of(row: PartitionRow) -> str:
+    """Return why clients cannot use the partition, or not write to it with acks=all, and which brokers it needs."""
     problem = Problem(row.problem)
     needs, lacking = needs_of(row)
     if problem is Problem.UNDER_MIN_ISR:
@@ -140,12 +141,10 @@ def _group(key: tuple[str, str, str], rows: list[PartitionRow], in_topic: TopicR
     return PartitionGroup(
         topic=topic,
         problem=problem,
-        state=PROBLEMS_OF_CLIENTS[Problem(problem)][0],
         says=says,
         needs=needs,
         lacking=lacking,
         count=len(rows),
         of=max(len(in_topic.partitions), len(rows)),
-        since_ms=min(map(problem_since_ms, rows)),
-        partitions=tuple(map(partition_line, rows[:_EXAMPLES])),
+        names=frozenset(f"{row.topic}-{row.partition}" for row in rows[:_EXAMPLES]),
     )

@@ -1,10 +1,10 @@
-"""The last day of a cluster, with the worst state of each hour, and the newest events."""
+"""The past of a cluster in short, with the worst state of each of the last hours, and the newest events."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ from wording.sentences import event_of
 
 HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
+STRIP_MS: Final = 15 * 60_000
 _NEWS_OF_A_PAGE: Final = 6
 _ZXID: Final = re.compile(r" at zxid 0x[0-9a-f]+")
 _WORST_FIRST: Final = (State.AFFECTED, State.DEGRADED, State.UNKNOWN)
@@ -42,30 +43,86 @@ def day_begin_ms(now_ms: int) -> int:
     return now_ms - HOURS * _HOUR_MS
 
 
-def hours_of(
-    rows: Iterable[Row], still_open: Iterable[AlertRow], kept_since_ms: int, unknown_since_ms: int | None, now_ms: int
-) -> tuple[str, ...]:
+class StateSpan(NamedTuple):
+    """A time in which the cluster was in one state."""
+
+    begin_ms: int
+    end_ms: int
+    state: State
+
+
+class Strip(msgspec.Struct, frozen=True, kw_only=True):
+    """The time around a moment, with its events. Where no span is, the cluster was well."""
+
+    begin_ms: int
+    end_ms: int
+    at_ms: int  # the shown moment
+    kept_since_ms: int  # nothing is known before
+    spans: tuple[StateSpan, ...]  # the worst last, so that it covers the others
+    events: tuple[News, ...]  # the oldest first
+
+
+def strip_of(rows: Iterable[Row], past: KnownPast, changes: Sequence[Change], at_ms: int) -> Strip:
+    """Return the last quarter of an hour, or the one around a moment before it. `rows` are changes of alerts."""
+    begin_ms = strip_begin_ms(at_ms, past.now_ms)
+    end_ms = begin_ms + STRIP_MS
+    spans = [
+        StateSpan(max(begin_ms, span.begin_ms), min(end_ms, span.end_ms), span.state)
+        for span in _known_spans(rows, past)
+        if span.begin_ms < end_ms and span.end_ms >= begin_ms
+    ]
+    events = (_news(change) for change in changes if begin_ms <= change.row.time_ms <= end_ms)
+    return Strip(
+        begin_ms=begin_ms,
+        end_ms=end_ms,
+        at_ms=at_ms,
+        kept_since_ms=past.since_ms,
+        spans=tuple(sorted(spans, key=lambda span: -_WORST_FIRST.index(span.state))),
+        events=tuple(sorted((news for news in events if news is not None), key=lambda news: news.time_ms)),
+    )
+
+
+def strip_begin_ms(at_ms: int, now_ms: int) -> int:
+    """Return the begin of the time that a strip shows."""
+    return (now_ms if now_ms - at_ms < STRIP_MS else at_ms + STRIP_MS // 2) - STRIP_MS
+
+
+class KnownPast(NamedTuple):
+    """How much of a cluster's past is known, and its open alerts."""
+
+    open_alerts: Collection[AlertRow]
+    since_ms: int
+    unknown_since_ms: int | None  # Kontrast has not seen the cluster since then, if set
+    now_ms: int
+
+
+def hours_of(rows: Iterable[Row], past: KnownPast) -> tuple[str, ...]:
     """Return the worst state of each of the last hours. An hour that is not kept is empty."""
-    begin_ms = day_begin_ms(now_ms)
-    spans = list(_spans(rows, still_open, now_ms))
-    if unknown_since_ms is not None:
-        spans.append((unknown_since_ms, now_ms, State.UNKNOWN))
-    unknown = sorted((begin_ms, end_ms) for begin_ms, end_ms, state in spans if state is State.UNKNOWN)
-    spans = [each for span in spans for each in ([span] if span[2] is State.UNKNOWN else _without(span, unknown))]
+    begin_ms = day_begin_ms(past.now_ms)
+    spans = _known_spans(rows, past)
 
     def worst(at_ms: int) -> str:
         until_ms = at_ms + _HOUR_MS
-        states = {state for since_ms, end_ms, state in spans if since_ms < until_ms and end_ms >= at_ms}
+        states = {span.state for span in spans if span.begin_ms < until_ms and span.end_ms >= at_ms}
         bad = next((state for state in _WORST_FIRST if state in states), None)
-        if bad is None and until_ms <= kept_since_ms:
+        if bad is None and until_ms <= past.since_ms:
             return ""
         return (bad or State.WELL).value
 
     return tuple(worst(begin_ms + hour * _HOUR_MS) for hour in range(HOURS))
 
 
-def _spans(rows: Iterable[Row], still_open: Iterable[AlertRow], now_ms: int) -> Iterator[tuple[int, int, State]]:
-    """Yield the begin and end of open alerts, with the state that each means."""
+def _known_spans(rows: Iterable[Row], past: KnownPast) -> list[StateSpan]:
+    """Return the times of alerts, without those in which the cluster was not seen, which have spans of their own."""
+    spans = list(_spans(rows, past.open_alerts, past.now_ms))
+    if past.unknown_since_ms is not None:
+        spans.append(StateSpan(past.unknown_since_ms, past.now_ms, State.UNKNOWN))
+    unknown = sorted((span.begin_ms, span.end_ms) for span in spans if span.state is State.UNKNOWN)
+    return [each for span in spans for each in ([span] if span.state is State.UNKNOWN else _without(span, unknown))]
+
+
+def _spans(rows: Iterable[Row], still_open: Iterable[AlertRow], now_ms: int) -> Iterator[StateSpan]:
+    """Yield the times of open alerts, with the state that each means."""
     known: dict[str, AlertRow] = {row.id: row for row in still_open}
     opened: dict[str, AlertRow] = {}
     for row in rows:
@@ -79,24 +136,24 @@ def _spans(rows: Iterable[Row], still_open: Iterable[AlertRow], now_ms: int) -> 
         yield from _span(row, now_ms)
 
 
-def _span(row: AlertRow, end_ms: int) -> Iterator[tuple[int, int, State]]:
+def _span(row: AlertRow, end_ms: int) -> Iterator[StateSpan]:
     state = State.UNKNOWN if row.alert in BLINDING else _STATES.get(row.severity)
     if state is None and row.alert in _DEGRADE:
         state = State.DEGRADED
     if state is not None:
-        yield row.since_ms, end_ms, state
+        yield StateSpan(row.since_ms, end_ms, state)
 
 
-def _without(span: tuple[int, int, State], unknown: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, State]]:
+def _without(span: StateSpan, unknown: Iterable[tuple[int, int]]) -> Iterator[StateSpan]:
     """Yield the parts of a span in which the cluster was known."""
     begin_ms, end_ms, state = span
     for from_ms, until_ms in unknown:
         if begin_ms < from_ms < end_ms:
-            yield begin_ms, from_ms - 1, state
+            yield StateSpan(begin_ms, from_ms - 1, state)
         if from_ms < end_ms and until_ms > begin_ms:
             begin_ms = until_ms
     if begin_ms < end_ms:
-        yield begin_ms, end_ms, state
+        yield StateSpan(begin_ms, end_ms, state)
 
 
 def news_of(changes: Sequence[Change]) -> tuple[News, ...]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from controller.contract.ids import BrokerId
-from controller.rules.election import elect_offline
+from controller.contract.ids import NO_LEADER, BrokerId
 from controller.view.types import Context
 from questions.whatif.alike import Alike, Group, partitions_alike
 from questions.whatif.hypothetical_cluster import at_rest
@@ -77,11 +76,18 @@ def _loss(  # noqa: PLR0913 (all that it is counted from)
     leaders = led.copy()
     hit: set[str] = set()
     for each in {each for broker in lost for each in hosted[broker]}:
-        count, topics = alike[each].partitions, alike[each].topics
-        for word in _fate(each, lost, left, leaders, count):
-            counts[word] += count
-            if word in ("offline", "unwritable"):
-                hit |= topics
+        count, topics = alike[each]
+        fate = each.after(left)
+        rejects = fate.rejects and each.needed <= len(each.isr)
+        if fate.leader != each.leader:
+            leaders[each.leader] -= count
+            leaders[fate.leader] += count
+        counts["offline"] += count * (fate.leader == NO_LEADER)
+        counts["moved"] += count * (fate.leader not in (each.leader, NO_LEADER))
+        counts["unclean"] += count * fate.is_unclean
+        counts["unwritable"] += count * rejects
+        if rejects or fate.leader == NO_LEADER:
+            hit |= topics
     named = tuple(sorted(hit))
     return Loss(
         name,
@@ -94,21 +100,3 @@ def _loss(  # noqa: PLR0913 (all that it is counted from)
         len(named[_NAMED_TOPICS:]),
         max((leaders[broker] for broker in left), default=0),
     )
-
-
-def _fate(
-    alike: Alike, lost: Collection[BrokerId], left: Collection[BrokerId], leaders: Counter[BrokerId], count: int
-) -> Iterable[str]:
-    isr = tuple(member for member in alike.isr if member in left)
-    words = []
-    if alike.leader in lost:
-        leaders[alike.leader] -= count
-        elected = elect_offline(alike.replicas, alike.isr, left, allow_unclean=alike.unclean)
-        if elected is None:
-            return ("offline",)
-        leaders[elected.leader] += count
-        isr = elected.isr
-        words = ["moved", "unclean"] if elected.unclean else ["moved"]
-    if len(isr) < alike.needed <= len(alike.isr):
-        words.append("unwritable")
-    return words

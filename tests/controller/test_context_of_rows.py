@@ -297,3 +297,13 @@ def test_a_complete_read_dates_a_broker_by_its_registration():
     history.send(RecordKind.SNAPSHOT_END)
     assert (history.brokers()[1].since_ms, history.brokers()[1].least_release) == (at_ms, "0.10")
     assert history.context.header.term.since_ms == at_ms + 1
+
+
+def test_a_question_about_one_subject_may_leave_out_the_counts():
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 2, 0, [2])}})
+    counted, bare = (
+        context_of_rows(new_context("c"), standing(history), history.gauges(), counted=counted)
+        for counted in (True, False)
+    )
+    assert bare.topics.get("t") == counted.topics.get("t")
+    assert counted.header.tally != bare.header.tally

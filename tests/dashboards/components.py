@@ -12,10 +12,12 @@ from typing import Any
 from jinja2 import FileSystemLoader
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from dashboards.colours import VARIABLES
+from dashboards.drawn_timeline.picture import STYLE
 from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.page import templates
 from dashboards.page.config import PageConfig
@@ -74,7 +76,16 @@ def serving() -> Iterator[str]:
     async def page(_: Request) -> HTMLResponse:
         return HTMLResponse(text)
 
-    app = Starlette(routes=[Route("/", page), Mount("/static", StaticFiles(directory=_PAGE / "static"))])
+    async def colours(_: Request) -> Response:
+        return Response(VARIABLES + STYLE, media_type="text/css")
+
+    app = Starlette(
+        routes=[
+            Route("/", page),
+            Route("/colours.css", colours),
+            Mount("/static", StaticFiles(directory=_PAGE / "static")),
+        ]
+    )
     with HttpServer(app, Listening(listen="127.0.0.1:0"), HttpFigures()) as server:
         yield server.address
 

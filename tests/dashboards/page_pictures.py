@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
+from questions.overview.impact_map import Moment
 from tests.dashboards.conftest import Exporter, running_exporter
 from tests.dashboards.page_cases import MINUTE_MS, Story
 from tests.dashboards.recorded_cases import MOMENTS, recorded_story, replayed_rows
@@ -49,9 +50,14 @@ SHOTS: Final = (
     Shot("rack-lost", "/clusters/rack-lost"),
     Shot("rack-lost-dark", "/clusters/rack-lost", scheme="dark"),
     Shot("rack-lost-phone", "/clusters/rack-lost", _PHONE),
+    *(
+        Shot(f"map-{moment.value}", f"/clusters/rack-lost?map={moment.value}")
+        for moment in Moment
+        if moment != Moment.NOW
+    ),
     Shot("brokers-30", "/clusters/brokers-30"),
     Shot("brokers-200", "/clusters/brokers-200"),
-    Shot("topics-2000", "/clusters/topics-2000/topics?lacking=1"),
+    Shot("topics-2000", "/clusters/topics-2000"),
     Shot("long-name-phone", "/clusters/long-name", _PHONE),
     Shot("replayed", "/clusters/recorded"),
     Shot("all-clusters", "/"),

@@ -62,7 +62,7 @@ def test_an_allowed_name_that_is_none_is_refused(tmp_path, wrong):
         ("/metrics/partitions", 404),
         ("/static/page.css", 200),
         ("/static/none", 404),
-        ("/timeline.css", 200),
+        ("/colours.css", 200),
         ("/sd/brokers", 503),
         ("/readyz", 503),
         ("/api/v1/clusters", 200),

@@ -76,7 +76,13 @@ def named(path: str, **names: str) -> str:
     return API + path
 
 
+def affected_partition(exporter) -> tuple[str, str]:
+    line = json.loads(exporter.page(f"{API}/clusters/north"))["map"]["lines"][0]
+    return line["topic"], str(line["causes"][0]["partitions"][0])
+
+
 ASKED = {
+    "map": ["before", "first", "second", "loss"],
     "words": ["T"],
     "lacking": ["1"],
     "after": ["t1"],
@@ -95,11 +101,18 @@ ASKED = {
 
 def test_each_answer_of_a_recorded_cluster_is_as_the_document_says(exporter):
     seen: set[tuple[str, int]] = set()
-    partitions = json.loads(exporter.page(f"{API}/clusters/north"))["groups"][0]["partitions"]
-    topic, partition = partitions[0]["topic"], str(partitions[0]["partition"])
+    topic, partition = affected_partition(exporter)
     present = {"cluster": "north", "topic": topic, "partition": partition, "broker": "1"}
     absent = {"cluster": "south", "topic": "none", "partition": "x", "broker": "x"}
-    nonsense = {"first": "x", "at": "soon", "window": "7", "of": "broker x", "broker": "x", "rack": "none"}
+    nonsense = {
+        "map": "later",
+        "first": "x",
+        "at": "soon",
+        "window": "7",
+        "of": "broker x",
+        "broker": "x",
+        "rack": "none",
+    }
     for path in PATHS:
         at = named(path.path, **present)
         asked = [{}, *({query.name: value} for query in path.queries for value in ASKED[query.name])]
@@ -205,8 +218,8 @@ def answered(exporter, operation: interface.Path, names: dict[str, str]) -> dict
 
 
 def test_every_operation_has_an_example_that_a_server_answered(exporter, tmp_path, start_exporter, rows):
-    partition = json.loads(exporter.page(f"{API}/clusters/north"))["groups"][0]["partitions"][0]
-    names = {"cluster": "north", "topic": partition["topic"], "partition": str(partition["partition"]), "broker": "1"}
+    topic, partition = affected_partition(exporter)
+    names = {"cluster": "north", "topic": topic, "partition": partition, "broker": "1"}
     with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as well:
         well.write(*healthy_cluster(rows))
         well.metrics_with(r"^kontrast_ready\{.*\} 1")

@@ -22,7 +22,7 @@ from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.memory import Memory
 from questions.overview.incident_cards import Presentation
-from questions.overview.overview import Overview, Overviews
+from questions.overview.overview import Overview, Overviews, Shown
 from questions.picture import Picture, Present
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory
@@ -99,7 +99,9 @@ def overviews(rows: Iterable[Row]) -> Iterator[Overview]:
         memory.apply(row)
         if isinstance(row, AlertRow):
             now_ms = row.time_ms
-            yield from (made.now(found, Present(now_ms, now_ms), now_ms) for found in memory.clusters())
+            for found in memory.clusters():
+                overview = made.now(found, Present(now_ms, now_ms), now_ms)
+                yield made.mapped(overview, found, Shown(None, now_ms))
 
 
 def words_of(overview: Overview) -> Iterator[str]:
@@ -108,11 +110,13 @@ def words_of(overview: Overview) -> Iterator[str]:
     yield from overview.doubts
     for card in overview.incidents:
         yield from (card.event, card.how, card.effect, card.detail, card.keep_up)
-        yield from (effect.says for effect in card.effects)
         yield from (each.says for each in card.returns)
     for finding in findings_of(overview):
         yield from (finding.cause, finding.expected or "", *finding.evidence)
-    yield from (group.says for group in overview.groups)
+    if overview.map is not None:
+        for line in overview.map.lines:
+            yield from (line.says, *(cause.says for cause in line.causes))
+        yield from (choice.says for choice in overview.map.choices)
     yield from (news.says for news in overview.news)
     if overview.migration is not None:
         yield from (overview.migration.next_step, overview.migration.quorum)

@@ -1,0 +1,1 @@
+"""The impact map of a cluster as SVG, in pages and alone."""

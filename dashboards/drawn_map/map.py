@@ -1,0 +1,237 @@
+"""The impact map as SVG, with its strip of time, racks with brokers, and a line of squares for each topic.
+
+The same drawing is in pages, wide or narrow, and stands alone as a picture for a chat message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from markupsafe import Markup, escape
+
+from controller.contract.ids import NO_LEADER, BrokerId
+from dashboards.colours import LIGHT
+from dashboards.drawn_map.canvas import BOLD, SAYS, STEP, WIDE, Canvas, Frame, segment, shortened
+from dashboards.drawn_map.racks import drawn_racks
+from dashboards.drawn_map.strip import HEIGHT, drawn_strip
+from questions.overview.impact_map import AFFECTED, ImpactMap, MapLine, PartitionState, Square
+from questions.overview.overview import Rack
+from questions.overview.recent import Strip
+from transport.printable import printable
+from wording.times import age
+
+_SQUARE: Final = 11
+_SHORT, _COLUMNS = 10, ((0, 580), (620, 1200))  # most squares of a line that shares its row, and their places
+_CALM: Final = 8  # lines that have a row each
+_SYMBOLS: Final = {
+    PartitionState.OFFLINE: '<rect id="{id}" width="11" height="11" rx="2" fill="{affected}"/>',
+    PartitionState.WITHOUT_LEADER: (
+        '<rect id="{id}" x="1" y="1" width="9" height="9" rx="1.5" fill="{card}" stroke="{affected}" stroke-width="2"/>'
+    ),
+    PartitionState.REJECTS_ACKS_ALL: (
+        '<g id="{id}"><rect x=".5" y=".5" width="10" height="10" rx="2" fill="{degraded-soft}" stroke="{degraded}"/>'
+        '<path d="M1 10.5 10.5 1V9q0 1.5-1.5 1.5Z" fill="{degraded}"/></g>'
+    ),
+    PartitionState.UNDER_REPLICATED: (
+        '<g id="{id}"><rect x=".5" y=".5" width="10" height="10" rx="2" fill="{lacking-soft}" stroke="{lacking}"/>'
+        '<rect x="1" y="7.5" width="9" height="3" fill="{lacking}"/></g>'
+    ),
+    PartitionState.COMES_BACK: '<rect id="{id}" width="11" height="11" rx="2" fill="{well}"/>',
+    PartitionState.USABLE: (
+        '<rect id="{id}" x=".5" y=".5" width="10" height="10" rx="2" fill="{well-soft}" stroke="{well}" '
+        'stroke-opacity=".4"/>'
+    ),
+}
+_BAR_COLOURS: Final = {
+    PartitionState.OFFLINE: "affected",
+    PartitionState.WITHOUT_LEADER: "affected",
+    PartitionState.REJECTS_ACKS_ALL: "degraded",
+    PartitionState.UNDER_REPLICATED: "lacking",
+    PartitionState.COMES_BACK: "well",
+    PartitionState.USABLE: "well-soft",
+}
+
+
+_LARGE: Final = Frame("", 820, 180, 22)  # for a picture with few lines
+
+
+class Drawn(NamedTuple):
+    """The cluster to draw. `home` is its address, and `then` the query that keeps the shown moment."""
+
+    cluster: str
+    impact: ImpactMap
+    racks: Sequence[Rack]
+    strip: Strip | None
+    as_of_ms: int
+    home: str = ""
+    then: str = ""
+
+
+def drawn_map(drawn: Drawn, frame: Frame) -> Markup:
+    """Draw the map for a page, in the page's colours."""
+    drawing = _Drawing(drawn, Canvas(frame, {name: f"var(--{name})" for name in LIGHT}, drawn.home, drawn.then))
+    body, height = drawing.body()
+    kind = "wide" if frame.names else "narrow"
+    label = escape(printable(f"Impact map of {drawn.cluster}"))
+    begin = f'<svg class="map {kind}" viewBox="0 0 {frame.width} {height}" role="group" aria-label="{label}">'
+    return Markup(f"{begin}{drawing.symbols()}{body}</svg>")
+
+
+def alone(drawn: Drawn, event: str, effect: str) -> str:
+    """Return the map as a picture of 1,200 by 630 in the light colours, below the cluster's event and its effect."""
+    width, room = 1136, 508
+    drawing = _Drawing(drawn, Canvas(_LARGE, LIGHT))
+    body, height = drawing.body()
+    if height * width / _LARGE.width > room:
+        drawing = _Drawing(drawn, Canvas(WIDE, LIGHT))
+        body, height = drawing.body()
+    scale = min(width / drawing.width, room / height)
+    head = "".join(
+        f'<text y="{y}" font-size="{size}" font-weight="700" fill="{LIGHT[colour]}">{_cut(words, most)}</text>'
+        for words, y, size, colour, most in (
+            (f"{drawn.cluster}: {event}", 32, 26, "affected" if _is_bad(drawn.impact) else "text", 76),
+            (effect, 62, 18, "text", 108),
+        )
+    )
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1200 630" width="1200" height="630" role="img" '
+        f'font-family="system-ui, sans-serif"><rect width="1200" height="630" fill="{LIGHT["card"]}"/>'
+        f'<g transform="translate(32 18)">{drawing.symbols()}{head}'
+        f'<g transform="translate(0 86) scale({scale:.3f})">{body}</g></g></svg>\n'
+    )
+
+
+def _is_bad(impact: ImpactMap) -> bool:
+    return any(line.counts.get(state) for line in impact.lines for state in AFFECTED)
+
+
+class _Drawing:
+    def __init__(self, drawn: Drawn, canvas: Canvas) -> None:
+        self._drawn, self._canvas, self._frame, self._paint = drawn, canvas, canvas.frame, canvas.paint
+
+    @property
+    def width(self) -> int:
+        """Return the width of all parts."""
+        return self._frame.width
+
+    def symbols(self) -> str:
+        """Return the shapes of partitions, and the hatch of brokers that are away."""
+        shapes = "".join(shape.format_map({**self._paint, "id": self._id(state)}) for state, shape in _SYMBOLS.items())
+        return (
+            f'<defs>{shapes}<pattern id="{self._frame.prefix}away" width="11" height="11" '
+            'patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+            f'<rect width="11" height="11" fill="{self._paint["card"]}"/>'
+            f'<rect width="5.5" height="11" fill="{self._paint["affected-soft"]}"/></pattern></defs>'
+        )
+
+    def body(self) -> tuple[str, int]:
+        """Return all parts, and their height."""
+        parts, y = [], 0
+        for drawn, height in self._parts():
+            if drawn:
+                parts.append(f'<g transform="translate(0 {y})">{drawn}</g>')
+                y += height
+        return "".join(parts), y
+
+    def _parts(self) -> Iterator[tuple[str, int]]:
+        impact = self._drawn.impact
+        if self._drawn.strip is not None:
+            yield drawn_strip(self._drawn.strip, self._canvas), HEIGHT
+        if self._drawn.racks:
+            yield drawn_racks(self._drawn.racks, impact, self._drawn.as_of_ms, self._canvas)
+        longest = max((line.partitions for line in impact.lines if not line.squares), default=1)
+        for lines in self._rows():
+            row = [self._line(line, longest, column, len(lines)) for column, line in enumerate(lines)]
+            yield "".join(drawn for drawn, _ in row), max(height for _, height in row)
+        yield self._legend(impact.states)
+
+    def _rows(self) -> Iterator[Sequence[MapLine]]:
+        """Yield the lines, two short ones in a row of a wide map with many."""
+        for is_short, lines in groupby(self._drawn.impact.lines, lambda line: 0 < len(line.squares) <= _SHORT):
+            count = 2 if is_short and self._frame is WIDE and len(self._drawn.impact.lines) > _CALM else 1
+            every = list(lines)
+            yield from (every[at : at + count] for at in range(0, len(every), count))
+
+    def _id(self, state: PartitionState) -> str:
+        return f"{self._frame.prefix}{state.name.lower().replace('_', '-')}"
+
+    def _line(self, line: MapLine, longest: int, column: int = 0, columns: int = 1) -> tuple[str, int]:
+        frame = self._frame
+        left, right = (0, frame.width) if columns == 1 else _COLUMNS[column]
+        top, baseline = (0, 15) if frame.names else (20, 13)
+        shown = shortened(line.topic, frame.longest_name)
+        name = self._canvas.text(left, baseline, shown, size=14, colour="text", more=BOLD)
+        path, squares = f"/topics/{segment(line.topic)}", []
+        parts = [
+            f'<path d="M{left} -4.5H{right}" stroke="{self._paint["line"]}"/>',
+            self._canvas.link(path + self._canvas.then, line.topic, name),
+            self._canvas.text(right, baseline, self._said(line), more=' text-anchor="end"'),
+        ]
+        if not line.squares:
+            parts.append(self._bar(line, top, longest))
+            return "".join(parts), top + 26
+        whys = {number: cause.says for cause in line.causes for number in cause.partitions}
+        for at, each in enumerate(line.squares):
+            title = f"{line.topic}-{each.partition} {_square_words(each, self._drawn.as_of_ms)}"
+            why = whys.get(each.partition)
+            squares.append(self._square(path, each, f"{title}\n{why}" if why else title, (at, left, top)))
+        parts.append(f"<g>{''.join(squares)}</g>")
+        rows = -(-len(line.squares) // frame.squares)
+        return "".join(parts), top + 26 + (rows - 1) * STEP
+
+    def _said(self, line: MapLine) -> str:
+        return line.says if line.squares or not line.says else f"{line.says} of {line.partitions:,}"
+
+    def _square(self, path: str, square: Square, title: str, place: tuple[int, int, int]) -> str:
+        at, left, top = place
+        row, column = divmod(at, self._frame.squares)
+        x, y = left + self._frame.names + column * STEP, top + 5 + row * STEP
+        use = f'<use href="#{self._id(square.state)}" x="{x}" y="{y}"/>'
+        # One square of a line is reached by Tab, the others by the arrow keys.
+        more = f' class="square" data-on="{" ".join(map(str, square.replicas))}" tabindex="{-bool(at)}"'
+        return self._canvas.link(f"{path}/{square.partition}{self._canvas.then}", title, use, more)
+
+    def _bar(self, line: MapLine, top: int, longest: int) -> str:
+        """Draw the counts of a topic as one bar. All bars have one scale."""
+        room = self._frame.width - self._frame.names - (SAYS if self._frame.names else 0)
+        x, parts = float(self._frame.names), []
+        for state, count in line.counts.items():
+            width = max(2.0, room * count / longest)
+            edge = f' stroke="{self._paint["well"]}" stroke-opacity=".4"' if state is PartitionState.USABLE else ""
+            bar = self._canvas.rect(x, top + 5, width, _SQUARE, _BAR_COLOURS[state], edge)
+            parts.append(f"<g><title>{escape(state.of(count))} of {line.partitions:,}</title>{bar}</g>")
+            x += width
+        return "".join(parts)
+
+    def _legend(self, states: Sequence[PartitionState]) -> tuple[str, int]:
+        x, y, parts = 0.0, 4, []
+        for state in states:
+            words = "comes back with this step" if state is PartitionState.COMES_BACK else state.value
+            width = len(words) * 6.2 + 36
+            if x and x + width > self._frame.width:
+                x, y = 0.0, y + 18
+            parts.append(
+                f'<use href="#{self._id(state)}" x="{x:g}" y="{y}"/>{self._canvas.text(x + 17, y + 10, words)}'
+            )
+            x += width
+        return "".join(parts), y + 18
+
+
+def _square_words(square: Square, as_of_ms: int) -> str:
+    state = square.state
+    is_are = "" if state in (PartitionState.REJECTS_ACKS_ALL, PartitionState.COMES_BACK) else "is "
+    is_now = square.since_ms is not None and state not in (PartitionState.COMES_BACK, PartitionState.USABLE)
+    since = f" for {age(square.since_ms or 0, as_of_ms)}" if is_now else ""
+    led = "no leader" if square.leader == NO_LEADER else f"leader {square.leader}"
+    return f"{is_are}{state.value}{since}\n{led}, in sync {_ids(square.isr)}, replicas {_ids(square.replicas)}"
+
+
+def _ids(brokers: Sequence[BrokerId]) -> str:
+    return ", ".join(map(str, brokers)) or "none"
+
+
+def _cut(words: str, most: int) -> Markup:
+    said = printable(words)
+    return escape(said if len(said) <= most else f"{said[: most - 1]}…")

@@ -1,0 +1,114 @@
+"""The impact map of recorded and made-up clusters, whose numbers must be those of `whatif` and of the ranking."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from controller.contract.ids import BrokerId
+from questions.memory import Memory
+from questions.overview.impact_map import AFFECTED, Asked, ImpactMap, MapLine, Moment, PartitionState, impact_map
+from questions.overview.incident_cards import Presentation
+from questions.overview.overview import Overviews
+from questions.overview.partition_groups import place_of
+from questions.whatif.ranking import rank_losses
+from questions.whatif.scenario import Change, Step, play
+from tests.dashboards import page_cases
+from tests.dashboards.page_cases import Size, Story
+from tests.dashboards.recorded_cases import recorded_story
+
+CASES = (
+    page_cases.healthy,
+    page_cases.shutdown,
+    page_cases.long_name,
+    partial(recorded_story, "rack-lost"),
+    partial(recorded_story, "brokers-30"),
+    partial(recorded_story, "topics-2000"),
+)
+
+
+class Mapped:
+    """A story's cluster, its incidents, and its maps."""
+
+    def __init__(self, story: Story) -> None:
+        self.context = story.context
+        memory = Memory()
+        for row in page_cases.in_order(story.effects):
+            memory.apply(row)
+        found = memory.cluster(story.cluster, topics=None)
+        assert found is not None
+        self.found, self._ranks = found, ()
+        overview = Overviews(memory, Presentation(), self._ranks, lambda _: "").overview(found, None)
+        cards = overview.incidents
+        self.returns = [each.broker for each in cards[0].returns if each.restores] if cards else []
+        self.restores = [each.restores for each in cards[0].returns if each.restores] if cards else []
+
+    def map(self, moment: Moment) -> ImpactMap:
+        asked = Asked(self.found.picture(()).header, self.found, self.returns, moment)
+        return impact_map(self.found, partial(place_of, ranks=self._ranks), asked)
+
+    def after(self, change: Change, *brokers: BrokerId) -> int:
+        then = play(self.context, [Step(change, brokers)]).in_all
+        return then.offline + then.under_min_isr
+
+
+@pytest.fixture(scope="module", params=CASES)
+def mapped(request):
+    return Mapped(request.param())
+
+
+def counts(impact: ImpactMap) -> dict[Moment, int]:
+    return {choice.moment: choice.affected for choice in impact.choices}
+
+
+def affected(lines: tuple[MapLine, ...]) -> int:
+    return sum(line.counts.get(state, 0) for line in lines for state in AFFECTED)
+
+
+def test_the_numbers_of_moments_are_those_of_whatif_and_the_order_of_return(mapped):
+    found = counts(mapped.map(Moment.NOW))
+    gauges = mapped.context.header.tally.gauges
+    assert found[Moment.NOW] == gauges.leaderless + gauges.under_min_isr_partitions
+    for moment, brokers in ((Moment.FIRST, mapped.returns[:1]), (Moment.SECOND, mapped.returns[:2])):
+        if moment in found:
+            assert found[moment] == mapped.after(Change.RESTORE, *brokers)
+            assert found[moment] == found[Moment.NOW] - sum(mapped.restores[: len(brokers)])
+    worst = next(loss for loss in rank_losses(mapped.context) if len(loss.brokers) == 1)
+    shown = mapped.map(Moment.LOSS)
+    assert shown.lost == (() if worst.is_harmless else worst.brokers)
+    assert found[Moment.LOSS] == mapped.after(Change.CRASH, *worst.brokers)
+
+
+@pytest.mark.parametrize("moment", Moment)
+def test_the_lines_have_as_many_affected_partitions_as_the_moment_says(mapped, moment):
+    impact = mapped.map(moment)
+    shown = next(choice for choice in impact.choices if choice.moment is impact.shown)
+    if not impact.more_affected:
+        assert affected(impact.lines) == shown.affected
+    assert len(impact.lines) + impact.more_affected + impact.others == len(mapped.found.topics)
+    for line in impact.lines:
+        assert sum(len(cause.partitions) for cause in line.causes) == affected((line,))
+        assert not line.squares or [each.partition for each in line.squares] == list(range(line.partitions))
+
+
+def test_a_topic_with_many_partitions_has_counts_instead_of_squares():
+    topics = {"large": Size(61, 1, 1), "small": Size(60, 1, 1)}
+    mapped = Mapped(Story("orders").begin(topics=topics).crash(1).to_the_present())
+    lines = {line.topic: line for line in mapped.map(Moment.NOW).lines}
+    assert (len(lines["large"].squares), len(lines["small"].squares)) == (0, 60)
+    assert lines["large"].counts == {PartitionState.OFFLINE: 16, PartitionState.USABLE: 45}
+    assert lines["large"].says == "16 offline"
+    back = {line.topic: line for line in mapped.map(Moment.FIRST).lines}
+    assert (back["large"].says, back["large"].counts[PartitionState.COMES_BACK]) == ("all back", 16)
+
+
+def test_of_very_many_topics_only_the_affected_ones_have_lines():
+    topics = {f"t-{number:03}": Size(1, 1, 1) for number in range(120)}
+    mapped = Mapped(Story("orders").begin(topics=topics).crash(1).to_the_present())
+    impact = mapped.map(Moment.NOW)
+    assert (len(impact.lines), impact.more_affected, impact.others) == (24, 6, 90)
+    assert all(line.causes[0].says == "Its only replica is on broker 1." for line in impact.lines)
+    healthy = Mapped(Story("orders").begin(topics=topics).to_the_present())
+    assert healthy.map(Moment.NOW).lines == ()
+    assert len(healthy.map(Moment.LOSS).lines) == 24
