@@ -40,6 +40,7 @@ from transport.journal import end_offset
 
 HEARTBEATS = 60
 TIMES = "times"
+FLOOR_WARM_UP, FLOOR_ROUNDS = 20, 80
 FLOOR_PARTITIONS = 1_000  # any number: it passes each record through, whatever the cluster
 # A job's time as a multiple of the floor's, at the median and at the 99th percentile.
 FLOOR_GOALS = {"change": ("at most 1.15", "at most 1.4"), "heartbeat": ("at most 1.1", "")}
@@ -142,14 +143,14 @@ def ratios_to_floor(job: Job, lines: Lines, changes: Iterator[bytes], options: S
         with passing.running():
             passing.until_row("metadata", lambda _: True)
             took: dict[tuple[str, str], list[float]] = {}
-            for number in range(WARM_UP + SINGLE_CHANGES):
+            for number in range(-FLOOR_WARM_UP, FLOOR_ROUNDS):
                 for name, (each, its_lines, its_changes) in jobs.items():
                     for kind, line, output in (
                         ("change", next(its_changes), "metadata"),
                         ("heartbeat", its_lines.heartbeat(), "gauges"),
                     ):
                         seconds = each.seconds_of(line, output)
-                        took.setdefault((kind, name), []).extend([seconds] if number >= WARM_UP else [])
+                        took.setdefault((kind, name), []).extend([seconds] if number >= 0 else [])
     for kind, goals in FLOOR_GOALS.items():
         of_job, of_floor = (list(latencies("", took[kind, name])) for name in ("job", "floor"))
         for percentile, above, below, goal in zip(("p50", "p99"), of_job, of_floor, goals, strict=True):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, FloatRect, sync_playwright
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
@@ -27,20 +27,23 @@ from transport.address import JournalAddress
 
 _PICTURES: Final = Path(__file__).parents[2] / "docs" / "page"
 _LAPTOP, _PHONE = (1280, 800), (390, 844)
+_MARGIN: Final = 12  # pixels below the last element of a cut picture
 
 
 class Shot(NamedTuple):
-    """A picture, with its file's name, its page, and its viewport."""
+    """A picture, with its file's name, its page, and its viewport. It ends with `last`, if that names an element."""
 
     name: str
     path: str
     size: tuple[int, int] = _LAPTOP
     scheme: str = "light"
+    last: str = ""
 
 
 SHOTS: Final = (
     Shot("no-controller", "/clusters/no-controller"),
     Shot("broker-killed", "/clusters/broker-lost"),
+    Shot("incident", "/clusters/broker-lost", (1000, 800), last="#impact"),
     Shot("shut-down", "/clusters/shut-down"),
     Shot("ghost", "/clusters/ghost"),
     Shot("zookeeper-lost", "/clusters/zookeeper-lost"),
@@ -86,7 +89,9 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
     if "whatif" in shot.path:
         page.get_by_text("Before and after").wait_for()
     page.evaluate("document.querySelector('footer').remove()")
-    page.screenshot(path=_PICTURES / f"{shot.name}.png", full_page=True)
+    end = page.locator(shot.last).bounding_box() if shot.last else None
+    clip = None if end is None else FloatRect(x=0, y=0, width=width, height=end["y"] + end["height"] + _MARGIN)
+    page.screenshot(path=_PICTURES / f"{shot.name}.png", full_page=True, clip=clip)
     context.close()
 
 
