@@ -43,7 +43,7 @@ def page(before: str) -> str:
         for name, (value, goal) in run["ratios"].items():
             place = f"{run['commit']} | {run['partitions']:,} | {run['load_average']}"
             lines.append(f"| {place} | {name} | {value:.2f} | {goal} |")
-    return _TABLE.sub(lambda _: "\n" + "\n".join(lines) + "\n\n", before)
+    return _TABLE.sub(lambda _: "\n" + "\n".join(lines) + "\n\n", before, count=1)
 
 
 def picture() -> str:
