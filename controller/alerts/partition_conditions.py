@@ -23,7 +23,7 @@ from controller.alerts.affected import (
     worst_topics,
 )
 from controller.alerts.conditions import Condition
-from controller.alerts.scene import Scene
+from controller.alerts.incident_partitions import IncidentPartitions
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.contract.remedies.partitions import ELECT_UNCLEAN
@@ -58,32 +58,32 @@ def conditions_of_partitions(
 ) -> Iterator[Condition]:
     """Yield a condition for each kind and incident."""
     for incident, affected in by_incident:
-        scene = Scene(header, incident, affected)
-        yield from _unusable(scene)
+        partitions = IncidentPartitions(header, incident, affected)
+        yield from _unusable(partitions)
         for issues, describe in _CONDITIONS.items():
-            found = scene.affected.of(*issues)
-            condition = describe(scene, found) if found.groups else None
+            found = partitions.affected.of(*issues)
+            condition = describe(partitions, found) if found.groups else None
             if condition is not None:
                 yield condition
 
 
-def _unusable(scene: Scene) -> Iterator[Condition]:
+def _unusable(partitions: IncidentPartitions) -> Iterator[Condition]:
     """Yield a condition of offline partitions, which includes those that reject acks=all, or of the latter alone."""
-    refusing = scene.affected.of(PartitionIssue.UNDER_MIN_ISR).unexcused()
-    offline = _offline(scene, refusing)
+    refusing = partitions.affected.of(PartitionIssue.UNDER_MIN_ISR).unexcused()
+    offline = _offline(partitions, refusing)
     if offline is not None:
         yield offline
     if refusing.groups and (offline is None or offline.severity is Severity.INFO and refusing.excuse is None):
-        yield _under_min_isr(scene, refusing)
+        yield _under_min_isr(partitions, refusing)
 
 
-def _offline(scene: Scene, refusing: Affected) -> Condition | None:
+def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | None:
     """Return the condition of offline partitions, with the brokers whose return ends it and other effects."""
-    header, kind = scene.header, kinds.PARTITIONS_OFFLINE
-    offline = scene.affected.of(*OFFLINE_ISSUES).unexcused()
+    header, kind = partitions.header, kinds.PARTITIONS_OFFLINE
+    offline = partitions.affected.of(*OFFLINE_ISSUES).unexcused()
     lost = offline.of(PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
     if not lost.groups:
-        return _coming_back(scene, offline) if offline.groups else None
+        return _coming_back(partitions, offline) if offline.groups else None
     cause = f"{_offline_partitions(offline, header)}{returns(lost, refusing, header)}{worst_topics(offline, header)}"
     for rejected in _rejected(refusing).values():
         cause = f"{rejected}. {cause}" if refusing.rank < offline.rank else f"{cause}. {rejected}"
@@ -97,16 +97,16 @@ def _offline(scene: Scene, refusing: Affected) -> Condition | None:
     helped = _helped_uncleanly(lost, header)
     cause += _unclean(helped, lost, header)
     rest = damage_in_words(
-        scene.affected.of(
+        partitions.affected.of(
             PartitionIssue.UNDER_REPLICATED,
             PartitionIssue.AT_MIN_ISR,
             PartitionIssue.ONE_LEFT,
         )
     )
-    condition = scene.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
+    condition = partitions.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
     condition = msgspec.structs.replace(
         condition,
-        since_ms=scene.since_ms(lost),
+        since_ms=partitions.since_ms(lost),
         replaces=(kinds.UNDER_MIN_ISR,),
         advice=_advice(helped.count, lost, header),
         damage={Fact.OFFLINE.word: Fact.OFFLINE.of(offline.count)} | _rejected(refusing),
@@ -157,11 +157,11 @@ def _not_yet_paged(condition: Condition, lost: Affected, header: Header) -> Cond
     return msgspec.structs.replace(condition, severity=Severity.INFO)
 
 
-def _coming_back(scene: Scene, waiting: Affected) -> Condition | None:
+def _coming_back(partitions: IncidentPartitions, waiting: Affected) -> Condition | None:
     """Return the condition of partitions that only wait for an election, once the controller is late with it."""
-    kind, header = kinds.PARTITIONS_OFFLINE, scene.header
+    kind, header = kinds.PARTITIONS_OFFLINE, partitions.header
     cause = f"{_offline_partitions(waiting, header)} until {_elector(header)} elects a leader"
-    condition = scene.condition(
+    condition = partitions.condition(
         kind,
         waiting,
         cause,
@@ -196,61 +196,63 @@ def _unclean(helped: Affected, lost: Affected, header: Header) -> str:
     return f". {election} would {only}lose the records that only {losers}"
 
 
-def _under_min_isr(scene: Scene, refusing: Affected) -> Condition:
+def _under_min_isr(partitions: IncidentPartitions, refusing: Affected) -> Condition:
     lacking = (
-        where_they_are(refusing.brokers, scene.header)
+        where_they_are(refusing.brokers, partitions.header)
         if refusing.brokers
         else "all replicas are in sync, but min.insync.replicas asks for more. Lower min.insync.replicas"
     )
     damage = _rejected(refusing)
-    return scene.condition(
+    return partitions.condition(
         kinds.UNDER_MIN_ISR,
         refusing,
-        f"{damage[Fact.REJECTS_ACKS_ALL.word]}: {lacking}{must_stay_up(scene.affected)}",
+        f"{damage[Fact.REJECTS_ACKS_ALL.word]}: {lacking}{must_stay_up(partitions.affected)}",
         "enough replicas are in sync again",
         damage=damage,
-        next_step=next_step(refusing.groups, scene.header),
+        next_step=next_step(refusing.groups, partitions.header),
     )
 
 
-def _leaderless(scene: Scene, found: Affected) -> Condition | None:
-    if never_elected_count(scene.header):
+def _leaderless(partitions: IncidentPartitions, found: Affected) -> Condition | None:
+    if never_elected_count(partitions.header):
         return None  # the alert on all partitions that the controller refuses to touch has the advice
-    live = [broker for broker in found.brokers if broker in scene.header.brokers]
+    live = [broker for broker in found.brokers if broker in partitions.header.brokers]
     cause = (
         f"{Fact.WITHOUT_LEADER.of(found.count)}{in_brackets(found.examples, found.count)}: no client can use "
         f"{plural(found.count, 'it', 'them')}, though {one_of(live)} is live and in sync"
-        f"{unless_harmful('. Delete /controller, so that the next controller elects a leader', scene.header)}"
+        f"{unless_harmful('. Delete /controller, so that the next controller elects a leader', partitions.header)}"
     )
-    return scene.condition(kinds.PARTITIONS_LEADERLESS, found, cause, _BACK, group=_CONTROLLER)
+    return partitions.condition(kinds.PARTITIONS_LEADERLESS, found, cause, _BACK, group=_CONTROLLER)
 
 
-def _election_due(scene: Scene, found: Affected) -> Condition | None:
+def _election_due(partitions: IncidentPartitions, found: Affected) -> Condition | None:
     """Return the condition of elections that the controller has yet to hold, or of all without a controller."""
-    due = found.of(PartitionIssue.ELECTION_DUE) if scene.header.acting else found
+    due = found.of(PartitionIssue.ELECTION_DUE) if partitions.header.acting else found
     if not due.groups:
         return None
     cause = (
         f"{due.partitions}{in_brackets(due.examples, due.count)} lost {plural(due.count, 'its', 'their')} leader, "
         f"{listed(due.brokers)}. No client can use {plural(due.count, 'it', 'them')} until "
-        f"{_elector(scene.header)} elects another"
+        f"{_elector(partitions.header)} elects another"
     )
-    return scene.condition(kinds.ELECTION_DUE, due, cause, _BACK)
+    return partitions.condition(kinds.ELECTION_DUE, due, cause, _BACK)
 
 
-def _election_owed(scene: Scene, found: Affected) -> Condition | None:
+def _election_owed(partitions: IncidentPartitions, found: Affected) -> Condition | None:
     """Return the condition of elections that the controller passed over.
 
     No excuse of the brokers counts, because the controller has written since.
     """
-    if not scene.header.acting:
+    if not partitions.header.acting:
         return None
     cause = (
-        f"{_elector(scene.header)} passed over {plural(found.count, 'an election', 'elections')} and made later "
+        f"{_elector(partitions.header)} passed over {plural(found.count, 'an election', 'elections')} and made later "
         f"writes: {Fact.WITHOUT_LEADER.of(found.count)}{in_brackets(found.examples, found.count)}"
     )
-    condition = scene.condition(kinds.CONTROLLER_OVERDUE, found, cause, _BACK, subject="elections", group=_CONTROLLER)
-    controller = scene.header.controller
+    condition = partitions.condition(
+        kinds.CONTROLLER_OVERDUE, found, cause, _BACK, subject="elections", group=_CONTROLLER
+    )
+    controller = partitions.header.controller
     return msgspec.structs.replace(
         condition,
         cause=cause,
@@ -261,16 +263,16 @@ def _election_owed(scene: Scene, found: Affected) -> Condition | None:
     )
 
 
-def _creation_due(scene: Scene, found: Affected) -> Condition | None:
-    if scene.header.led_by_kraft:
+def _creation_due(partitions: IncidentPartitions, found: Affected) -> Condition | None:
+    if partitions.header.led_by_kraft:
         # KRaft leads a partition whose state ZooKeeper lacked when it was copied, and does not write it back.
         return None
     cause = (
         f"{counted(found.count, 'partition', 'is')} not created yet{in_brackets(found.examples, found.count)}: "
-        f"no client can use {plural(found.count, 'it', 'them')} until {_elector(scene.header)} creates "
+        f"no client can use {plural(found.count, 'it', 'them')} until {_elector(partitions.header)} creates "
         f"{plural(found.count, 'it', 'them')}"
     )
-    return scene.condition(kinds.CREATION_DUE, found, cause, _BACK)
+    return partitions.condition(kinds.CREATION_DUE, found, cause, _BACK)
 
 
 def _elector(header: Header) -> str:
@@ -281,9 +283,9 @@ def _elector(header: Header) -> str:
     return "the next controller (none is active)"
 
 
-def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
+def _under_replicated(partitions: IncidentPartitions, found: Affected) -> Condition | None:
     """Return the condition of replicas on live brokers without an excuse. Absent brokers have their own alert."""
-    header, lagging = scene.header, {}
+    header, lagging = partitions.header, {}
     # One leader of all lagging replicas is the cause however young they are, and a single read cannot wait.
     lonely = not header.knows_past and common_leader(header, found.brokers) is not None
     patience_ms = 0 if lonely else kinds.UNDER_REPLICATED.patience_ms
@@ -296,15 +298,15 @@ def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
     if not lagging:
         return None
     ripe = joined_groups(lagging.values())
-    lacking = joined_groups(group for group in scene.affected.groups if group.brokers in lagging)
+    lacking = joined_groups(group for group in partitions.affected.groups if group.brokers in lagging)
     ending = "the replicas are in sync again"
     leader = common_leader(header, ripe.brokers)
     if leader is None:
         cause = f"{listed(ripe.brokers, 'lags behind')}: {damage_in_words(lacking)}"
-        return scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending)
+        return partitions.condition(kinds.UNDER_REPLICATED, ripe, cause, ending)
     led = f"all {counted(ripe.count, 'partition')} that lack {listed(ripe.brokers)}, which are in sync elsewhere"
     cause = f"broker {leader} leads {led}: {damage_in_words(lacking)}"
-    condition = scene.condition(kinds.UNDER_REPLICATED, ripe, cause, ending, patience_ms=0)
+    condition = partitions.condition(kinds.UNDER_REPLICATED, ripe, cause, ending, patience_ms=0)
     advice = Advice(
         f"Look at the connections, disks and log of broker {leader} first, because its followers are in sync with "
         "other leaders. Move its leaderships away once another replica is in sync."
@@ -312,8 +314,8 @@ def _under_replicated(scene: Scene, found: Affected) -> Condition | None:
     return msgspec.structs.replace(condition, advice=advice, evidence=whereabouts((leader, *ripe.brokers), header))
 
 
-def _undeleted(scene: Scene, found: Affected) -> Condition | None:
-    header = scene.header
+def _undeleted(partitions: IncidentPartitions, found: Affected) -> Condition | None:
+    header = partitions.header
 
     def patience_ms(group: Group) -> int:
         return _patience_ms(group, header, kinds.DELETION_STUCK.patience_ms, _DELETING_MS)
@@ -329,13 +331,13 @@ def _undeleted(scene: Scene, found: Affected) -> Condition | None:
     cause = f"deletion of {which} waits for {listed(away or ripe.brokers)}, {which_are}: {left}"
     if any(is_without_trace(header, broker) for broker in away):
         cause = f"deletion of {which} waits for {listed(away)}: {left}, because {absence(away, header)}"
-    return scene.condition(
+    return partitions.condition(
         kinds.DELETION_STUCK, ripe, cause, "the topics are deleted, or their deletion was withdrawn", patience_ms=0
     )
 
 
-def _reassigning(scene: Scene, found: Affected) -> Condition | None:
-    header = scene.header
+def _reassigning(partitions: IncidentPartitions, found: Affected) -> Condition | None:
+    header = partitions.header
 
     def patience_ms(group: Group) -> int:
         at_once_ms = kinds.REASSIGNMENT_STUCK.patience_ms
@@ -350,7 +352,7 @@ def _reassigning(scene: Scene, found: Affected) -> Condition | None:
     waits = f"until {listed(ripe.brokers, 'is in sync')}"
     cause += waits if ripe.brokers else "though all replicas are in sync"
     cause += f": {absence(away, header)}" if away else ""
-    return scene.condition(
+    return partitions.condition(
         kinds.REASSIGNMENT_STUCK, ripe, cause, "the reassignments are complete, or were cancelled", patience_ms=0
     )
 
@@ -364,7 +366,7 @@ def _ripe(groups: Iterable[Group], header: Header, patience_ms: Callable[[Group]
     return joined_groups(group for group in groups if header.time_ms - group.since_ms >= patience_ms(group))
 
 
-_CONDITIONS: Final[Mapping[tuple[PartitionIssue, ...], Callable[[Scene, Affected], Condition | None]]] = {
+_CONDITIONS: Final[Mapping[tuple[PartitionIssue, ...], Callable[[IncidentPartitions, Affected], Condition | None]]] = {
     (PartitionIssue.ELECTION_DUE, PartitionIssue.ELECTION_OWED): _election_due,
     (PartitionIssue.ELECTION_OWED,): _election_owed,
     (PartitionIssue.CREATION_DUE,): _creation_due,

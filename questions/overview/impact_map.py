@@ -142,20 +142,20 @@ def impact_map(now: ClusterSnapshot, rank: Rank, asked: Asked = Asked()) -> Impa
     loss = None if judge is None else _worst_loss(now, judge)
     choices = tuple(_choices(now, asked, loss))
     shown = asked.moment if any(asked.moment is each.moment for each in choices) else Moment.NOW
-    scene = _scene(now, asked, shown, judge, loss)
-    lines, more = _lines(scene, now, rank)
+    rows = _rows_of(now, asked, shown, judge, loss)
+    lines, more = _lines(rows, now, rank)
     return ImpactMap(
         shown=shown,
         choices=choices,
         lines=lines,
         more_affected=more,
-        others=len(scene.source.topics) - len(lines) - more,
-        starts=scene.starts,
-        lost=scene.lost,
+        others=len(rows.source.topics) - len(lines) - more,
+        starts=rows.starts,
+        lost=rows.lost,
     )
 
 
-class _Scene(NamedTuple):
+class _ShownRows(NamedTuple):
     """The rows of the shown moment, with the state that a partition has in it."""
 
     source: ClusterSnapshot
@@ -165,16 +165,16 @@ class _Scene(NamedTuple):
     hit: Collection[str] = ()  # topics that are affected only then
 
 
-def _scene(now: ClusterSnapshot, asked: Asked, shown: Moment, judge: Judge | None, loss: _Loss | None) -> _Scene:
+def _rows_of(now: ClusterSnapshot, asked: Asked, shown: Moment, judge: Judge | None, loss: _Loss | None) -> _ShownRows:
     if shown is Moment.BEFORE and asked.before is not None:
         up = tuple(row.broker for row in asked.before.brokers if row.registered)
-        return _Scene(asked.before, _state, up)
+        return _ShownRows(asked.before, _state, up)
     if shown in (Moment.FIRST, Moment.SECOND):
         starts = tuple(asked.returns[: 1 if shown is Moment.FIRST else 2])
-        return _Scene(now, _state_after_return(starts), starts)
+        return _ShownRows(now, _state_after_return(starts), starts)
     if shown is Moment.LOSS and judge is not None and loss is not None and loss.broker is not None:
-        return _Scene(now, _state_after_loss(judge, loss.broker, now.topics), (), (loss.broker,), loss.topics)
-    return _Scene(now, _state)
+        return _ShownRows(now, _state_after_loss(judge, loss.broker, now.topics), (), (loss.broker,), loss.topics)
+    return _ShownRows(now, _state)
 
 
 def hosted_map(now: ClusterSnapshot, rank: Rank, broker: BrokerId) -> ImpactMap:
@@ -283,13 +283,13 @@ def _alike(judge: Judge, row: PartitionRow, topic: TopicRow | None) -> Alike:
     return judge.alike(row.replicas, row.isr, row.leader, away, least, unclean)
 
 
-def _lines(scene: _Scene, now: ClusterSnapshot, rank: Rank) -> tuple[tuple[MapLine, ...], int]:
+def _lines(shown: _ShownRows, now: ClusterSnapshot, rank: Rank) -> tuple[tuple[MapLine, ...], int]:
     """Return the lines of topics that are affected now or at the shown moment, and how many have no line."""
-    topics = scene.source.topics
-    every = (*scene.source.unusable, *scene.source.under_min_isr, *now.unusable, *now.under_min_isr)
-    affected = {row.topic for row in every if row.topic in topics} | set(scene.hit)
+    topics = shown.source.topics
+    every = (*shown.source.unusable, *shown.source.under_min_isr, *now.unusable, *now.under_min_isr)
+    affected = {row.topic for row in every if row.topic in topics} | set(shown.hit)
     names = _shown_topics(affected, topics, rank)[:LINES]
-    lines = tuple(_line(name, topics[name].partitions, scene.state_of) for name in names)
+    lines = tuple(_line(name, topics[name].partitions, shown.state_of) for name in names)
     return lines, len(affected.difference(names))
 
 

@@ -17,7 +17,7 @@ from controller.view.health import whereabouts
 _NO_INCIDENT: Final = "partitions"
 
 
-class Scene(msgspec.Struct, frozen=True):
+class IncidentPartitions(msgspec.Struct, frozen=True):
     """Partitions of an incident. Without an incident they are partitions that no broker's absence explains."""
 
     header: Header
