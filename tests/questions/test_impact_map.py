@@ -24,7 +24,7 @@ CASES = (
     page_cases.long_name,
     partial(recorded_story, "rack-lost"),
     partial(recorded_story, "brokers-30"),
-    partial(recorded_story, "topics-2000"),
+    pytest.param(partial(recorded_story, "topics-2000"), marks=pytest.mark.nightly),  # 20 s to begin
 )
 
 
