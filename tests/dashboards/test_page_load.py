@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from dashboards.exporter.config import ServeConfig
-from dashboards.page import routes
+from dashboards.page import resources
 from dashboards.page.interface import API
 from dashboards.serving import pool
 from tests.bench.exporter import BROKERS, TIMELINE, Outputs, exporter
@@ -73,14 +73,14 @@ def test_slow_readers_of_all_partitions_hold_little_memory(loaded, accepted):
 
 def test_what_ifs_that_were_left_are_not_computed(tmp_path, start_exporter, rows, monkeypatch):
     played = []
-    play = routes.Hypothetical.play
+    play = resources.play_losses
 
-    def slowly(self, *asked):
+    def slowly(*asked):
         played.append(asked)
         time.sleep(1)
-        return play(self, *asked)
+        return play(*asked)
 
-    monkeypatch.setattr(routes.Hypothetical, "play", slowly)
+    monkeypatch.setattr(resources, "play_losses", slowly)
     with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as running:
         running.write(rows.broker(1), rows.gauges())
         running.metrics_with(r"^kontrast_ready\{.*\} 1")
@@ -94,8 +94,8 @@ def test_what_ifs_that_were_left_are_not_computed(tmp_path, start_exporter, rows
 def test_a_full_pool_is_said_with_the_time_to_ask_again(exporter, rows, monkeypatch, prefix, media_type):
     monkeypatch.setattr(pool, "WAIT_SECONDS", 0.1)
     begun, released = threading.Event(), threading.Event()
-    play = routes.Hypothetical.play
-    monkeypatch.setattr(routes.Hypothetical, "play", lambda *asked: (begun.set(), released.wait(30), play(*asked))[2])
+    play = resources.play_losses
+    monkeypatch.setattr(resources, "play_losses", lambda *asked: (begun.set(), released.wait(30), play(*asked))[2])
     exporter.write(rows.broker(1), rows.gauges())
     exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
     path = f"{prefix}/clusters/north/consequences?broker=1"
