@@ -201,7 +201,8 @@ def _rollover(header: Header, ensemble: Ensemble) -> Condition | None:
 def _near_limit(header: Header, ensemble: Ensemble) -> Iterator[Condition]:
     limit = ensemble.jute_maxbuffer_bytes
     for znode in ensemble.large_znodes:
-        left_ms = header.ensemble.znode_paces[znode.path].until_ms(limit, znode.size_bytes, ensemble.asked_ms)
+        pace = header.ensemble.znode_paces.get(znode.path)  # a context from rows has no former sizes
+        left_ms = None if pace is None else pace.until_ms(limit, znode.size_bytes, ensemble.asked_ms)
         is_growing = left_ms is not None and left_ms <= _DAY_MS and znode.size_bytes >= _FOLLOWED * limit
         if is_growing or znode.size_bytes >= _NEARLY_FULL * limit:
             yield _large(znode, limit, left_ms)

@@ -133,7 +133,7 @@ class _App:
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: PartitionsPage | None,
     ) -> None:
-        self.is_compared = False  # whether the outputs were read, and no two of them have a cluster
+        self.is_compared = len(config.sources) == 1  # whether no two outputs have a cluster
         self._config = config
         self._memory = memory
         self._reading = reading

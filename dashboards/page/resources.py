@@ -42,6 +42,7 @@ from questions.whatif.scenario import brokers_in
 from wording.suggestions import did_you_mean, near
 from wording.times import moment
 
+_NO_LOSS: Final = "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly."
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 
 ClientsOf = Callable[[str], Clients]
@@ -193,6 +194,8 @@ class Resources:
     def consequences(self, request: Request) -> WhatIf:
         """Play losses of brokers."""
         cluster = named(request, "cluster")
+        if not request.query_params.keys() & {"broker", "rack"}:
+            raise HTTPException(400, _NO_LOSS)
         doubts = self._clusters.doubts(cluster)
         try:
             now = self._clusters.snapshot(cluster)
@@ -229,10 +232,6 @@ def _losses(request: Request, now: ClusterSnapshot) -> Losses:
             brokers |= set(brokers_in(now.picture(()).context, rack))
     except UnknownBrokersError as error:
         raise HTTPException(400, str(error)) from error
-    if not brokers:
-        raise HTTPException(
-            400, "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly."
-        )
     return Losses(tuple(sorted(brokers)), asked.get("controlled") == "1")
 
 

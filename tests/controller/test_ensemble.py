@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from controller.alerts.ensemble_conditions import conditions_of_ensemble
 from controller.contract.alert_row import Severity
 from controller.contract.forwarder_status import Ensemble, LargeZnode, LeftSession
 from controller.restore.context_of_rows import context_of_rows
@@ -146,6 +147,13 @@ def test_a_context_of_rows_knows_the_ensemble():
     history = after(one_lost())
     rows = context_of_rows(new_context("c"), (), history.gauges())
     assert ensemble_in_words(rows.header) == ensemble_in_words(history.context.header)
+
+
+def test_a_context_of_rows_judges_a_large_znode_although_its_former_sizes_are_not_known():
+    history = after(large("/brokers/topics", 1_000_000))
+    rows = context_of_rows(new_context("c"), (), history.gauges())
+    found = {(each.kind.name, each.subject) for each in conditions_of_ensemble(rows.header)}
+    assert ("ZnodeNearLimit", "znode /brokers/topics") in found
 
 
 def growing(per_round: int, first: int, rounds: int = 40) -> ZnodeHistory:

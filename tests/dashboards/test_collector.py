@@ -46,7 +46,15 @@ class Bench:
         self.registry = CollectorRegistry()
         self._registry = AlertRegistry(AlertmanagerConfig())
         self.registry.register(
-            MemoryCollector(self.memory, self.reading, limits, NEVER_STALE_MS, self._active_alerts, lambda: FIGURES)
+            MemoryCollector(
+                self.memory,
+                self.reading,
+                limits,
+                NEVER_STALE_MS,
+                self._active_alerts,
+                lambda: FIGURES,
+                page_url="http://127.0.0.1:9642",
+            )
         )
 
     def _active_alerts(self) -> Mapping[str, Sequence[Message]]:

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 import pytest
 
 from dashboards.exporter.config import ServeConfig
-from dashboards.page import resources
 from dashboards.page.interface import API
+from dashboards.page.known_clusters import KnownClusters
 from dashboards.serving import pool
 from tests.bench.exporter import BROKERS, TIMELINE, Outputs, exporter
 from tests.dashboards.page_load import ask_and_leave, asking, at_once, slowest_seconds, status_of
@@ -73,16 +73,16 @@ def test_slow_readers_of_all_partitions_hold_little_memory(loaded, accepted):
 
 def test_what_ifs_that_were_left_are_not_computed(tmp_path, start_exporter, rows, monkeypatch):
     played = []
-    play = resources.play_losses
+    whole = KnownClusters.whole
 
     def slowly(*asked):
         played.append(asked)
         time.sleep(1)
-        return play(*asked)
+        return whole(*asked)
 
-    monkeypatch.setattr(resources, "play_losses", slowly)
+    monkeypatch.setattr(KnownClusters, "whole", slowly)
     with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as running:
-        running.write(rows.broker(1), rows.gauges())
+        running.write(rows.broker(1), rows.controller(1), rows.gauges())
         running.metrics_with(r"^kontrast_ready\{.*\} 1")
         path = "/clusters/north/consequences?broker=1"
         ask_and_leave(running.address, path, 200)
@@ -94,9 +94,9 @@ def test_what_ifs_that_were_left_are_not_computed(tmp_path, start_exporter, rows
 def test_a_full_pool_is_said_with_the_time_to_ask_again(exporter, rows, monkeypatch, prefix, media_type):
     monkeypatch.setattr(pool, "WAIT_SECONDS", 0.1)
     begun, released = threading.Event(), threading.Event()
-    play = resources.play_losses
-    monkeypatch.setattr(resources, "play_losses", lambda *asked: (begun.set(), released.wait(30), play(*asked))[2])
-    exporter.write(rows.broker(1), rows.gauges())
+    whole = KnownClusters.whole
+    monkeypatch.setattr(KnownClusters, "whole", lambda *asked: (begun.set(), released.wait(30), whole(*asked))[2])
+    exporter.write(rows.broker(1), rows.controller(1), rows.gauges())
     exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
     path = f"{prefix}/clusters/north/consequences?broker=1"
     with asking(exporter.address, path):
