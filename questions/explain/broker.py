@@ -128,8 +128,9 @@ def _decommission(picture: Picture, broker: BrokerId, hosted: Hosted) -> Iterato
         says = f"start broker {broker} first, because only it has an in-sync replica of {only} to copy from"
         yield Statement("", says, Certainty.EXPECTED)
     elif others < hosted.most_replicas:
-        says = f"only {counted(others, 'other broker', 'is')} registered, but a partition has"
-        yield Statement("", f"{says} {hosted.most_replicas} replicas. Add a broker first", Certainty.EXPECTED)
+        who = f"only {counted(others, 'other broker', 'is')}" if others else "no other broker is"
+        says = f"{who} registered, but a partition has {counted(hosted.most_replicas, 'replica')}. Add a broker first"
+        yield Statement("", says, Certainty.EXPECTED)
     elif header.acting:
         move = REASSIGN.filled(**{"move.json": "drained.json"}).way(header.profile.release)
         place = f"kontrast place --from-cluster --drain {broker} --zookeeper ZOOKEEPER > drained.json"

@@ -149,7 +149,7 @@ def test_a_context_of_rows_knows_the_ensemble():
     assert ensemble_in_words(rows.header) == ensemble_in_words(history.context.header)
 
 
-def test_a_context_of_rows_judges_a_large_znode_although_its_former_sizes_are_not_known():
+def test_a_context_of_rows_judges_a_large_znode_without_its_former_sizes():
     history = after(large("/brokers/topics", 1_000_000))
     rows = context_of_rows(new_context("c"), (), history.gauges())
     found = {(each.kind.name, each.subject) for each in conditions_of_ensemble(rows.header)}
