@@ -67,7 +67,7 @@ class ClusterSnapshot:
     """One cluster at one moment, with the topics that were asked for."""
 
     cluster: str
-    gauges: GaugesRow | None  # None before the first, and at a moment of which none is kept
+    gauges: GaugesRow | None  # None before the first heartbeat, and at a moment whose gauges are not kept
     controller: ControllerRow | None
     migration: MigrationRow | None  # unset until the first one
     brokers: tuple[BrokerRow, ...]  # every known one, registered or not

@@ -51,7 +51,7 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_running(self) -> bool:
-        """Return whether somebody consumed in its name."""
+        """Return whether the group has members, or its committed offsets moved lately."""
         return self.has_members or bool(self.read_ms)
 
     @property

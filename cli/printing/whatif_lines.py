@@ -30,8 +30,7 @@ def print_scenario(
 ) -> None:
     """Print each step, its impact on consumer groups if they are known, and the common effect."""
     if as_json:
-        more = {"impacts": impacts} if impacts else {}
-        print_json({**msgspec.to_builtins(scenario), **msgspec.to_builtins(more)} if impacts else scenario)
+        print_json({**msgspec.to_builtins(scenario), "impacts": impacts} if impacts else scenario)
         return
     most = None if is_all else _NAMED
     for step, impact in zip_longest(scenario.steps, impacts):

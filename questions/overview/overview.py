@@ -85,7 +85,7 @@ class WayToKRaft(msgspec.Struct, frozen=True):
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster on one screen; where `unknown` says why nothing was read of it, only the state is there."""
+    """A cluster on one screen. If it could not be read, it has only its state, and `unknown` is the reason."""
 
     doubts: tuple[str, ...] = ()
     cluster: str

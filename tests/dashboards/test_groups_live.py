@@ -125,7 +125,7 @@ def test_each_named_group_stops_and_each_group_that_stops_is_named(release, tmp_
         config = ServeConfig(source=JournalAddress(replica.outputs), listen="127.0.0.1:0", probe=probe, teams=TEAMS)
         with start_exporter(config) as exporter:
             for broker in (2, 3):
-                with running(cluster, tmp_path, ids) as clients:  # anew, because some hang after an outage
+                with running(cluster, tmp_path, ids) as clients:  # new clients, because some hang after an outage
                     lose_and_compare(cluster, broker, clients, exporter, tmp_path, ids)
             assert ("brokers before 3.0 do not list transactional ids" in known_of(exporter)["gaps"]) == (not ids)
 
