@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from kafka.protocol.metadata import MetadataRequest
 
@@ -88,17 +88,40 @@ def expected_bytes(partitions: Mapping[tuple[str, PartitionId], PartitionRow]) -
     )
 
 
-class BrokerConnection:
-    """Connection to one broker, for one thread.
+class BrokerNode:
+    """Connection to one broker, for one thread. It opens with the first question, and again after `close`."""
 
-    An answer of more than twice the expected length is rejected.
-    """
+    client_id: ClassVar[str]
 
     def __init__(self, endpoint: Endpoint, login: KafkaLoginConfig, timeout_seconds: float) -> None:
         self.endpoint = endpoint
         self._login = login
         self._timeout_seconds = timeout_seconds
         self._node: KafkaNode | None = None
+
+    def _connected(self, largest_answer_bytes: int) -> KafkaNode:
+        """Return the open connection. Raise NodeError or OSError."""
+        if self._node is None:
+            self._node = KafkaNode(
+                str(self.endpoint),
+                self._login.node_login(),
+                timeout_seconds=self._timeout_seconds,
+                largest_answer_bytes=largest_answer_bytes,
+                client_id=self.client_id,
+            )
+        return self._node
+
+    def close(self) -> None:
+        """Close the connection."""
+        node, self._node = self._node, None
+        if node is not None:
+            node.close()
+
+
+class BrokerConnection(BrokerNode):
+    """Questions for one broker's metadata. An answer of more than twice the expected length is rejected."""
+
+    client_id = "kontrast-probe"
 
     def view(self, expected_bytes: int) -> BrokerView:
         """Return the leader of every partition by the broker's answer.
@@ -122,17 +145,9 @@ class BrokerConnection:
     def _ask(self, expected_bytes: int) -> Any:  # noqa: ANN401 (kafka-python's own)
         largest_answer_bytes = _ANSWER_BYTES + 2 * expected_bytes
         try:
-            if self._node is None:
-                self._node = KafkaNode(
-                    str(self.endpoint),
-                    self._login.node_login(),
-                    timeout_seconds=self._timeout_seconds,
-                    largest_answer_bytes=largest_answer_bytes,
-                    client_id="kontrast-probe",
-                )
-            self._node.allow_answers_of(largest_answer_bytes)
-            request = MetadataRequest(topics=MetadataRequest.ALL_TOPICS, allow_auto_topic_creation=False)
-            answer = self._node.ask(request)
+            node = self._connected(largest_answer_bytes)
+            node.allow_answers_of(largest_answer_bytes)
+            answer = node.ask(MetadataRequest(topics=MetadataRequest.ALL_TOPICS, allow_auto_topic_creation=False))
         except AnswerTooLongError as error:
             raise ProbeError(
                 f"{self.endpoint} answers with more than {largest_answer_bytes} bytes, twice the size of "
@@ -144,12 +159,6 @@ class BrokerConnection:
             self.close()
             raise ProbeError(f"{self.endpoint} answers with metadata that has null for topics, names or partitions")
         return answer
-
-    def close(self) -> None:
-        """Close the connection."""
-        node, self._node = self._node, None
-        if node is not None:
-            node.close()
 
 
 def _leaders(answer: Any) -> BrokerView:  # noqa: ANN401 (the same)

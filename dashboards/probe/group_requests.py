@@ -17,9 +17,9 @@ from kafka.protocol.consumer.metadata import (
 )
 
 from controller.contract.ids import PartitionId
-from dashboards.probe.broker import Endpoint, ProbeError
+from dashboards.probe.broker import BrokerNode, Endpoint, ProbeError
 from dashboards.probe.config import KafkaLoginConfig
-from outputs.kafka_node import KafkaNode, NodeError, UnknownRequestError
+from outputs.kafka_node import NodeError, UnknownRequestError
 from questions.known_groups import Described, Offsets, partitions_of
 
 GROUPS_OF_A_REQUEST: Final = 50
@@ -34,14 +34,13 @@ class DeniedError(ProbeError):
     """The user may not ask this."""
 
 
-class GroupRequests:
+class GroupRequests(BrokerNode):
     """Questions to one broker, for one thread. Raise ProbeError without an answer, and DeniedError for a denied one."""
 
+    client_id = "kontrast-groups"
+
     def __init__(self, endpoint: Endpoint, login: KafkaLoginConfig, timeout_seconds: float) -> None:
-        self.endpoint = endpoint
-        self._login = login
-        self._timeout_seconds = timeout_seconds
-        self._node: KafkaNode | None = None
+        super().__init__(endpoint, login, timeout_seconds)
         self.fetches_many = True  # until the broker's release shows that it does not
         self.tells_transactional_ids = True
 
@@ -89,23 +88,9 @@ class GroupRequests:
         _refuse(answer.error_code, "ListTransactions")
         return [each.transactional_id for each in answer.transaction_states]
 
-    def close(self) -> None:
-        """Close the connection."""
-        node, self._node = self._node, None
-        if node is not None:
-            node.close()
-
     def _ask(self, request: Any) -> Any:  # noqa: ANN401 (kafka-python's own)
         try:
-            if self._node is None:
-                self._node = KafkaNode(
-                    str(self.endpoint),
-                    self._login.node_login(),
-                    timeout_seconds=self._timeout_seconds,
-                    largest_answer_bytes=_LARGEST_ANSWER_BYTES,
-                    client_id="kontrast-groups",
-                )
-            return self._node.ask(request)
+            return self._connected(_LARGEST_ANSWER_BYTES).ask(request)
         except UnknownRequestError:
             raise
         except (NodeError, OSError, ValueError) as error:
