@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from cli.settings.config import ConfigError, Settings, read_settings
 from cli.sources.source import NotFoundError
 from dashboards.errors import ServeError
-from questions.groups import Clients
-from questions.known_groups import NO_GROUPS, KnownGroups
+from questions.clients.groups import Clients
+from questions.clients.known_groups import NO_GROUPS, KnownGroups
 from questions.picture import Picture
 
 _PROBE = "serve.probe"

@@ -20,7 +20,7 @@ from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import interface
-from questions.known_groups import KnownGroups
+from questions.clients.known_groups import KnownGroups
 from questions.lease import Lease
 from questions.restartable import Restartable
 from transport.listening import Listening, ListeningError

@@ -17,7 +17,7 @@ from controller.contract.row import NOT_KNOWN_MS, Row
 from controller.contract.znodes import Brokers
 from controller.view.health import reason_for
 from controller.view.types import Context, Header, Partition, Topic
-from questions.groups import NO_CLIENTS, Clients
+from questions.clients.groups import NO_CLIENTS, Clients
 
 CONTROLLER_GROUP: Final = "controller"  # of the alerts about it
 _ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes, so a cluster has many only while the causes are unknown

@@ -13,7 +13,7 @@ from cli.printing.answers import line
 from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import StackedTable
 from controller.view.types import Header
-from questions.groups import Impact
+from questions.clients.groups import Impact
 from questions.whatif.consequences import Consequences, PartitionChange
 from questions.whatif.ranking import Loss
 from questions.whatif.rolling import Obstacle, RollingOrder

@@ -22,7 +22,7 @@ from dashboards.exporter.config import ServeConfig
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError
-from questions.teams import Teams, read_teams
+from questions.clients.teams import Teams, read_teams
 from streaming.config import BrokersConfig, StreamConfig
 from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress

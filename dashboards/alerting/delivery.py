@@ -17,10 +17,10 @@ from dashboards.alerting.registry import AlertRegistry
 from dashboards.alerting.sender import Sender
 from dashboards.errors import ServeError
 from dashboards.kept_rows.reading import ReadingCounts, ReadingSnapshot
+from questions.clients.teams import NO_TEAMS, Teams
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silent_process
 from questions.memory import Memory
-from questions.teams import NO_TEAMS, Teams
 
 _LOOK_SECONDS = 0.25
 _NEWS_SECONDS = 0.01  # in which more rows of the same batch follow

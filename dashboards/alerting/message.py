@@ -13,9 +13,9 @@ from controller.contract.alert_kinds.kinds import ALERT_KINDS, BROKER_CRASHED
 from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.title import title_of
+from questions.clients.teams import Team
 from questions.doubts import STALE
 from questions.picture import CONTROLLER_GROUP
-from questions.teams import Team
 from wording.sentences import joined
 from wording.times import moment, rfc3339
 

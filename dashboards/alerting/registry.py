@@ -15,7 +15,7 @@ from dashboards.alerting.active_alerts import ActiveAlerts, Source, source_of
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
 from dashboards.alerting.message import ALERT_ID, SEVERITY_LABELS, TEAM, Labels, Message, TopicsByTeam, messages_of
 from dashboards.alerting.title import title_of
-from questions.teams import NO_TEAMS, Teams
+from questions.clients.teams import NO_TEAMS, Teams
 
 # An output that is read again from its beginning briefly lacks active alerts. Only a longer silence is an end.
 _UNMENTIONED_MS = 60_000

@@ -9,8 +9,8 @@ from typing import Final
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.errors import ServeError
 from dashboards.probe.config import ProbeConfig
+from questions.clients.teams import Teams
 from questions.past import PAST_ROWS
-from questions.teams import Teams
 from transport.address import Address
 from transport.listening import Listening, ListeningError
 from wording.sentences import joined

@@ -43,7 +43,7 @@ from dashboards.serving.connections import HttpCollector, HttpFigures
 from dashboards.serving.http import HttpServer
 from dashboards.serving.metrics import BuildCollector, metrics_route, wanted_by
 from outputs import open_outputs
-from questions.groups import Clients
+from questions.clients.groups import Clients
 from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2

@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from controller.contract.decoding import JsonDecoder
+from questions.clients.known_groups import KnownGroups
 from questions.explain.explanation import Explanation
 from questions.explain.from_rows import BrokerAnswer, TopicAnswer
 from questions.history import WINDOWS_SECONDS, History
-from questions.known_groups import KnownGroups
 from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
 from questions.overview.impact_map import Moment
 from questions.overview.overview import Overview

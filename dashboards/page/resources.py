@@ -17,6 +17,8 @@ from dashboards.page.config import PageConfig
 from dashboards.page.known_clusters import KnownClusters, UnknownClusterError, now_ms
 from dashboards.page.leases import Leases
 from dashboards.page.request_parts import NUMBER, found, map_moment, named, number
+from questions.clients.groups import NO_CLIENTS, Clients
+from questions.clients.known_groups import KnownGroups
 from questions.cluster_rows import ClusterSnapshot
 from questions.explain.explanation import Explanation
 from questions.explain.from_rows import (
@@ -27,10 +29,8 @@ from questions.explain.from_rows import (
     partition_answer,
     topic_answer,
 )
-from questions.groups import NO_CLIENTS, Clients
 from questions.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from questions.known_brokers import UnknownBrokersError
-from questions.known_groups import KnownGroups
 from questions.memory import Memory
 from questions.overview.impact_map import Moment as MapMoment
 from questions.overview.overview import Overview, Overviews, Shown, unread, worst_first

@@ -31,7 +31,7 @@ from dashboards.page.resources import Answer, ClientsOf, Moment, Resources
 from dashboards.page.restarts import Restarts
 from dashboards.page.templates import render
 from dashboards.serving.pool import Pool
-from questions.groups import NO_CLIENTS
+from questions.clients.groups import NO_CLIENTS
 from questions.memory import Memory
 from questions.subjects import page_of
 

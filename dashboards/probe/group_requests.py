@@ -20,7 +20,7 @@ from controller.contract.ids import PartitionId
 from dashboards.probe.broker import BrokerNode, Endpoint, ProbeError
 from dashboards.probe.config import KafkaLoginConfig
 from outputs.kafka_node import NodeError, UnknownRequestError
-from questions.known_groups import Described, Offsets, partitions_of
+from questions.clients.known_groups import Described, Offsets, partitions_of
 
 GROUPS_OF_A_REQUEST: Final = 50
 _LARGEST_ANSWER_BYTES: Final = 32 * 1024**2  # 50 groups of a hundred members, with 6 kB of assignment each

@@ -14,9 +14,9 @@ from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows, NothingNewError, now_ms
 from dashboards.probe.group_requests import GROUPS_OF_A_REQUEST, DeniedError, GroupRequests
 from dashboards.probe.kept_groups import keep_groups, kept_groups
+from questions.clients.groups import troubled_in
+from questions.clients.known_groups import KnownGroups, Round, Troubled, after_round
 from questions.cluster_rows import ClusterSnapshot
-from questions.groups import troubled_in
-from questions.known_groups import KnownGroups, Round, Troubled, after_round
 
 _TRY_AGAIN_SECONDS: Final = 2.0
 

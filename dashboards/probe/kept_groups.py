@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from questions.known_groups import KnownGroups
+from questions.clients.known_groups import KnownGroups
 
 _FILE: Final[JsonDecoder[KnownGroups]] = JsonDecoder(KnownGroups)
 _OWNER_ONLY: Final = 0o600

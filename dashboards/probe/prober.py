@@ -25,8 +25,8 @@ from dashboards.probe.current import CurrentRows, NothingNewError, gauges_of, no
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
 from dashboards.probe.groups import GroupsProbe
 from dashboards.probe.quorum import QuorumProbe, is_asked
+from questions.clients.known_groups import NO_GROUPS, KnownGroups
 from questions.cluster_rows import ClusterSnapshot
-from questions.known_groups import NO_GROUPS, KnownGroups
 from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2

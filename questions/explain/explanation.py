@@ -11,8 +11,8 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, Zxid
 from controller.view.health import whereabout as where
 from questions.check import Finding, finding_of
+from questions.clients.groups import answered_ago
 from questions.doubts import blindness, doubts_beside
-from questions.groups import answered_ago
 from questions.picture import Beginning, Picture
 
 

@@ -13,6 +13,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.rules.topic_ranks import TopicRanks
+from questions.clients.groups import NO_CLIENTS, Clients
 from questions.cluster_rows import ClusterSnapshot, TopicRows
 from questions.doubts import BLINDING
 from questions.explain.broker import explain_broker
@@ -20,7 +21,6 @@ from questions.explain.controller import explain_controller
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
-from questions.groups import NO_CLIENTS, Clients
 from questions.overview.impact_map import ImpactMap, hosted_map
 from questions.overview.partition_groups import PartitionLine, partition_line, place_of
 from questions.picture import CONTROLLER_GROUP, Present, oldest

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller.contract.ids import NO_LEADER, TopicPartition
+from questions.clients.groups import effects_in_words, effects_on, sizes_in, troubled_in_context
+from questions.clients.known_groups import CONSUMER_OFFSETS, Group, coordinator_of
 from questions.explain.explanation import Explanation, Statement, as_of, explanation_of
-from questions.groups import effects_in_words, effects_on, sizes_in, troubled_in_context
-from questions.known_groups import CONSUMER_OFFSETS, Group, coordinator_of
 from questions.picture import Picture
 from wording.sentences import counted, joined
 

@@ -16,9 +16,16 @@ from controller.view.advice import topics_without_id
 from controller.view.health import absence
 from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
+from questions.clients.groups import (
+    Effect,
+    effects_in_words,
+    effects_on,
+    groups_by_team,
+    readers_of,
+    troubled_in_context,
+)
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, as_of, explanation_of, findings_about
-from questions.groups import Effect, effects_in_words, effects_on, groups_by_team, readers_of, troubled_in_context
 from questions.picture import Origin, Picture
 from wording.facts import Fact
 from wording.sentences import all_of, bracketed, counted, joined, listed

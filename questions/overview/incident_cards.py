@@ -20,12 +20,12 @@ from controller.contract.problem import Problem
 from controller.view.returns import Waiting
 from questions import incidents as question
 from questions.check import Finding, finding_of
+from questions.clients.groups import Impact
+from questions.clients.teams import Teams
 from questions.cluster_rows import ClusterSnapshot
-from questions.groups import Impact
 from questions.overview.partition_groups import PartitionGroup
 from questions.picture import Beginning, Picture
 from questions.state import Counts
-from questions.teams import Teams
 from wording.facts import Fact, keep_up
 from wording.sentences import counted, event_of, verb
 

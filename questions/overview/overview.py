@@ -20,9 +20,9 @@ from controller.view.migration import DONE
 from controller.view.types import FOLLOWING
 from questions import incidents as question
 from questions.check import Finding, Health, finding_of, health_of
+from questions.clients.groups import NO_CLIENTS, Clients, troubled_in
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
-from questions.groups import NO_CLIENTS, Clients, troubled_in
 from questions.incidents import incidents_in, is_own
 from questions.lease import Lease
 from questions.memory import Memory

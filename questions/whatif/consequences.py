@@ -11,8 +11,8 @@ from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
 from controller.view.health import reason_for
 from controller.view.types import Context, Partition, Topic
-from questions.groups import sizes_in
-from questions.known_groups import Troubled
+from questions.clients.groups import sizes_in
+from questions.clients.known_groups import Troubled
 
 _NONE = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 

@@ -10,7 +10,7 @@ import msgspec
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.problem import Problem
 from controller.view.types import Context
-from questions.groups import NO_CLIENTS, Clients, Impact
+from questions.clients.groups import NO_CLIENTS, Clients, Impact
 from questions.known_brokers import UnknownBrokersError
 from questions.whatif.consequences import PartitionChange, is_offline, troubled_by
 from questions.whatif.hypothetical_cluster import NoControllerError

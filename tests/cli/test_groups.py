@@ -13,7 +13,7 @@ from cli.main import main
 from dashboards.exporter.config import ServeConfig
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.kept_groups import keep_groups
-from questions.known_groups import Group, KnownGroups
+from questions.clients.known_groups import Group, KnownGroups
 from tests.dashboards.conftest import running_exporter
 from tests.dashboards.page_cases import Size, Story
 from tests.recorded_moment import MOMENT_MS

@@ -12,7 +12,7 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message, message_of, messages_of
 from dashboards.alerting.registry import AlertRegistry
 from dashboards.alerting.sender import Sender
-from questions.teams import read_teams
+from questions.clients.teams import read_teams
 
 CONFIG = AlertmanagerConfig(resolve_timeout_seconds=300)
 MINUTE_MS = 60_000

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from cli.main import main
 from dashboards.exporter.config import ServeConfig
 from dashboards.probe.config import ProbeConfig
-from questions.teams import read_teams
+from questions.clients.teams import read_teams
 from tests.dashboards.live_replica import LiveReplica
 from tests.remedies.real_cluster import RealCluster
 from tests.waiting import eventually

@@ -27,8 +27,8 @@ from dashboards.probe.groups import GroupsProbe
 from dashboards.probe.kept_groups import keep_groups, kept_groups
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode, NodeError
-from questions.known_groups import CONSUMER_OFFSETS, Group, KnownGroups
-from questions.teams import read_teams
+from questions.clients.known_groups import CONSUMER_OFFSETS, Group, KnownGroups
+from questions.clients.teams import read_teams
 from tests.dashboards.page_cases import Size, Story
 from tests.waiting import eventually
 from transport.address import JournalAddress

@@ -16,9 +16,9 @@ from playwright.sync_api import Page
 from controller.contract.alert_row import Severity
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
+from questions.clients.teams import read_teams
 from questions.overview.recent import KnownPast, hours_of
 from questions.state import State
-from questions.teams import read_teams
 from tests.dashboards import components, page_cases
 from tests.dashboards.page_cases import LONG_NAME, MINUTE_MS, Size, Story
 from tests.dashboards.page_pictures import JOB_DEAD, SHOTS

@@ -8,14 +8,14 @@ import pytest
 from msgspec import structs
 
 from controller.contract.ids import TopicPartition
+from questions.clients.groups import Clients, Effect, Troubled, impact_of, readers_of
+from questions.clients.known_groups import Described, Group, KnownGroups, Round, after_round, coordinator_partition
+from questions.clients.teams import read_teams
 from questions.explain.explanation import Explanation
 from questions.explain.group import explain_group
 from questions.explain.subject import read_subject
 from questions.explain.topic import explain_topic
-from questions.groups import Clients, Effect, Troubled, impact_of, readers_of
-from questions.known_groups import Described, Group, KnownGroups, Round, after_round, coordinator_partition
 from questions.picture import Picture
-from questions.teams import read_teams
 from tests.questions.cluster import brokers, controller as controlled_by, look, topic
 
 TEAMS = read_teams({"pay*": {"team": "payments", "contact": "#pay", "rank": 1}})

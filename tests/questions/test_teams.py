@@ -7,7 +7,7 @@ import pytest
 from controller.contract.ids import INTERNAL_TOPICS
 from controller.restore.stored_context import new_context, reconfigured
 from controller.rules.topic_ranks import place_in_sentence
-from questions.teams import Team, named, read_teams
+from questions.clients.teams import Team, named, read_teams
 from tests.controller.znode_history import ZnodeHistory
 
 TABLE = {

@@ -12,7 +12,7 @@ from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.view.types import Context
-from questions.known_groups import (
+from questions.clients.known_groups import (
     CONSUMER_OFFSETS,
     NO_GROUPS,
     TRANSACTION_STATE,
@@ -21,7 +21,7 @@ from questions.known_groups import (
     Troubled,
     coordinator_of,
 )
-from questions.teams import NO_TEAMS, Team, Teams, named
+from questions.clients.teams import NO_TEAMS, Team, Teams, named
 from wording.sentences import counted, joined
 from wording.times import age
 
