@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from itertools import permutations
 
+import pytest
 from hypothesis import given, strategies as st
 
 from controller.contract.ids import BrokerId
-from controller.view.returns import Waiting, order_of_return
+from controller.view.returns import Waiting, is_restored, order_of_return
 
 
 def waiting(
@@ -36,6 +37,14 @@ def test_a_group_that_another_broker_has_brought_back_counts_no_more():
 
 def test_partitions_that_lack_two_brokers_return_with_the_second():
     assert order([waiting({3, 4}, 6, offline=False, lacking=2)], {3, 4}) == [(3, 0), (4, 6)]
+
+
+@pytest.mark.parametrize(
+    ("lacking", "returned", "restored"),
+    [(1, {3}, True), (1, {4}, True), (2, {3}, False), (2, {3, 4}, True), (1, {5}, False), (0, {3, 4}, False)],
+)
+def test_a_partition_is_restored_once_enough_of_its_brokers_returned(lacking, returned, restored):
+    assert is_restored([BrokerId(3), BrokerId(4)], lacking, {BrokerId(one) for one in returned}) is restored
 
 
 def test_a_broker_whose_return_helps_no_client_is_not_named():
