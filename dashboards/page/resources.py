@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
-from datetime import datetime, timezone
 from typing import Final, NamedTuple
 
 import msgspec
@@ -32,6 +30,7 @@ from questions.explain.from_rows import (
 from questions.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from questions.known_brokers import UnknownBrokersError
 from questions.memory import Memory
+from questions.moments import TIMES, read_moment
 from questions.overview.impact_map import Moment as MapMoment
 from questions.overview.overview import Overview, Overviews, Shown, unread, worst_first
 from questions.search import Found, search
@@ -43,7 +42,6 @@ from wording.suggestions import did_you_mean, near
 from wording.times import moment
 
 _NO_LOSS: Final = "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly."
-_MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 
 ClientsOf = Callable[[str], Clients]
 Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
@@ -244,14 +242,14 @@ def _nothing_kept(cluster: str) -> str:
 
 
 def _asked_ms(request: Request) -> int | None:
-    """Return the requested time in milliseconds since 1970, if any. ISO 8601 without a zone is UTC."""
+    """Return the requested time in milliseconds since 1970, if any."""
     said = request.query_params.get("at", "").strip()
     if not said:
         return None
-    if _MILLISECONDS.fullmatch(said):
-        return int(said)
     try:
-        moment = datetime.fromisoformat(said[:-1] + "+00:00" if said.endswith("Z") else said)
+        at_ms = read_moment(said).time_ms
     except ValueError:
-        raise HTTPException(400, "at is no moment. Write 2024-05-01T03:12:00Z or milliseconds since 1970.") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+        at_ms = None
+    if at_ms is None:
+        raise HTTPException(400, f"at is no moment. Write {TIMES}.")
+    return at_ms

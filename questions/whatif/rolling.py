@@ -8,8 +8,11 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId
 from controller.view.types import Context
+from questions.picture import Picture
 from questions.whatif.alike import Alike, Group, partitions_alike
 from questions.whatif.hypothetical_cluster import at_rest
 
@@ -29,6 +32,7 @@ class Obstacle(msgspec.Struct, frozen=True):
 class RollingOrder(msgspec.Struct, frozen=True):
     """Batches of brokers, to be restarted one batch after the other once all replicas are in sync again."""
 
+    cluster: str
     batches: tuple[tuple[BrokerId, ...], ...]
     obstacles: tuple[Obstacle, ...]
     failing_starts: tuple[str, ...] = ()  # sentences about brokers that would not start again
@@ -59,7 +63,12 @@ def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrd
             taken.append(Counter())
         batches[at].append(broker)
         taken[at].update(hosted[broker])
-    return RollingOrder(tuple(tuple(sorted(batch)) for batch in batches), _obstacles(alike))
+    return RollingOrder(context.header.cluster, tuple(tuple(sorted(batch)) for batch in batches), _obstacles(alike))
+
+
+def failing_starts(picture: Picture) -> tuple[AlertRow, ...]:
+    """Return the alerts on brokers that would fail at their next start, on all of them if an alert names none."""
+    return tuple(row for row in picture.alerts if row.alert == kinds.START_WILL_FAIL.name)
 
 
 def _first_that_fits(

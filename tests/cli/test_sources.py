@@ -19,7 +19,6 @@ from kazoo.client import KazooClient
 from cli.main import main
 from cli.settings.config import ConfigError
 from cli.sources.options import source_of
-from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope
 from cli.sources.zookeeper import without_garbage_collection
 from controller.contract.ids import TopicPartition
 from controller.contract.outputs import encode_row
@@ -32,6 +31,7 @@ from ingest.errors import IngestError
 from questions.explain.broker import explain_broker
 from questions.explain.partition import explain_partition
 from questions.picture import Beginning, Origin, Picture
+from questions.question import EVERYTHING_NOW, NotFoundError, Scope
 from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
 
