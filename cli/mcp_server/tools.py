@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final
 import msgspec
 
 from questions.check import Health
+from questions.clients.groups import Impact
 from questions.explain.explanation import Explanation
 from questions.lint.table import LintFinding
 from questions.report.report import Report
@@ -53,12 +54,14 @@ class Check(Question):
 
 
 class Explain(Question):
-    """Explain the state of a partition, topic, broker or the controller, with the steps that led to it."""
+    """Explain the state of a partition, topic, broker, consumer group or the controller, with the steps to it."""
 
     command = "explain"
     answer = Explanation
 
-    subject: Annotated[str, _said("TOPIC-PARTITION such as orders-7, TOPIC, 'broker 3', or 'controller'.")]
+    subject: Annotated[
+        str, _said("TOPIC-PARTITION such as orders-7, TOPIC, 'broker 3', 'group settlement', or 'controller'.")
+    ]
 
     def arguments(self) -> Iterator[str]:
         """Yield the arguments of the command."""
@@ -92,11 +95,17 @@ class ShowTimeline(Question):
         yield from _options("until", self.until)
 
 
+class ScenarioWithImpacts(Scenario, frozen=True, kw_only=True):
+    """Steps with the consumer groups and transactional ids that each one stops, if they are known."""
+
+    impacts: tuple[Impact, ...] = ()
+
+
 class WhatIf(Question):
     """Simulate the loss of brokers or racks by the controller's own rules, and then the return of brokers."""
 
     command = "whatif"
-    answer = Scenario
+    answer = ScenarioWithImpacts
 
     lose_brokers: Annotated[_Brokers, _said("Brokers that are lost at once.")] = ()
     lose_racks: Annotated[_Texts, _said("Racks whose brokers are lost at once.")] = ()

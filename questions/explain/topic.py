@@ -18,6 +18,7 @@ from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
 from questions.clients.groups import (
     Effect,
+    answered_ago,
     effects_in_words,
     effects_on,
     groups_by_team,
@@ -25,7 +26,7 @@ from questions.clients.groups import (
     troubled_in_context,
 )
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, as_of, explanation_of, findings_about
+from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
 from questions.picture import Origin, Picture
 from wording.facts import Fact
 from wording.sentences import all_of, bracketed, counted, joined, listed
@@ -62,7 +63,8 @@ def _clients(picture: Picture, name: str) -> Iterator[Statement]:
     readers = readers_of(clients.known, name)
     if readers:
         names = [group.group for group in readers]
-        yield Statement("read by", f"{groups_by_team(names, clients.teams)}, {as_of(picture, clients.known.asked_ms)}")
+        answered = answered_ago(clients.known.asked_ms, picture.now_ms)
+        yield Statement("read by", f"{groups_by_team(names, clients.teams)}, {answered}")
     troubled = troubled_in_context(picture.context)
     for group in readers:
         lost = [tp for tp in effects_on(group, troubled)[1] if tp.topic == name]

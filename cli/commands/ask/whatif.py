@@ -164,7 +164,7 @@ def _played(said: Sequence[_Said], *, controlled: bool, is_all: bool) -> _Answer
 
         scenario = play(picture.context, _steps(picture, said, controlled=controlled))
         hit = (picture.clients.hit_by(troubled_by(step.consequences, picture.context)) for step in scenario.steps)
-        print_scenario(scenario, tuple(filter(None, hit)), picture.as_of_ms, is_all=is_all, as_json=as_json)
+        print_scenario(scenario, tuple(filter(None, hit)), picture.now_ms, is_all=is_all, as_json=as_json)
         return ExitCode.OK if scenario.is_harmless else ExitCode.FAILED
 
     return answer
