@@ -192,7 +192,7 @@ class Lint(Question):
 
 
 class ShowReport(Question):
-    """Report availability by topic, failovers, crashes of brokers and alerts over weeks."""
+    """Report availability by topic and team, failovers, crashes of brokers and alerts over weeks."""
 
     command = "report"
     answer = Report

@@ -17,7 +17,7 @@ from dashboards.page.config import PageConfig
 from dashboards.page.known_clusters import KnownClusters, UnknownClusterError, now_ms
 from dashboards.page.leases import Leases
 from dashboards.page.request_parts import NUMBER, found, map_moment, named, number
-from questions.clients.groups import NO_CLIENTS
+from questions.clients.groups import NO_CLIENTS, Clients
 from questions.clients.known_groups import KnownGroups
 from questions.cluster_rows import ClusterSnapshot
 from questions.explain.explanation import Explanation
@@ -104,7 +104,9 @@ class Resources:
         return self._mapped(made, then, at_ms, shown)
 
     def _mapped(self, made: Overview, found: ClusterSnapshot, at_ms: int | None, shown: MapMoment) -> Overview:
-        return self._overviews.mapped(made, found, Shown(at_ms, now_ms(), shown))
+        clients = self._clusters.clients(found.cluster)
+        clients = clients if at_ms is None else Clients(teams=clients.teams)  # the groups are those of now
+        return self._overviews.mapped(made, found, Shown(at_ms, now_ms(), shown, clients))
 
     def overview(self, request: Request) -> Overview:
         """Return the cluster on one screen, with its map."""

@@ -95,10 +95,13 @@ def impact_of(known: KnownGroups, troubled: Troubled, teams: Teams) -> Impact:
     )
 
 
-def readers_of(known: KnownGroups, topic: str) -> tuple[Group, ...]:
-    """Return the running groups that read or subscribe to a topic, in order."""
-    every = sorted(known.groups.values(), key=lambda group: group.group)
-    return tuple(each for each in every if each.is_running and (topic in each.reads or topic in each.subscribes))
+def readers_by_topic(known: KnownGroups, topics: Collection[str]) -> dict[str, list[str]]:
+    """Return the running groups that read or subscribe to each of these topics, in order."""
+    found: dict[str, list[str]] = {topic: [] for topic in topics}
+    for name, group in sorted(known.groups.items()):
+        for topic in {*group.read_ms, *group.subscribes}.intersection(topics) if group.is_running else ():
+            found[topic].append(name)
+    return found
 
 
 def effects_on(group: Group, troubled: Troubled) -> tuple[tuple[Effect, ...], tuple[TopicPartition, ...]]:

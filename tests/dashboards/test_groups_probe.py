@@ -145,7 +145,7 @@ def test_the_card_of_an_incident_names_the_groups_that_it_stops(tmp_path, start_
     groups = {name: Group(name, "Stable", 1, True, reads, ("tmp_a",)) for name in ("pay-1", "other")}
     keep_groups(tmp_path / "kept", "orders", KnownGroups(1, groups, gaps=("broker 1 did not answer",)))
     probe = ProbeConfig(groups=True, groups_directory=tmp_path / "kept")
-    teams = read_teams({"pay*": {"team": "payments", "contact": "#pay"}})
+    teams = read_teams({"pay*": {"team": "payments", "contact": "#pay"}, "tmp_*": {"team": "ledger"}})
     config = ServeConfig(source=JournalAddress(tmp_path / "outputs"), listen="127.0.0.1:0", probe=probe, teams=teams)
     with start_exporter(config) as exporter:
         exporter.write(*Story("orders").begin(topics={"tmp_a": Size(8, 1, 1)}).crash(1).to_the_present().rows())
@@ -153,6 +153,8 @@ def test_the_card_of_an_incident_names_the_groups_that_it_stops(tmp_path, start_
         assert "(#pay) (pay-1) and 1 group (other), as brokers answered" in page
         assert "<li>pay-1 (team payments (#pay)): cannot read tmp_a-" in page
         assert "Broker 1 did not answer." in page
+        assert page.count(">ledger, 2 groups</text>") == 2  # on the wide and on the narrow map
+        assert "<p>Team ledger.</p><p>Read by 1 group of team payments (#pay) (pay-1) and 1 group (other), as" in page
         assert "This stops 1 group of team payments" in exporter.page("/clusters/orders/consequences?broker=2")
         restart = json.loads(exporter.page("/api/v1/clusters/orders/restartable?broker=2"))
         assert "This stops 1 group of team payments (#pay) (pay-1)" in restart["reasons"][0]["sentence"]

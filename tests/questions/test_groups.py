@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from controller.contract.ids import TopicPartition
-from questions.clients.groups import Clients, Effect, Troubled, impact_of, readers_of
+from questions.clients.groups import Clients, Effect, Troubled, impact_of, readers_by_topic
 from questions.clients.known_groups import Described, Group, KnownGroups, Round, after_round, coordinator_partition
 from questions.clients.teams import read_teams
 from questions.explain.explanation import Explanation
@@ -109,7 +109,8 @@ def test_groups_come_by_the_rank_of_their_team_and_unknown_ones_not_at_all():
 def test_readers_of_a_topic_run_and_read_or_subscribe():
     idle = Group("idle", "Empty", 1, committed={"t": {0: 5}})
     waiting = Group("waits", "PreparingRebalance", 1, has_members=True, subscribes=("t",))
-    assert [group.group for group in readers_of(known(idle, waiting, reading("g", t=(1,))), "t")] == ["g", "waits"]
+    found = readers_by_topic(known(waiting, idle, reading("g", t=(1,), other=(0,))), {"t", "unread"})
+    assert found == {"t": ["g", "waits"], "unread": []}
 
 
 def stable(**assigned: tuple[int, ...]) -> Described:
