@@ -130,7 +130,7 @@ def restartable(
 
 
 def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
-    """Return the answer to `holder` under a lease, which is a reason against the restart unless it is its own."""
+    """Return the answer to `holder` under a lease, which is a reason against the restart of anybody else."""
     answer = replace(answer, lease=lease)
     if (lease.broker, lease.holder) == (answer.broker, holder):
         return answer

@@ -23,7 +23,7 @@ _MOST_TOPICS: Final = 100  # of a cluster in its table, while CSV and JSON have 
 
 
 def page_of(report: Report, doubts: Iterable[str] = ()) -> str:
-    """Return the page's HTML. `doubts` are the reasons why it may be incomplete."""
+    """Return the page's HTML. `doubts` are the reasons why the report may be incomplete."""
     names = [cluster.cluster for cluster in report.clusters if cluster.cluster]
     subject = f"cluster {names[0]}" if len(names) == 1 else counted(len(names), "cluster")
     page, body = begun_page(printable(f"Availability, failovers and alerts of {subject}"), _STYLE)

@@ -19,7 +19,7 @@ _NOT_ASKED: Final = "not known. Set groups = true in [serve.probe], so that `kon
 def explain_group(picture: Picture, name: str) -> Explanation | None:
     """Return the explanation of a group, None for one that the brokers do not know.
 
-    Without their answers, only its coordinator is known.
+    Without answers of brokers, only the coordinator of the group is known.
     """
     clients = picture.clients
     group = clients.known.groups.get(name)

@@ -19,7 +19,7 @@ _NONE = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 
 
 class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A partition before and after. -1 is no leader."""
+    """A partition before and after a change. Leader -1 is none."""
 
     topic: str
     partition: PartitionId

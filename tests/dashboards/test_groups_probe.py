@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from contextlib import closing
 from types import SimpleNamespace
 
@@ -113,6 +114,28 @@ def test_a_round_about_5000_groups_takes_less_than_a_request_a_second(cluster, r
     )
     assert kept_groups(tmp_path / "kept", "north") == known
     assert GroupsProbe("north", config, Rows(bootstrap, rows)).known == known  # after a restart
+
+
+def test_the_rate_bounds_the_requests_to_all_brokers_together(rows, monkeypatch):
+    asked_at: list[float] = []
+
+    def answered(_self: GroupRequests, _request: object) -> SimpleNamespace:
+        asked_at.append(time.monotonic())
+        return SimpleNamespace(error_code=0, groups=[], transaction_states=[])
+
+    monkeypatch.setattr(GroupRequests, "_ask", answered)
+    source = Rows("127.0.0.1:1", rows)
+    source.snapshot.brokers = tuple(
+        rows.broker(number, endpoints=(f"PLAINTEXT://127.0.0.1:{number}",)) for number in (1, 2, 3)
+    )
+    config = ProbeConfig(groups=True, groups_interval_seconds=0.01, group_requests_per_second=50.0)
+    stop = threading.Event()
+    running = threading.Thread(target=GroupsProbe("north", config, source).run, args=(stop,), daemon=True)
+    running.start()
+    eventually(lambda: len(asked_at) >= 20)
+    stop.set()
+    running.join()
+    assert asked_at[-1] - asked_at[0] >= (len(asked_at) - 1.5) / 50
 
 
 def deny(cluster: KafkaCluster, group: str) -> None:
