@@ -21,7 +21,7 @@ _CLUSTER: Final = "cluster"
 
 
 class ShowReport(Question, frozen=True):
-    """Report availability by topic, failovers, crashes of brokers and alerts over weeks."""
+    """Report availability by topic and team, failovers, crashes of brokers and alerts over weeks."""
 
     answer = Report
     needs_past = True

@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.console import RenderableType
 
-from cli.printing.answers import line
+from cli.printing.answers import hit_lines, line
 from cli.printing.tables import StackedTable
 from controller.view.types import Header
 from questions.clients.groups import Impact
@@ -59,11 +59,7 @@ def _impact(impact: Impact | None, as_of_ms: int, most: int | None) -> Iterator[
     if impact is None or not impact.sentence:
         return
     yield line((impact.sentence, "bold red"), f", {impact.as_of(as_of_ms)}", indent=2)
-    hits = (*impact.groups, *impact.transactional_ids)
-    for hit in hits[:most]:
-        yield line(f"{hit.name}: {hit.says}", indent=4)
-    for gap in impact.gaps:
-        yield line(gap, indent=4)
+    yield from hit_lines(impact, most)
 
 
 def _left(after: Consequences) -> RenderableType:

@@ -104,7 +104,7 @@ class StreamSource:
         if found is None or found.gauges is None or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has arrived yet (see `kontrast status`)")
         story = self._story(scope, cluster, stop)
-        return msgspec.structs.replace(found.picture(), story=story, lacking=lacking)
+        return msgspec.structs.replace(found.picture(ranks=self.brokers.topic_ranks), story=story, lacking=lacking)
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:
         """Return the rows that the question keeps, in order, if every output is readable."""

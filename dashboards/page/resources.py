@@ -43,7 +43,6 @@ from wording.times import moment
 
 _NO_LOSS: Final = "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly."
 
-ClientsOf = Callable[[str], Clients]
 Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
 
 
@@ -55,7 +54,7 @@ class Moment(NamedTuple):
 
 
 class Resources:
-    """The question of each path, asked of the followed clusters, with `quorum` of `Overviews` and `clients` by name."""
+    """The question of each path, asked of the followed clusters, with `quorum` of `Overviews`."""
 
     def __init__(  # noqa: PLR0913 (one source an argument)
         self,
@@ -65,12 +64,10 @@ class Resources:
         leases: Leases,
         config: PageConfig,
         quorum: Callable[[str], str],
-        clients: ClientsOf,
     ) -> None:
         self._memory = memory
         self._clusters = clusters
         self._leases = leases
-        self._clients = clients
         self._ranks = config.teams.ranks
         self._overviews = Overviews(memory, config, self._ranks, quorum)
         self._histories = Histories(memory, self._overview_at, transitions.follow)
@@ -97,7 +94,7 @@ class Resources:
         unknown = self._clusters.why_unknown(now)
         if unknown is not None:
             return unread(now.cluster, unknown)
-        overview = self._overviews.now(now, self._clusters.present(now), now_ms(), self._clients(now.cluster))
+        overview = self._overviews.now(now, self._clusters.present(now), now_ms(), self._clusters.clients(now.cluster))
         return msgspec.structs.replace(overview, lease=self._leases.held(now.cluster, now_ms()))
 
     def _overview_at(self, then: ClusterSnapshot, at_ms: int | None, shown: MapMoment = MapMoment.NOW) -> Overview:
@@ -105,7 +102,9 @@ class Resources:
         return self._mapped(made, then, at_ms, shown)
 
     def _mapped(self, made: Overview, found: ClusterSnapshot, at_ms: int | None, shown: MapMoment) -> Overview:
-        return self._overviews.mapped(made, found, Shown(at_ms, now_ms(), shown))
+        clients = self._clusters.clients(found.cluster)
+        clients = clients if at_ms is None else Clients(teams=clients.teams)  # the groups are those of now
+        return self._overviews.mapped(made, found, Shown(at_ms, now_ms(), shown, clients))
 
     def overview(self, request: Request) -> Overview:
         """Return the cluster on one screen, with its map."""
@@ -140,7 +139,7 @@ class Resources:
         """Return the topic with some of its partitions."""
         topic, first = named(request, "topic"), number(request.query_params.get("first", "0"), "first")
         then, at_ms = self._then(request, {topic})
-        clients = self._clients(then.cluster) if at_ms is None else NO_CLIENTS
+        clients = self._clusters.clients(then.cluster) if at_ms is None else NO_CLIENTS
         answer = topic_answer(then, topic, first, self._clusters.present(then, at_ms), clients)
         similar = lambda: similar_topics(self._memory, then.cluster, topic)  # noqa: E731
         return found(answer, f"{_there_is(at_ms)} no topic {topic}.", similar)
@@ -169,7 +168,7 @@ class Resources:
 
     def groups(self, request: Request) -> KnownGroups:
         """Return the consumer groups as the brokers last described them."""
-        return self._clients(self._clusters.snapshot(named(request, "cluster")).cluster).known
+        return self._clusters.clients(self._clusters.snapshot(named(request, "cluster")).cluster).known
 
     def timeline(self, request: Request) -> History:
         """Return the past around a moment."""
@@ -198,7 +197,7 @@ class Resources:
         try:
             now = self._clusters.snapshot(cluster)
             losses = _losses(request, now)
-            return play_losses(self._clusters.whole(now).context, losses, doubts, self._clients(cluster))
+            return play_losses(self._clusters.whole(now), losses, doubts)
         except UnknownClusterError as error:
             return WhatIf(doubts, None, str(error))
 

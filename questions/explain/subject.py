@@ -90,7 +90,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 class Explain(Question, frozen=True):
-    """Explain the state of a partition, topic, broker or the controller, with the steps that led to it."""
+    """Explain the state of a partition, topic, broker, consumer group or the controller, with the steps to it."""
 
     answer = Explanation
     asks_clients = True
@@ -143,8 +143,8 @@ def read_subject(words: Sequence[str], *, is_topic: bool = False) -> Subject:
             return Subject(said, is_controller=True)
         case ["broker", number] if _BROKER.fullmatch(number):
             return Subject(said, broker=BrokerId(int(number)))
-        case ["group", group]:
-            return Subject(said, group=group)
+        case ["group", *parts] if parts:  # Kafka takes any character in the name of a group
+            return Subject(said, group=" ".join(parts))
         case [name] if found := _PARTITION.fullmatch(name):
             return Subject(
                 said, partition=TopicPartition(found["topic"], PartitionId(int(found["number"]))), topic=name

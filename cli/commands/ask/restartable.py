@@ -15,7 +15,7 @@ import click
 from rich.console import RenderableType
 
 from cli.printing import standard_error
-from cli.printing.answers import line
+from cli.printing.answers import hit_lines, line
 from cli.printing.standard_output import print_json, print_line, print_renderables
 from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
@@ -217,6 +217,7 @@ def _probe(look: Callable[[], Restartable]) -> int:
 
 _COLOURS: Final = {Verdict.YES: "green", Verdict.NO: "bold red", Verdict.UNKNOWN: "magenta"}
 _NAMED_TOPICS: Final = 5
+_NAMED_HITS: Final = 10
 
 
 def restartable_lines(answer: Restartable) -> Iterator[RenderableType]:
@@ -234,6 +235,8 @@ def restartable_lines(answer: Restartable) -> Iterator[RenderableType]:
         yield line(reason.sentence, indent=2)
         if reason.topics:
             yield line(_topics(reason), indent=4)
+        if reason.impact is not None:
+            yield from hit_lines(reason.impact, _NAMED_HITS)
 
 
 def headline(answer: Restartable) -> str:

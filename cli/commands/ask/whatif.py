@@ -147,7 +147,7 @@ def _show_rolling(order: RollingOrder, picture: Picture, *, as_json: bool) -> in
 def _show_scenario(scenario: PlayedScenario, picture: Picture, *, is_all: bool, as_json: bool) -> int:
     from cli.printing.whatif_lines import scenario_lines
 
-    _print(scenario, scenario_lines(scenario, picture.as_of_ms, is_all=is_all), as_json=as_json)
+    _print(scenario, scenario_lines(scenario, picture.now_ms, is_all=is_all), as_json=as_json)
     return ExitCode.OK if scenario.is_harmless else ExitCode.FAILED
 
 
