@@ -34,21 +34,18 @@ def opened(history: ZnodeHistory, kind: str) -> AlertRow:
 def told(story: Story) -> tuple[list[tuple[Severity, str]], str]:
     """Return the alert's sentences, for one and for three if it counts, and the sentence that ends it."""
     said = []
-    for count in (1, 3) if story.counts else (None,):
-        telling = story.tell() if count is None else story.tell(count)
-        history = next(telling)
-        alert = opened(history, story.kind)
+    for count in (1, 3) if story.counts else (1,):
+        alert = opened(story.opened(count), story.kind)
         said.append((alert.severity, alert.cause))
-        for _ in telling:
-            raise AssertionError("a story is told in two parts")
-        ends = [row for row in history.effects if isinstance(row, AlertRow) and row.id == alert.id]
+        rows = story.ended(count).effects
+        ends = [row for row in rows if isinstance(row, AlertRow) and row.id == alert.id]
         assert ends[-1].state == "resolved", f"{story.title} does not end"
     return said, ends[-1].cause
 
 
 def advice(story: Story) -> list[str]:
     """Return the alert's advice if it is not its kind's."""
-    action = opened(next(story.tell(*([1] if story.counts else []))), story.kind).action
+    action = opened(story.opened(), story.kind).action
     return [] if action == ALERT_KINDS[story.kind].action else [action]
 
 
