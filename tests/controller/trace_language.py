@@ -29,7 +29,7 @@ from controller.rules.settings import read_settings
 from controller.step import steps
 from controller.transaction.conclusion import Outcome
 from tests.controller.ensembles import described, ensemble, lost
-from tests.controller.znode_history import ZnodeHistory, asked, broker_znode, controller_znode, told
+from tests.controller.znode_history import ZnodeHistory, asked, broker_znode, catch_up, controller_znode, told
 
 Command = Callable[[ZnodeHistory, list[str]], object]
 
@@ -141,7 +141,7 @@ def _gauges(history: ZnodeHistory, _: list[str]) -> list[str]:
 
 
 def _cluster(history: ZnodeHistory, arguments: list[str]) -> None:
-    """Read a whole cluster. Each partition's leader is the first of its ISR. A second read is the next watcher's."""
+    """Read a whole cluster. Each partition's leader is the first of its ISR."""
     said = {"brokers": "1,2,3,4", "controller": "4", "epoch": "1", "leader-epoch": "4", "isr": "", "id": ""}
     topics: dict[str, dict[int, tuple[list[int], int, int, list[int]]]] = {}
     for key, value in _pairs(arguments).items():
@@ -152,8 +152,6 @@ def _cluster(history: ZnodeHistory, arguments: list[str]) -> None:
             isr = _brokers(_pairs(arguments).get("isr", value))
             epoch = int(_pairs(arguments).get("leader-epoch", said["leader-epoch"]))
             topics.setdefault(name, {})[number] = (_brokers(value), isr[0], epoch, isr)
-    if history.records:
-        history.generation, history.seq = history.generation + 1, -1
     controller, epoch = int(said["controller"]), int(said["epoch"])
     history.start(*_brokers(said["brokers"]), controller=controller, epoch=epoch, topics=topics, **_id(said))
 
@@ -218,6 +216,15 @@ def _duration_ms(text: str) -> int:
     return int(number) * {"ms": 1, "s": 1_000, "min": 60_000}[unit]
 
 
+def _pause(history: ZnodeHistory, arguments: list[str]) -> None:
+    history.now_ms += _duration_ms(arguments[0])
+
+
+def _heartbeats(history: ZnodeHistory, arguments: list[str]) -> None:
+    for _ in range(int(arguments[0])):
+        history.heartbeat()
+
+
 def _heartbeat(history: ZnodeHistory, arguments: list[str]) -> None:
     history.heartbeat(_duration_ms(arguments[0]), **_pairs(arguments[1:]))  # type: ignore[arg-type]
 
@@ -226,13 +233,14 @@ def _write(history: ZnodeHistory, arguments: list[str]) -> None:
     history.write(arguments[0], " ".join(arguments[1:]).encode())
 
 
-def _owned(history: ZnodeHistory, path: str, znode: object, arguments: list[str]) -> None:
-    owner = _pairs(arguments).get("owner")
-    history.write(path, znode, owner=None if owner is None else int(owner))
+def _owned(history: ZnodeHistory, path: str, znode: object, said: dict[str, str]) -> None:
+    history.write(path, znode, owner=int(said["owner"]) if "owner" in said else None)
 
 
 def _broker(history: ZnodeHistory, arguments: list[str]) -> None:
-    _owned(history, f"/brokers/ids/{arguments[0]}", broker_znode(int(arguments[0])), arguments[1:])
+    said = _pairs(arguments[1:])
+    rack = {"rack": said["rack"]} if "rack" in said else {}
+    _owned(history, f"/brokers/ids/{arguments[0]}", broker_znode(int(arguments[0])) | rack, said)
 
 
 def _controller(history: ZnodeHistory, arguments: list[str]) -> None:
@@ -240,11 +248,15 @@ def _controller(history: ZnodeHistory, arguments: list[str]) -> None:
 
 
 def _controller_znode(history: ZnodeHistory, arguments: list[str]) -> None:
-    _owned(history, "/controller", controller_znode(int(arguments[0])), arguments[1:])
+    _owned(history, "/controller", controller_znode(int(arguments[0])), _pairs(arguments[1:]))
+
+
+def _next_watcher(history: ZnodeHistory, _: list[str]) -> None:
+    history.generation, history.seq = history.generation + 1, -1
 
 
 def _read_again(history: ZnodeHistory, _: list[str]) -> None:
-    history.generation, history.seq = history.generation + 1, -1
+    _next_watcher(history, _)
     history.send(RecordKind.SNAPSHOT_BEGIN, zxid=history.zxid)
 
 
@@ -344,6 +356,7 @@ def _migrates(history: ZnodeHistory, _: list[str]) -> None:
 COMMANDS: dict[str, Command] = {
     "cluster": _cluster,
     "read-begin": lambda history, _: history.send(RecordKind.SNAPSHOT_BEGIN),
+    "next-watcher": _next_watcher,
     "read-again": _read_again,
     "read-end": lambda history, _: history.send(RecordKind.SNAPSHOT_END, zxid=history.zxid),
     "broker": _broker,
@@ -367,6 +380,9 @@ COMMANDS: dict[str, Command] = {
     "elect-preferred": lambda history, names: history.elect_preferred(*map(_partition_name, names)),
     "log-dir-event": _log_dir_event,
     "heartbeat": _heartbeat,
+    "heartbeats": _heartbeats,
+    "pause": _pause,
+    "catch-up": lambda history, _: catch_up(history),
     "write": _write,
     "write-binary": lambda history, arguments: history.write(arguments[0], bytes.fromhex(arguments[1])),
     "remove": lambda history, arguments: history.delete(arguments[0]),
