@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 import pytest
 from kafka import KafkaProducer
@@ -17,7 +16,6 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from cli.main import main
-from cli.settings.config import ConfigError
 from cli.sources.options import source_of
 from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope
 from cli.sources.zookeeper import without_garbage_collection
@@ -28,7 +26,6 @@ from controller.contract.records import Record, encode_record
 from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.errors import ServeError
-from ingest.errors import IngestError
 from questions.explain.broker import explain_broker
 from questions.explain.partition import explain_partition
 from questions.picture import Beginning, Origin, Picture
@@ -200,19 +197,6 @@ def test_what_one_look_cannot_date_is_said_to_be_unknown(from_files):
     assert from_files.since(began_ms + 1).exact
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "which cluster? Give --zookeeper"),
-        (["--zookeeper", "zk:2181", "--zk-data", "/x"], "--zookeeper and --zk-data exclude each other"),
-        (["--zookeeper", "zk:2181", "--until", "0x1"], "--until needs --zk-data"),
-    ],
-)
-def test_a_source_that_is_not_one_is_refused_in_a_sentence(arguments, said):
-    with pytest.raises(ConfigError, match=said.replace("?", r"\?")):
-        source(*arguments)
-
-
 def test_of_several_clusters_one_must_be_named(tmp_path, recorded_files, records):
     write_changes(tmp_path / "changes", records, list(history(recorded_files, "depot").records()))
     address = f"journal:{tmp_path / 'changes'}"
@@ -239,20 +223,6 @@ def test_outputs_without_transitions_are_asked_without_their_past(tmp_path, reco
     assert found.story is None
     assert "holds no transitions" in caplog.text
     assert "the causes are unknown, because" in caplog.text
-
-
-def test_files_without_a_cluster_below_the_chroot_say_where_one_is(recorded_files):
-    with pytest.raises(NotFoundError, match="they have one below /: give --chroot"):
-        picture("--zk-data", recorded_files, "--chroot", "/kafka")
-    with pytest.raises(IngestError, match="is no directory"):
-        picture("--zk-data", recorded_files / "absent")
-
-
-def test_a_moment_that_is_none_is_a_mistake_of_the_command_line(recorded_files):
-    with pytest.raises(click.BadParameter, match="neither a zxid"):
-        source("--zk-data", recorded_files, "--until", "yesterday")
-    with pytest.raises(click.BadParameter, match="no stream address"):
-        source("--from", "elsewhere")
 
 
 def test_what_a_look_leaves_in_cycles_is_gone_after_the_next():

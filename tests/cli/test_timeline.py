@@ -170,18 +170,6 @@ def changes(timeline: dict) -> Counter:
     )
 
 
-def test_the_end_of_an_alert_is_shown_with_its_beginning(recorded_files):
-    said = [event["says"] for event in of_files(recorded_files, "--partition", "t3-2", "--until", "0x120")["events"]]
-    alerts = [words.partition(":")[0] for words in said if words.startswith("PartitionsOffline")]
-    assert alerts[:2] == ["PartitionsOffline of broker 2 opened", "PartitionsOffline of broker 2 resolved"]
-
-
-def test_a_timeline_needs_a_past():
-    done = ask("--zookeeper", "127.0.0.1:1")
-    assert done.exit_code == 2
-    assert "a timeline needs a past. Give --zk-data or --from" in done.stderr
-
-
 def test_what_people_wrote_into_znodes_is_inert_on_the_page():
     hostile = "<script>alert(1)</script>\x1b\u202e\"'>"
     change = Change(subject=hostile, says=hostile, certainty=Certainty.EXPECTED, time_ms=1, last_ms=1, zxid=1)
@@ -247,24 +235,6 @@ def test_every_isr_of_a_partition_is_in_its_timeline(recorded_files, records, na
     shown = [found[1] for _, _, says in changed if (found := _WROTE_ISR.search(says))]
     assert list(dict.fromkeys(wanted)) == list(dict.fromkeys(shown))
     assert len(wanted) <= len(shown)
-
-
-def test_an_isr_that_the_controller_shrank_and_a_reassignment_tell_from_to_and_why(recorded_files):
-    events = of_files(recorded_files, "--partition", "t1-0", "--until", MOMENT_MS)["events"]
-    said = {event["says"]: [change["says"] for change in event["changes"]] for event in events}
-    by_controller = "written by the controller of epoch 1"
-    assert said["ApiPartitionReassignment: partition t1-0 moves to [2, 1, 4]"] == [
-        "a reassignment began: replicas [3,2,4] -> [2,1,4], once broker 1 is in sync"
-    ]
-    assert said["ApiPartitionReassignment: partition t1-0 moves to [2, 4, 3]"] == [
-        "a reassignment was cancelled: replicas [2,1,4] -> [2,4,3]",
-        f"broker 1 left the ISR: in sync [3,4,1] -> [3,4] of [2,4,3], {by_controller}",
-    ]
-    left = [event for event in events if event["says"] == "BrokerChange: broker 2 left"]
-    assert [change["says"] for event in left for change in event["changes"]][:2] == [
-        f"broker 2 left the ISR: in sync [3,2,4] -> [3,4] of [3,2,4], {by_controller}",
-        f"broker 2 left the ISR: in sync [3,4,2] -> [3,4] of [3,2,4], {by_controller}",
-    ]
 
 
 def test_a_completed_reassignment_names_the_replicas_before_and_after(recorded_files):
