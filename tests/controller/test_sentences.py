@@ -81,3 +81,24 @@ def test_a_sentence_is_one_short_clause_with_the_numbers_that_go_with_it(story):
         assert not SEVERAL_IN_THE_SINGULAR.search(sentence), sentence
     if story.counts:
         assert said[0] != said[1]
+
+
+def of_kinds(field: str) -> pytest.MarkDecorator:
+    """Run a test with every story whose kind has this field."""
+    stories = [story for story in STORIES if getattr(ALERT_KINDS[story.kind], field)]
+    return pytest.mark.parametrize("story", stories, ids=lambda story: f"{story.kind}-{story.title}")
+
+
+@of_kinds("lasts_ms")
+def test_what_happened_stays_open_for_as_long_as_its_kind_lasts(story):
+    history = story.opened()
+    lasts_ms = ALERT_KINDS[story.kind].lasts_ms
+    history.heartbeat(lasts_ms - 60_000)
+    assert opened(history, story.kind)
+    history.heartbeat(61_000)
+    assert story.kind not in {row.alert for row in history.open_alerts().values()}
+
+
+@of_kinds("divergence")
+def test_a_divergence_is_counted(story):
+    assert story.opened().gauges().divergences[ALERT_KINDS[story.kind].divergence] >= 1
