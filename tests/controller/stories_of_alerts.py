@@ -11,7 +11,7 @@ from tests.controller.trace_language import obey, opened
 from tests.controller.znode_history import ZnodeHistory
 
 _PLACES = re.compile(r"[^,=;\s|]+(?:\|[^,=;\s|]+)+")
-_LISTS = re.compile(r"[^,=;\s+]+(?:\+[^,=;\s+]+)+")
+_LISTS = re.compile(r"[^,=:;\s+]+(?:\+[^,=:;\s+]+)+")
 
 
 class Story(NamedTuple):

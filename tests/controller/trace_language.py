@@ -53,8 +53,8 @@ GAUGES = (
 )
 
 
-def run_story(text: str) -> str:
-    """Return the story with the real outcome of each block."""
+def run_story(text: str, tell: Callable[[ZnodeHistory, int], list[str]] | None = None) -> str:
+    """Return the story with the real outcome of each block, its rows unless `tell` gives other lines."""
     blocks = [block for block in text.strip().split("\n\n") if block.strip()]
     history, told_blocks = None, []
     for block in blocks:
@@ -64,7 +64,8 @@ def run_story(text: str) -> str:
             history, commands = opened(commands)
         seen = len(history.effects)
         shown = obey(history, commands)
-        told_blocks.append("\n".join([head, "----", *describe(history.effects[seen:]), *shown]))
+        outcome = describe(history.effects[seen:]) if tell is None else tell(history, seen)
+        told_blocks.append("\n".join([head, "----", *outcome, *shown]))
     return "\n\n".join(told_blocks) + "\n"
 
 
@@ -116,7 +117,7 @@ def describe(rows: Iterable[Row]) -> list[str]:
     return lines
 
 
-def _partition(row: PartitionRow) -> str:
+def partition_line(row: PartitionRow) -> str:
     parts = [f"{row.topic}-{row.partition} {row.state} leader={row.leader} epoch={row.leader_epoch}"]
     parts.append(f"isr={list(row.isr)} replicas={list(row.replicas)}")
     if row.adding_replicas or row.removing_replicas:
@@ -132,7 +133,7 @@ def _partition(row: PartitionRow) -> str:
 
 def _show(history: ZnodeHistory, topics: list[str]) -> list[str]:
     rows = {(row.topic, row.partition): row for row in history.effects if isinstance(row, PartitionRow)}
-    return [_partition(rows[key]) for key in sorted(rows) if key[0] in topics]
+    return [partition_line(rows[key]) for key in sorted(rows) if key[0] in topics]
 
 
 def _gauges(history: ZnodeHistory, _: list[str]) -> list[str]:
@@ -141,17 +142,16 @@ def _gauges(history: ZnodeHistory, _: list[str]) -> list[str]:
 
 
 def _cluster(history: ZnodeHistory, arguments: list[str]) -> None:
-    """Read a whole cluster. Each partition's leader is the first of its ISR."""
-    said = {"brokers": "1,2,3,4", "controller": "4", "epoch": "1", "leader-epoch": "4", "isr": "", "id": ""}
-    topics: dict[str, dict[int, tuple[list[int], int, int, list[int]]]] = {}
-    for key, value in _pairs(arguments).items():
-        if key in said:
-            said[key] = value
-        else:
-            name, number = _partition_name(key)
-            isr = _brokers(_pairs(arguments).get("isr", value))
-            epoch = int(_pairs(arguments).get("leader-epoch", said["leader-epoch"]))
-            topics.setdefault(name, {})[number] = (_brokers(value), isr[0], epoch, isr)
+    """Read a whole cluster. `t-0=1,2:2` is led by the first of this ISR, and `t-0=1,2:` has no state."""
+    usual = {"brokers": "1,2,3,4", "controller": "4", "epoch": "1", "leader-epoch": "4"}
+    said = usual | _pairs(arguments)
+    topics: dict[str, dict[int, tuple[Any, ...]]] = {}
+    for key in (key for key in said if key not in {*usual, "id"}):
+        name, number = _partition_name(key)
+        replicas, differs, isr = said[key].partition(":")
+        in_sync = _brokers(isr if differs else replicas)
+        state = (in_sync[0], int(said["leader-epoch"]), in_sync) if in_sync else ()
+        topics.setdefault(name, {})[number] = (_brokers(replicas), *state)
     controller, epoch = int(said["controller"]), int(said["epoch"])
     history.start(*_brokers(said["brokers"]), controller=controller, epoch=epoch, topics=topics, **_id(said))
 
@@ -222,7 +222,18 @@ def _pause(history: ZnodeHistory, arguments: list[str]) -> None:
 
 def _heartbeats(history: ZnodeHistory, arguments: list[str]) -> None:
     for _ in range(int(arguments[0])):
-        history.heartbeat()
+        history.heartbeat(_duration_ms(arguments[1]))
+
+
+def _at_rest(history: ZnodeHistory, _: list[str]) -> None:
+    _heartbeats(history, ["12", "10s"])
+
+
+def _isr_notification(history: ZnodeHistory, _: list[str]) -> None:
+    """Let the controller read a notification, which shows that it has come to its events before."""
+    path = "/isr_change_notification/isr_change_0000000001"
+    history.write(path, {"version": 1, "partitions": []})
+    history.delete(path)
 
 
 def _heartbeat(history: ZnodeHistory, arguments: list[str]) -> None:
@@ -261,10 +272,6 @@ def _read_again(history: ZnodeHistory, _: list[str]) -> None:
 
 
 # --- the watcher's own troubles
-
-
-def _generation(history: ZnodeHistory, arguments: list[str]) -> None:
-    history.generation = int(arguments[0])
 
 
 def _lose_record(history: ZnodeHistory, _: list[str]) -> None:
@@ -381,6 +388,8 @@ COMMANDS: dict[str, Command] = {
     "log-dir-event": _log_dir_event,
     "heartbeat": _heartbeat,
     "heartbeats": _heartbeats,
+    "at-rest": _at_rest,
+    "isr-notification": _isr_notification,
     "pause": _pause,
     "catch-up": lambda history, _: catch_up(history),
     "write": _write,
@@ -392,7 +401,6 @@ COMMANDS: dict[str, Command] = {
     "zxid": _zxid,
     "steady-clock": _steady_clock,
     "wall-clock": _wall_clock,
-    "generation": _generation,
     "older-watcher": _older_watcher,
     "quarantine": _quarantine,
     "show": _show,
