@@ -129,22 +129,6 @@ def test_the_lanes_show_the_ghost_controller_and_when_brokers_were_away(recorded
     assert {span["condition"] for span in lanes["t3-2"]} >= {Condition.WELL.value, Condition.DOWN.value}
 
 
-def test_the_changes_and_the_outputs_give_the_same_as_the_files(tmp_path, records, recorded_files):
-    with JournalWriter(tmp_path / "changes") as journal:
-        journal.append([encode_record(record) for record in records])
-    effects = steps(new_context("shop"), records).effects
-    for output in OUTPUTS:
-        with JournalWriter(tmp_path / "derived" / output, batches=True) as journal:
-            journal.append_batch(1, [encode_row(row) for row in effects if row.output == output])
-    wanted = of_files(recorded_files, "--until", MOMENT_MS)
-    for name in ("changes", "derived"):
-        done = ask("--from", f"journal:{tmp_path / name}", "--json")
-        assert done.exit_code == 0, done.stderr
-        found = json.loads(done.stdout)
-        assert found["events"] == wanted["events"]
-        assert found["pictured"]["left_out"] == wanted["pictured"]["left_out"]
-
-
 @pytest.mark.parametrize("ends", [("0x198", "0x199"), ("1795373040000", "1795373040001")])
 def test_a_window_is_the_same_in_files_and_in_a_stream(tmp_path, records, recorded_files, ends):
     with JournalWriter(tmp_path / "changes") as journal:
