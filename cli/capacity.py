@@ -35,7 +35,7 @@ _CHECKPOINT_BYTES: Final = 90
 _CHECKPOINT_CHANGE_BYTES: Final = 18
 _CHECKPOINT_CHANGES_A_SECOND: Final = 250
 
-# Two cores worked off 1,000 changes a second of 200,000 partitions with a median of 0.5 s (decision 6).
+# Two cores worked off 1,000 changes a second of 200,000 partitions with a median of 0.3 s (`docs/scale.json`).
 _CHANGES_A_CORE: Final = 500
 _LEAST_CORES: Final = 2
 

@@ -13,6 +13,7 @@ from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.rules.placement import place_replicas
 from controller.view.types import Context
 from questions.known_brokers import refuse_unknown
+from wording.sentences import listed, plural
 from wording.suggestions import did_you_mean, near
 
 Assignment = Mapping[TopicPartition, tuple[BrokerId, ...]]
@@ -89,7 +90,7 @@ def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
     registered = context.header.brokers
     absent = sorted(set(brokers) - registered.keys())
     if absent:
-        raise UnplaceableError(f"broker {', '.join(map(str, absent))} is not registered")
+        raise UnplaceableError(f"{listed(absent, 'is')} not registered")
     racks = {broker: registered[broker].rack for broker in _as_the_tool_has_them(context) if broker in brokers}
     if rack_aware is False or (rack_aware is None and None in racks.values()):
         racks = dict.fromkeys(racks, None)
@@ -166,12 +167,14 @@ def _usable(context: Context, brokers: Collection[BrokerId], goal: Goal) -> dict
     registered = context.header.brokers
     absent = sorted(set(brokers) - registered.keys())
     if absent:
-        raise UnplaceableError(f"broker {', '.join(map(str, absent))} is not registered, so it cannot get replicas")
+        they = plural(len(absent), "it", "they")
+        raise UnplaceableError(f"{listed(absent, 'is')} not registered, so {they} cannot get replicas")
     usable = sorted(set(brokers or registered) - goal.drain)
     racks = {broker: registered[broker].rack for broker in usable}
     without = [broker for broker, rack in racks.items() if rack is None]
     if goal.rack_aware and without:
-        raise UnplaceableError(f"broker {', '.join(map(str, without))} has no rack. Set broker.rack and restart it")
+        them = plural(len(without), "it", "them")
+        raise UnplaceableError(f"{listed(without, 'has')} no rack. Set broker.rack and restart {them}")
     return racks
 
 

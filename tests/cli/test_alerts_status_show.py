@@ -123,8 +123,6 @@ def test_where_there_is_nothing_it_says_so(command, tmp_path):
     assert done.exit_code == 3
     (line,) = (line for line in done.stderr.splitlines() if "kontrast" in line)
     assert line.startswith(f"kontrast: journal:{tmp_path} holds no ")
-    none = kontrast(*command)
-    assert (none.exit_code, "which outputs? Give --from ADDRESS" in none.stderr) == (2, True)
 
 
 def test_what_changes_is_shown_as_it_changes_until_ctrl_c(derived, rows, tmp_path):

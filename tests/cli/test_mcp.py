@@ -161,22 +161,6 @@ def test_a_source_without_a_past_has_no_timeline():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ([], "which cluster?"),
-        (["--from", "journal:/x", "--zookeeper", "zk1"], "exclude each other"),
-        (["--zookeeper", "zk1", "--watch"], "No such option"),
-        (["--zookeeper", "zk1:2181", "--username", "ops"], "needs --listen"),
-        (["--zookeeper", "zk1:2181", "--listen", "here"], "Give HOST:PORT"),
-    ],
-)
-def test_a_wrong_flag_is_refused_at_the_start(arguments, says):
-    command = [sys.executable, "-m", "cli", "mcp", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    assert (done.returncode, says in done.stderr, done.stdout) == (2, True, ""), done.stderr
-
-
-@pytest.mark.parametrize(
     ("subject", "says"),
     [("a\0b", "there is no"), ("x" * 200_000, "200"), ("\udc80", "surrogate")],
 )

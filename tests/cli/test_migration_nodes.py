@@ -430,9 +430,3 @@ def test_it_says_where_no_quorum_rules_and_where_no_node_answers(shared_chroot):
     assert "no KRaft quorum rules this cluster" in ruled_by_a_broker.output
     assert unreachable.exit_code == ExitCode.UNAVAILABLE
     assert f"{nobody}: Connection refused" in unreachable.output
-
-
-@pytest.mark.parametrize("bootstrap", ["", "b1", "b1:0", "b1:99999", "b1:9092,b2"])
-def test_an_address_that_is_none_is_a_usage_error(bootstrap):
-    done = run("compare", "--zookeeper", "z:2181", "--bootstrap", bootstrap)
-    assert done.exit_code == ExitCode.USAGE

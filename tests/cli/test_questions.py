@@ -110,53 +110,6 @@ def test_json_is_an_object_a_line(question, where):
     assert all(isinstance(json.loads(line), dict) for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("question", "said"),
-    [
-        ("explain t1-99", "there is no t1-99 in cluster shop"),
-        ("explain nothing", "there is no nothing in cluster shop"),
-        ("explain broker 77", "there is no broker 77 in cluster shop"),
-        (
-            "explain broker x",
-            "'broker x' is no subject. Write TOPIC-PARTITION, TOPIC, broker N, group NAME or controller",
-        ),
-        ("explain t1 t3", "'t1 t3' is no subject"),
-        ("explain nothing --key a", "there is no topic nothing in cluster shop"),
-        ("explain t1 t3 --key a", "--key needs one topic"),
-        ("explain t1 --key 0g --key-format hex", "'0g' is no key of the format hex: expected two hexadecimal digits"),
-        ("explain t1 --key 9223372036854775808 --key-format long", "expected a whole number of 64 bits"),
-        ("explain t1 --key x --key-format uuid", "expected one like 123e4567"),
-        ("whatif", "Give steps (--lose-broker 3, --lose-rack eu-1, …), or --each, or --rolling."),
-        ("whatif --each --rolling", "Give steps"),
-        ("whatif --lose-broker 77", "broker 77 is not registered, so it cannot be lost"),
-        ("whatif --lose-rack nowhere", "no registered broker is in rack nowhere: no broker has a rack"),
-        ("whatif --restore 1 --controlled", "--controlled needs --lose-broker or --lose-rack"),
-        ("whatif --each --at-once 2", "--at-once is for --rolling"),
-        ("whatif --reassign /nowhere.json", "there is no file /nowhere.json"),
-        ("place", "Name topics and --brokers"),
-        ("place t1 --brokers 2,x", "'2,x' is no list of ids. Write 1,2,3"),
-        ("place t1 --brokers 2147483648", "an id is at most 2147483647"),
-        ("place t1 --brokers ,", "',' is no list of ids"),
-        ("place t1 --brokers 77", "broker 77 is not registered"),
-        ("place nothing --brokers 3", "there is no topic nothing"),
-        ("place --from-cluster", "--from-cluster needs a goal"),
-        ("place --from-cluster --rack-aware", "has no rack. Set broker.rack and restart it"),
-        ("timeline --topic nothing", "the kept data of cluster shop lacks topic nothing"),
-        ("timeline --topic t1x", "cluster shop lacks topic t1x. Did you mean t1"),
-        ("timeline --broker 77 --partition t1-99", "cluster shop lacks t1-99, broker 77"),
-        ("timeline --partition t1", "'t1' is no partition. Write TOPIC-PARTITION, like orders-7"),
-        ("timeline --html /nowhere/page.html", "/nowhere/page.html cannot be written: No such file or directory"),
-        ("timeline --html page.html --json", "--html and --json exclude each other"),
-        ("check --probe --watch", "--watch and --probe exclude each other"),
-    ],
-)
-def test_a_question_about_nothing_is_one_sentence_and_exit_code_2(question, said, where):
-    done = ask(question, *where)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
 def test_a_topic_may_be_named_like_a_partition(where):
     assert ask("explain t1-3 --topic", *where).exit_code == 2
     assert ask("explain controller --topic", *where).exit_code == 2

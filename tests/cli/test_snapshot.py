@@ -258,12 +258,6 @@ def test_the_cluster_may_come_from_the_configuration(watched, kafka, tmp_path: P
     assert (wrong.exit_code, "no cluster 'order' is configured" in wrong.stderr) == (2, True)
 
 
-def test_without_an_address_it_says_how_to_give_one():
-    done = run()
-    assert done.exit_code == ExitCode.USAGE
-    assert "'zookeeper' is not set. Give --zookeeper" in done.stderr
-
-
 def test_a_closed_pipe_is_no_mistake(watched: str, kafka: KazooClient):
     kafka.ensure_path("/brokers/topics")
     for number in range(500):  # far more than a pipe holds

@@ -31,7 +31,8 @@ from controller.contract.row import Row
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import OTHER_BROKER, Labels, messages_of
 from dashboards.exporter.config import ServeConfig
-from tests.controller.znode_history import Topics, ZnodeHistory
+from tests.controller.trace_language import obey
+from tests.controller.znode_history import ZnodeHistory
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.prometheus_server import running_prometheus
 from tests.waiting import eventually
@@ -226,10 +227,10 @@ class LiveCluster:
         self.session = "connected"
         self.history = ZnodeHistory(name)
 
-    def start(self, topics: Topics, brokers: Sequence[int] = (1, 2, 3), controller: int = 1) -> LiveCluster:
-        """Make the first complete read, then let two minutes pass."""
+    def start(self, begin: str) -> LiveCluster:
+        """Make the first complete read by a trace command, then let two minutes pass."""
         with self._lock:
-            self.history.start(*brokers, controller=controller, topics=dict(topics))
+            obey(self.history, [begin])
             self.later(120)
         return self
 
